@@ -187,8 +187,8 @@ class _Book:
         position[there] = np.arange(len(there))
         entry = position[code] if len(code) else code
         # Runs of one entry, and segments in the order of entries: all that follows looks at slices of these.
-        order = np.argsort(entry, kind="stable")
-        bounds = np.searchsorted(entry[order], np.arange(len(there) + 1))
+        order = np.argsort(entry.astype(np.int16), kind="stable")  # a small type is sorted by its digits
+        bounds = np.append(0, np.cumsum(np.bincount(entry, minlength=len(there))))
         by_step = self._by_step(entry, len(there))
         pieces = self._pieces(entry, len(there))
         found = []
@@ -211,16 +211,15 @@ class _Book:
         first = np.flatnonzero(np.append(True, np.diff(entry) != 0))
         starts = self.segments.starts[first]
         ends = np.append(starts[1:], self.segments.ends[-1])
-        of = entry[first]
-        order = np.lexsort((starts - ends, of))
-        low = np.searchsorted(of[order], np.arange(count + 1))
-        return [
-            (
-                high - begin,
-                [(int(starts[run]), int(ends[run]), int(first[run])) for run in order[begin:high][:MOST_PIECES]],
-            )
-            for begin, high in zip(low[:-1].tolist(), low[1:].tolist(), strict=True)
-        ]
+        of = entry[first].astype(np.int16)
+        order, found = np.argsort(of, kind="stable"), []
+        for runs in np.split(order, np.cumsum(np.bincount(of, minlength=count))[:-1]):
+            length = starts[runs] - ends[runs]
+            least = np.partition(length, MOST_PIECES - 1)[MOST_PIECES - 1] if len(runs) > MOST_PIECES else 0
+            longest = runs[length <= least]
+            longest = longest[np.argsort(starts[longest] - ends[longest], kind="stable")][:MOST_PIECES]
+            found.append((len(runs), [(int(starts[run]), int(ends[run]), int(first[run])) for run in longest]))
+        return found
 
     def _entry(
         self, number: int, total: int, mine: Rows, by_step: list[int],

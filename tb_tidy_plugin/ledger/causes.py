@@ -273,10 +273,14 @@ def _asked(host: Host, segments: Segments, thread: int) -> Segments:
     """`segments`, cut by what `thread` does."""
     if thread == ABSENT or not len(segments.starts):
         return segments
-    changes, _ = host.lane(thread)
-    cut_ = segments.cut(changes)
-    call = host.innermost(thread, cut_.starts)
-    told = Segments(cut_.starts, cut_.ends, cut_.cause, cut_.work, call, np.full(len(call), thread, np.int64))
+    changes, innermost = host.lane(thread)
+    piece, starts, ends = cut(segments.starts, segments.ends, changes)
+    # Pieces begin at one change after the other; the first one of a segment lies behind the last change before that.
+    first = np.searchsorted(piece, np.arange(len(segments.starts)))
+    since = np.searchsorted(changes, segments.starts, side="right") - 1
+    call = np.append(innermost, ABSENT)[np.arange(len(piece)) + (since - first)[piece]]
+    own = np.full(len(piece), thread, np.int64)
+    told = Segments(starts, ends, segments.cause[piece], segments.work[piece], call, own)
     for cause, when in host.layers(thread):
         told = _painted(told, NUMBER[cause], when, told.cause == UNSET)  # type: ignore[index]
     return told

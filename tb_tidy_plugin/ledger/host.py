@@ -15,7 +15,7 @@ import numpy as np
 from tb_tidy_plugin.profile.builders import BUILDS
 from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.lanes import COMPILATION, GARBAGE_COLLECTION, SYNCHRONISATION, covered
-from tb_tidy_plugin.profile.nesting import contained, nearest
+from tb_tidy_plugin.profile.nesting import contained, nearest, outer_first, unfolded
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.steps import LOADER_NEXT
 from tb_tidy_plugin.trace.columns import ABSENT, HOST_TREE, Category, EventTable, Mask, Numbers, Rows, Times
@@ -58,7 +58,7 @@ class Nest:
         rows = np.flatnonzero(wanted & (table.end_ns > table.start_ns))
         is_runtime = table.category[rows] == Category.RUNTIME
         tie = np.where(is_runtime, np.iinfo(np.int64).max, table.event_index[rows].astype(np.int64))
-        self.rows = rows[np.lexsort((tie, -table.end_ns[rows], table.start_ns[rows], table.thread[rows]))]
+        self.rows = outer_first(table, rows, tie)
         self.parent = contained(table, self.rows)[0] if len(rows) else np.empty(0, np.int64)
         self.first = np.searchsorted(table.thread[self.rows], np.arange(len(table.threads) + 1))
         self._lanes: dict[int, tuple[Times, Rows]] = {}
@@ -66,21 +66,13 @@ class Nest:
     def lane(self, thread: int) -> tuple[Times, Rows]:
         """When the thread's innermost event changes, ascending, and its position from then on, `ABSENT` for none."""
         if thread not in self._lanes:
-            self._lanes[thread] = self._flattened(thread)
+            self._lanes[thread] = self._unfolded(thread)
         return self._lanes[thread]
 
-    def _flattened(self, thread: int) -> tuple[Times, Rows]:
+    def _unfolded(self, thread: int) -> tuple[Times, Rows]:
         low, high = (0, 0) if thread == ABSENT else self.first[thread : thread + 2].tolist()
-        rows, here = self.rows[low:high], np.arange(low, high)
-        starts, ends = self.table.start_ns[rows], self.table.end_ns[rows]
-        # Of ends at one time the inner ones come first, and all of them before starts; starts are in order already.
-        inner_first = np.argsort(ends[::-1], kind="stable")
-        times = np.concatenate([ends[::-1][inner_first], starts])
-        label = np.concatenate([self.parent[low:high][::-1][inner_first], here])
-        order = np.argsort(times, kind="stable")
-        times, label = times[order], label[order]
-        last = np.append(times[1:] != times[:-1], True)[: len(times)]
-        return times[last], label[last]
+        rows = self.rows[low:high]
+        return unfolded(self.table.start_ns[rows], self.table.end_ns[rows], self.parent[low:high], low)
 
     def innermost(self, thread: int, times: Times) -> Rows:
         """Position of the thread's innermost event at each of `times`, `ABSENT` for none."""

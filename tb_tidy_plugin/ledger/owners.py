@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import msgspec
 import numpy as np
@@ -13,6 +13,7 @@ from tb_tidy_plugin.ledger.causes import NUMBER, Segments
 from tb_tidy_plugin.ledger.host import Host
 from tb_tidy_plugin.ledger.kinds import kind_of_copy, kind_of_kernel, kind_on_cpu
 from tb_tidy_plugin.ledger.model import KINDS, OF_DEVICE, Cause, Function, Owner
+from tb_tidy_plugin.profile.nesting import nearest
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.sources.frames import COMMON_USER_NAMES, parse_frame
 from tb_tidy_plugin.sources.places import place_of
@@ -57,23 +58,87 @@ def names_of(profile: Profile, host: Host, segments: Segments) -> Names:
     """What the recording calls those whose time each segment is."""
     of_device, of_queue = _is_cause(segments, OF_DEVICE), _is_cause(segments, OF_QUEUE)
     by_work = of_device | of_queue
-    operator, library, mark = (np.full(len(segments.starts), ABSENT, np.int64) for _ in range(3))
+    operator, library, mark, kind, key = (np.full(len(segments.starts), ABSENT, np.int64) for _ in range(5))
     operator[by_work] = _launching_operators(profile, host, segments.work[by_work])
-    on_host = np.flatnonzero(~by_work)
-    calls = segments.call[on_host]
-    outermost = host.is_operator & (host.nearest(host.parent, host.is_operator) == ABSENT)
-    operator[on_host] = host.nearest(calls, outermost)
-    library[on_host] = host.nearest(calls, _is_library(host))
-    kind = _kinds(profile, host, segments, operator, of_device)
-    on_cpu = np.flatnonzero(segments.cause == NUMBER["cpu"])
-    known = host.nearest(segments.call[on_cpu], _is_known(host))
-    operator[on_cpu] = np.where(known == ABSENT, host.nearest(segments.call[on_cpu], host.is_operator), known)
+    kind[of_device] = _kinds_of_work(profile, host, segments, operator, of_device)
+    key[by_work] = _keys_of_work(profile, host, segments.work[by_work], operator[by_work])
+    calls = _CallNames(host)
+    computes = segments.cause == NUMBER["cpu"]
+    for here, names in ((computes, calls.known), (~(by_work | computes), calls.outermost)):
+        if here.any():
+            call = segments.call[here]
+            operator[here], key[here] = names.operator[call], names.key[call]
+            library[here] = calls.library[call]
+    if computes.any():
+        kind[computes] = calls.kind[segments.call[computes]]
     bare = np.flatnonzero(~by_work & (library == ABSENT) & (operator == ABSENT))
     for thread in distinct(segments.thread[bare]).tolist():
         here = bare[segments.thread[bare] == thread]
         mark[here] = host.marks.innermost(thread, segments.starts[here])
-    key = _keys(profile, host, segments, by_work, operator, library, mark)
+    key[bare] = calls.key_of_marks(mark[bare])
     return Names(operator, library, mark, kind, by_work, key)
+
+
+class _OperatorNames(msgspec.Struct, frozen=True):
+    """By call of the host, and one more for `ABSENT`: the operator that it is shown as, and the owner's key."""
+
+    operator: Rows
+    key: Rows
+
+
+class _CallNames:
+    """What calls of the host are shown as. Arrays have an entry per call, and one more for `ABSENT`."""
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+        self._many = len(host.table.names) + 1
+
+    @cached_property
+    def outermost(self) -> _OperatorNames:
+        """By the outermost operator."""
+        is_operator = self.host.is_operator
+        outermost = is_operator & (self.host.nearest(self.host.parent, is_operator) == ABSENT)
+        return self._named(self._nearest(outermost))
+
+    @cached_property
+    def known(self) -> _OperatorNames:
+        """By the innermost operator whose name says what it does, else by the innermost one."""
+        return self._named(np.where(self._nearest_known == ABSENT, self._nearest_operator, self._nearest_known))
+
+    @cached_property
+    def library(self) -> Rows:
+        """The nearest function outside PyTorch and the standard library."""
+        return self._nearest(_is_library(self.host))
+
+    @cached_property
+    def kind(self) -> Rows:
+        """What a processor computes, as a position in `KINDS`."""
+        table, name = self.host.table, self.host.names(self._nearest_known)
+        by_name = np.full(self._many, NUMBER_OF_KIND["other"], np.int64)  # the last one for `ABSENT`
+        for number in np.flatnonzero(np.bincount(name[name != ABSENT])).tolist():
+            by_name[number] = NUMBER_OF_KIND[kind_on_cpu(table.names[number]) or "other"]
+        return np.where(self._nearest_operator == ABSENT, NUMBER_OF_KIND["python"], by_name[name])
+
+    def key_of_marks(self, marks: Rows) -> Rows:
+        """Keys of those of which no more than an annotation is known, positions in `Host.marks.rows`."""
+        found: Rows = self.host.marks.names(marks).astype(np.int64) + 1 + 2 * self._many
+        return found
+
+    @cached_property
+    def _nearest_operator(self) -> Rows:
+        return self._nearest(self.host.is_operator)
+
+    @cached_property
+    def _nearest_known(self) -> Rows:
+        return self._nearest(_is_known(self.host))
+
+    def _nearest(self, wanted: Mask) -> Rows:
+        return np.append(nearest(self.host.parent, wanted), ABSENT)
+
+    def _named(self, operator: Rows) -> _OperatorNames:
+        function = self.host.names(self.library).astype(np.int64) + 1
+        above = self.host.names(operator).astype(np.int64) + 1
+        return _OperatorNames(operator, np.where(function > 0, function, above + self._many))
 
 
 def _is_cause(segments: Segments, causes: frozenset[Cause]) -> Mask:
@@ -128,46 +193,30 @@ def _is_known(host: Host) -> Mask:
     return host.is_operator & wanted[table.name[host.rows]]
 
 
-def _kinds(profile: Profile, host: Host, segments: Segments, operator: Rows, of_device: Mask) -> Rows:
-    table = profile.table
-    kind = np.full(len(segments.starts), ABSENT, np.int64)
-    here = np.flatnonzero(of_device & (segments.cause != NUMBER["communication"]))
-    kernel = table.name[segments.work[here]].astype(np.int64)
-    category = table.category[segments.work[here]].astype(np.int64)
-    code = ((host.names(operator[here]).astype(np.int64) + 1) * len(table.names) + kernel) * 16 + category
-    codes, number = np.unique(code, return_inverse=True)
-    found = []
-    for each in codes.tolist():
+def _kinds_of_work(profile: Profile, host: Host, segments: Segments, operator: Rows, of_device: Mask) -> Rows:
+    """What a device computes or copies; `ABSENT` for communication."""
+    table, work = profile.table, segments.work[of_device]
+    code = (host.names(operator[of_device]).astype(np.int64) + 1) * len(table.names) + table.name[work]
+    codes, number = np.unique(code * 16 + table.category[work], return_inverse=True)
+    kinds = np.full(len(codes), ABSENT, np.int64)
+    for at, each in enumerate(codes.tolist()):
         (above, name), what = divmod(each // 16, len(table.names)), each % 16
         text = table.names[name]
         if what == Category.KERNEL:
-            found.append(NUMBER_OF_KIND[kind_of_kernel(table.names[above - 1] if above else "", text)])
+            kinds[at] = NUMBER_OF_KIND[kind_of_kernel(table.names[above - 1] if above else "", text)]
         else:
-            found.append(NUMBER_OF_KIND[kind_of_copy(what, text)])
-    kind[here] = np.array(found, np.int64)[number.reshape(-1)] if found else ABSENT
-    on_cpu = np.flatnonzero(segments.cause == NUMBER["cpu"])
-    if len(on_cpu):
-        any_operator = host.nearest(segments.call[on_cpu], host.is_operator)
-        name = host.names(host.nearest(segments.call[on_cpu], _is_known(host)))
-        by_name = np.full(len(table.names) + 1, NUMBER_OF_KIND["other"], np.int64)  # the last one for `ABSENT`
-        for number in np.flatnonzero(np.bincount(name[name != ABSENT])).tolist():
-            by_name[number] = NUMBER_OF_KIND[kind_on_cpu(table.names[number]) or "other"]
-        kind[on_cpu] = np.where(any_operator == ABSENT, NUMBER_OF_KIND["python"], by_name[name])
-    return kind
+            kinds[at] = NUMBER_OF_KIND[kind_of_copy(what, text)]
+    communicates = segments.cause[of_device] == NUMBER["communication"]
+    return np.where(communicates, ABSENT, kinds[number.reshape(-1)])
 
 
-def _keys(  # noqa: PLR0913, PLR0917 - one column each
-    profile: Profile, host: Host, segments: Segments, by_work: Mask, operator: Rows, library: Rows, mark: Rows
-) -> Rows:
-    table = profile.table
-    many = len(table.names) + 1
+def _keys_of_work(profile: Profile, host: Host, work: Rows, operator: Rows) -> Rows:
+    """Keys of device work, by its kernel and the operator that launched it."""
+    many = len(profile.table.names) + 1
     above = host.names(operator).astype(np.int64) + 1
-    function = host.names(library).astype(np.int64) + 1
-    annotation = host.marks.names(mark).astype(np.int64) + 1
-    key = np.where(function > 0, function, np.where(above > 0, above + many, annotation + 2 * many))
-    kernel = np.append(table.name, np.int32(ABSENT))[segments.work[by_work]].astype(np.int64) + 1
-    key[by_work] = 3 * many + np.unique(above[by_work] * many + kernel, return_inverse=True)[1].reshape(-1)
-    return key
+    kernel = np.append(profile.table.name, np.int32(ABSENT))[work].astype(np.int64) + 1
+    found: Rows = 3 * many + np.unique(above * many + kernel, return_inverse=True)[1].reshape(-1)
+    return found
 
 
 def owner_of(profile: Profile, host: Host, segments: Segments, names: Names, at: int, ns: int) -> Owner:

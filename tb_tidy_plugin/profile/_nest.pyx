@@ -169,3 +169,49 @@ def around(const int64_t[::1] parent, const uint8_t[::1] wanted, int64_t[::1] fo
                 found[at] = ABSENT
             else:
                 found[at] = found[parent[at]]
+
+
+cdef inline int64_t change(
+    int64_t[::1] times, int64_t[::1] label, int64_t used, int64_t time, int64_t now
+) except -2 nogil:
+    """Notes that `now` is innermost from `time` on: the last one of several at one time. Returns how many there are."""
+    if used == 0 or times[used - 1] != time:
+        times[used] = time
+        used += 1
+    label[used - 1] = now
+    return used
+
+
+def unfold(
+    const int64_t[::1] start,
+    const int64_t[::1] end,
+    const int64_t[::1] parent,
+    int64_t first,
+    int64_t[::1] times,
+    int64_t[::1] label,
+):
+    """Fills `times`, when the innermost of one thread's calls changes, and `label`, which it is from then on.
+
+    Returns how many there are; `ABSENT` where a call ends after one that had begun before it, which only sorting shows.
+
+    Args:
+        start, end, parent: of its calls, as `contain` has them; `parent` among all threads' calls.
+        first: position of its first call among these.
+        times, label: what is filled, each with room for two entries per call.
+    """
+    cdef int64_t top = ABSENT, used = 0  # `top` is a position of all threads' calls
+    cdef Py_ssize_t at
+    with nogil:
+        for at in range(start.shape[0]):
+            while top != ABSENT and end[top - first] <= start[at]:
+                used = change(times, label, used, end[top - first], parent[top - first])
+                top = parent[top - first]
+            if top != parent[at]:
+                used = ABSENT
+                break
+            top = at + first
+            used = change(times, label, used, start[at], top)
+        while top != ABSENT and used != ABSENT:
+            used = change(times, label, used, end[top - first], parent[top - first])
+            top = parent[top - first]
+    return used

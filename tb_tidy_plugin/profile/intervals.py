@@ -104,19 +104,18 @@ class Intervals(msgspec.Struct, frozen=True):
 
 
 def cut(starts: Times, ends: Times, edges: Times) -> tuple[Rows, Times, Times]:
-    """The given spans, cut at each of `edges` (ascending) that lies inside them.
+    """The given spans (ascending, disjoint), cut at each of `edges` (ascending) that lies inside one of them.
 
-    For each piece the number of its span, its start and its end, in the order of the spans, which may overlap.
+    For each piece the number of its span, its start and its end.
     """
-    low = np.searchsorted(edges, starts, side="right")
-    inside = np.maximum(np.searchsorted(edges, ends, side="left") - low, 0)
-    count = inside + 1
-    span = np.repeat(np.arange(len(starts)), count)
-    last = np.cumsum(count) - 1
-    nth = np.arange(len(span)) - (last - inside)[span]
-    ended = np.append(edges, 0)
-    new_starts = np.where(nth == 0, starts[span], ended[low[span] + nth - 1])
-    new_ends = np.where(nth == inside[span], ends[span], ended[np.minimum(low[span] + nth, len(edges))])
+    at = np.searchsorted(starts, edges, side="right") - 1
+    at, edges = at[at != ABSENT], edges[at != ABSENT]
+    inside = (edges > starts[at]) & (edges < ends[at])
+    at, edges = at[inside], edges[inside]
+    span = np.repeat(np.arange(len(starts)), 1 + np.bincount(at, minlength=len(starts)))
+    new_starts, new_ends = starts[span], ends[span]
+    begun = at + np.arange(1, len(at) + 1)  # the piece that begins at each edge
+    new_starts[begun], new_ends[begun - 1] = edges, edges
     return span, new_starts, new_ends
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from tb_tidy_plugin import aten
 from tb_tidy_plugin.compiled import is_usable
@@ -23,7 +24,7 @@ from tb_tidy_plugin.trace.strings import NumberTable, numbers_where
 
 IS_COMPILED = is_usable("tb_tidy_plugin.profile._nest")
 if IS_COMPILED:
-    from tb_tidy_plugin.profile._nest import around, contain
+    from tb_tidy_plugin.profile._nest import around, contain, unfold
 
 HOST_CALLS = (Category.OPERATOR, Category.ANNOTATION, Category.RUNTIME)
 
@@ -103,8 +104,7 @@ def nest(table: EventTable, name: Numbers, categories: Iterable[Category] = HOST
     ignored = among(table.name, numbers_where(table.names, NOT_COUNTED.__contains__))
     rows = np.flatnonzero(table.is_category(categories) & ~ignored)
     is_launch = table.category[rows] == Category.RUNTIME
-    index, start_ns, end_ns = table.event_index[rows], table.start_ns[rows], table.end_ns[rows]
-    rows = rows[np.lexsort((table.file_order[rows], index, is_launch, -end_ns, start_ns, table.thread[rows]))]
+    rows = outer_first(table, rows, is_launch, table.event_index[rows], table.file_order[rows])
     parent, last, self_ns = contained(table, rows)
     at = np.full(len(table), ABSENT, np.int64)
     at[rows] = np.arange(len(rows))
@@ -126,6 +126,29 @@ def nearest(parent: Rows, wanted: Mask) -> Rows:
     while not np.array_equal(further := up[up], up):
         up = further
     return up[:-1]
+
+
+def outer_first(table: EventTable, rows: Rows, *ties: NDArray[np.bool_ | np.integer]) -> Rows:
+    """`rows` by thread, start and falling end, as `contained` takes them; equal ones by `ties`, the first one first.
+
+    Recordings are mostly in this order, which is seen in a tenth of the time that sorting takes.
+    """
+    thread, start, end = table.thread[rows], table.start_ns[rows], table.end_ns[rows]
+    if _are_in_order(thread, start, -end, *ties):
+        return rows
+    return rows[np.lexsort((*ties[::-1], -end, start, thread))]
+
+
+def _are_in_order(*keys: NDArray[np.bool_ | np.integer]) -> bool:
+    """Whether no entry comes before its predecessor by the first key in which the two differ."""
+    undecided: Rows | None = None
+    for key in keys:
+        one, other = (key[:-1], key[1:]) if undecided is None else (key[undecided], key[undecided + 1])
+        if (other < one).any():
+            return False
+        equal = np.flatnonzero(other == one)
+        undecided = equal if undecided is None else undecided[equal]
+    return True
 
 
 def contained(table: EventTable, rows: Rows) -> tuple[Rows, Rows, Times]:
@@ -160,6 +183,27 @@ def _contained_natively(table: EventTable, rows: Rows) -> tuple[Rows, Rows, Time
     parent, last, self_ns, covered = (np.empty(len(rows), np.int64) for _ in range(4))
     contain(table.thread[rows], table.start_ns[rows], table.end_ns[rows], parent, last, self_ns, covered)
     return parent, last, self_ns
+
+
+def unfolded(start: Times, end: Times, parent: Rows, first: int) -> tuple[Times, Rows]:
+    """When the innermost of one thread's calls changes, ascending, and which it is from then on, `ABSENT` for none.
+
+    Args:
+        start, end, parent: of its calls, as `contained` has them; `parent` among all threads' calls.
+        first: position of its first call among these.
+    """
+    if IS_COMPILED:
+        times, label = np.empty(2 * len(start), np.int64), np.empty(2 * len(start), np.int64)
+        if (count := unfold(start, end, parent, first, times, label)) != ABSENT:
+            return times[:count], label[:count]
+    # Of ends at one time the inner ones come first, and all of them before starts; starts are in order already.
+    inner_first = np.argsort(end[::-1], kind="stable")
+    times = np.concatenate([end[::-1][inner_first], start])
+    label = np.concatenate([parent[::-1][inner_first], np.arange(first, first + len(start))])
+    order = np.argsort(times, kind="stable")
+    times, label = times[order], label[order]
+    last = np.append(times[1:] != times[:-1], True)[: len(times)]
+    return times[last], label[last]
 
 
 def _folded(nesting: Nesting, name: Numbers) -> Nesting:

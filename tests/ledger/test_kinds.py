@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import re
 
-import numpy as np
 import pytest
 
 from tb_tidy_plugin.ledger.advice import KIND_TITLES
 from tb_tidy_plugin.ledger.kinds import kind_of_copy, kind_of_kernel, kind_of_operator
 from tb_tidy_plugin.ledger.model import KINDS
 from tb_tidy_plugin.ledger.owners import is_library_frame
-from tb_tidy_plugin.profile.intervals import cut
 from tb_tidy_plugin.profile.kernels import kernel_kind, uses_float32_cores
 from tb_tidy_plugin.trace.columns import Category
 from tests.support.recordings import ROOT
@@ -107,13 +105,6 @@ def test_functions_outside_pytorch_and_the_standard_library() -> None:
         "nn.Module: Linear_0", "/usr/lib/python3.11/json/decoder.py(3): decode", "aten::mm",
     ):  # fmt: skip
         assert not is_library_frame(name)
-
-
-def test_spans_are_cut_at_edges_inside_them() -> None:
-    span, starts, ends = cut(np.array([0, 5]), np.array([10, 8]), np.array([0, 4, 7, 10, 20]))
-    assert span.tolist() == [0, 0, 0, 1, 1]
-    assert starts.tolist() == [0, 4, 7, 5, 7]
-    assert ends.tolist() == [4, 7, 10, 7, 8]
 
 
 def test_the_page_and_the_ledger_have_one_word_for_a_kind_of_work() -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tb_tidy_plugin.profile.intervals import Intervals
+from tb_tidy_plugin.profile.intervals import Intervals, cut
 
 PAIRS = st.lists(st.tuples(st.integers(0, 60), st.integers(-3, 25)), max_size=25)
 
@@ -68,3 +70,14 @@ def test_intersection_and_difference(left: list[tuple[int, int]], right: list[tu
 @given(PAIRS, st.integers(-5, 95))
 def test_containing(pairs: list[tuple[int, int]], time: int) -> None:
     assert make(pairs).containing(np.array([time])).tolist() == [time in covered(pairs)]
+
+
+@given(PAIRS, st.sets(st.integers(-5, 95)))
+def test_cut_at_edges(pairs: list[tuple[int, int]], edges: set[int]) -> None:
+    spans = make(pairs)
+    number, starts, ends = cut(spans.starts, spans.ends, np.array(sorted(edges), np.int64))
+    expected = []
+    for at, (start, end) in enumerate(spans.spans):
+        stops = [start, *sorted(edge for edge in edges if start < edge < end), end]
+        expected += [(at, *piece) for piece in pairwise(stops)]
+    assert list(zip(number.tolist(), starts.tolist(), ends.tolist(), strict=True)) == expected

@@ -6,7 +6,8 @@ import tempfile
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 from tb_tidy_plugin.profile import nesting
 from tb_tidy_plugin.profile.nesting import Nesting
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.trace.columns import ABSENT
+from tb_tidy_plugin.trace.columns import ABSENT, EventTable
 from tb_tidy_plugin.trace.kineto import read_trace
 from tests.support.recordings import shared, shared_names
 from tests.support.written import event, kineto_text, write
@@ -206,3 +207,58 @@ def test_the_nearest_one_is_the_first_on_the_way_up(is_compiled: bool, drawn: li
         patch.setattr(nesting, "IS_COMPILED", is_compiled)
         found = nesting.nearest(np.array(parent, np.int64), np.array(wanted, np.bool_))
     assert found.tolist() == list(map(first, range(len(drawn))))
+
+
+SPANS = st.lists(st.tuples(st.integers(0, 12), st.integers(1, 12)).map(lambda each: (each[0], sum(each))), max_size=14)
+FIRST = 5  # position of the first call among all threads' calls
+
+
+def surrounding(spans: list[tuple[int, int]]) -> list[int]:
+    """For each span, by start and falling end, the position of the one around it, as torch nests them."""
+    stack: list[int] = []
+    found = []
+    for at, (start, end) in enumerate(spans):
+        while stack and (start >= spans[stack[-1]][1] or end > spans[stack[-1]][1]):
+            stack.pop()
+        found.append(stack[-1] if stack else ABSENT)
+        stack.append(at)
+    return found
+
+
+@pytest.mark.parametrize("is_compiled", [pytest.param(True, marks=pytest.mark.compiled), False])
+@given(SPANS)
+def test_the_innermost_call_of_each_instant(is_compiled: bool, spans: list[tuple[int, int]]) -> None:
+    if is_compiled and not nesting.IS_COMPILED:
+        pytest.skip("the loops of the tree were not compiled")
+    spans.sort(key=lambda span: (span[0], -span[1]))
+    around = surrounding(spans)
+    start, end = (np.array([span[side] for span in spans], np.int64) for side in (0, 1))
+    parent = np.array([ABSENT if up == ABSENT else up + FIRST for up in around], np.int64)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(nesting, "IS_COMPILED", is_compiled)
+        times, innermost = nesting.unfolded(start, end, parent, FIRST)
+    assert (np.diff(times) > 0).all()
+    assert {*times.tolist()} == {time for span in spans for time in span}
+    # What happens last by each instant: calls end, the inner ones first, and then the next ones begin.
+    ends = [(end, 0, -at, around[at]) for at, (_, end) in enumerate(spans)]
+    changes = sorted(ends + [(start, 1, at, at) for at, (start, _) in enumerate(spans)])
+    for time, position in zip(times.tolist(), innermost.tolist(), strict=True):
+        *_, (*_, last) = (change for change in changes if change[0] <= time)
+        assert position == (ABSENT if last == ABSENT else last + FIRST)
+
+
+CALLS = st.lists(st.tuples(*(st.integers(0, 2) for _ in range(5))), max_size=12)
+
+
+@given(CALLS, st.booleans())
+def test_calls_in_order_stay_and_others_are_sorted(calls: list[tuple[int, ...]], is_sorted: bool) -> None:
+    def key(call: tuple[int, ...]) -> tuple[int, ...]:
+        thread, start, length, tie, other_tie = call
+        return (thread, start, -length, tie, other_tie)
+
+    if is_sorted:
+        calls.sort(key=key)
+    columns = np.array(calls, np.int64).reshape(-1, 5).T
+    table = SimpleNamespace(thread=columns[0], start_ns=columns[1], end_ns=columns[1] + columns[2])
+    found = nesting.outer_first(cast("EventTable", table), np.arange(len(calls)), columns[3], columns[4])
+    assert found.tolist() == sorted(range(len(calls)), key=lambda at: key(calls[at]))
