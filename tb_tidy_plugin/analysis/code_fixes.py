@@ -13,7 +13,7 @@ from tb_tidy_plugin.analysis.job import Job, UsualRules
 from tb_tidy_plugin.analysis.remembered import OWN_RULES
 from tb_tidy_plugin.fixes.installed import has_libcst
 from tb_tidy_plugin.recipe import Recipe
-from tb_tidy_plugin.report.code_model import NEEDS_EXTRA, CodeFix, CodeFixes
+from tb_tidy_plugin.report.code_model import NEEDS_EXTRA, NOT_MADE, CodeFix, CodeFixes
 from tb_tidy_plugin.report.fix_model import Unfixed
 from tb_tidy_plugin.report.model import Finding, Place, ProfileReport
 from tb_tidy_plugin.trace.cache import code_state, key_of
@@ -64,9 +64,7 @@ def with_code_fixes(answers: Sequence[FixesAnswer], job: Job) -> list[ProfileRep
     if not any(answer.facts for answer in answers):
         return [answer.report for answer in answers]
     if not has_libcst():
-        return [
-            _replaced(answer, [_needing_extra(answer, each) for each in answer.report.findings]) for answer in answers
-        ]
+        return with_hints(answers)
     places: dict[_Key, _Place] = {}
     for answer in answers:
         for finding in answer.report.findings:
@@ -75,6 +73,20 @@ def with_code_fixes(answers: Sequence[FixesAnswer], job: Job) -> list[ProfileRep
                 places.setdefault(_key(asked), asked)  # of other ranks' equal places the first one stands for all
     made = dict(zip(places, _outcomes([*places.values()], job), strict=True))
     return [_replaced(answer, [_fixed(answer, each, made) for each in answer.report.findings]) for answer in answers]
+
+
+def with_hints(answers: Sequence[FixesAnswer]) -> list[ProfileReport]:
+    """The reports, whose findings name the command or the extra that they need, where their lines are at hand.
+
+    LibCST's import and work take longer than all else that a recording of 10 MB asks for.
+    """
+    hint = CodeFixes([], NOT_MADE if has_libcst() else NEEDS_EXTRA)
+
+    def hinted(answer: FixesAnswer, finding: Finding) -> Finding:
+        is_at_hand = finding.id in answer.facts and any(place.text for place in finding.places)
+        return msgspec.structs.replace(finding, code_fixes=hint) if is_at_hand else finding
+
+    return [_replaced(answer, [hinted(answer, each) for each in answer.report.findings]) for answer in answers]
 
 
 def _key(asked: _Place) -> _Key:
@@ -120,12 +132,6 @@ def _cache_key(places: Sequence[_Place], fixer: Fixer) -> str | None:
 
 def _replaced(answer: FixesAnswer, findings: list[Finding]) -> ProfileReport:
     return msgspec.structs.replace(answer.report, findings=findings)
-
-
-def _needing_extra(answer: FixesAnswer, finding: Finding) -> Finding:
-    if finding.id not in answer.facts:
-        return finding
-    return msgspec.structs.replace(finding, code_fixes=CodeFixes([], NEEDS_EXTRA))
 
 
 def _fixed(answer: FixesAnswer, finding: Finding, made: Mapping[_Key, _Outcome]) -> Finding:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from tb_tidy_plugin import __version__
 from tb_tidy_plugin.analysis.answers import FIXES, Answer, FixesAnswer, Question, Reported
-from tb_tidy_plugin.analysis.code_fixes import with_code_fixes
+from tb_tidy_plugin.analysis.code_fixes import with_code_fixes, with_hints
 from tb_tidy_plugin.analysis.engines import GivenUp, each, is_one_enough
 from tb_tidy_plugin.analysis.job import Job, UsualRules
 from tb_tidy_plugin.analysis.remembered import OWN_RULES, Remembered
@@ -52,8 +52,13 @@ class Analysed(msgspec.Struct, Generic[A], frozen=True):
     is_whole: bool = True
 
 
-def analyze_path(path: str | os.PathLike[str], job: Job) -> model.Report:
+def analyze_path(path: str | os.PathLike[str], job: Job, *, with_changes: bool = True) -> model.Report:
     """The report on a trace file, a run folder or a logdir.
+
+    Args:
+        path: of any of these.
+        job: how they are analysed.
+        with_changes: whether findings have the changes of the user's own code, or only name the command for these.
 
     Raises:
         NotFoundError: nothing is there. Traces that cannot be read do not raise: they are in `Report.problems`.
@@ -66,13 +71,15 @@ def analyze_path(path: str | os.PathLike[str], job: Job) -> model.Report:
         ranks = [each.answer for each in of_run if each.answer is not None]
         problems += [each.problem for each in of_run if each.problem is not None]
         if ranks:
-            runs.append(_run_report(job, run, ranks))
+            reports = with_code_fixes(ranks, job) if with_changes else with_hints(ranks)
+            runs.append(_run_report(job, run, ranks, reports))
     return model.Report(schema=model.SCHEMA_VERSION, version=__version__, runs=runs, problems=problems)
 
 
-def _run_report(job: Job, run: str, ranks: Sequence[FixesAnswer]) -> model.RunReport:
+def _run_report(
+    job: Job, run: str, ranks: Sequence[FixesAnswer], reports: list[model.ProfileReport]
+) -> model.RunReport:
     """The report on a run; nothing is to be compared where one trace is all that was recorded."""
-    reports = with_code_fixes(ranks, job)
     if len(ranks) == 1:
         return model.RunReport(run=run, profiles=reports, outcomes=[], findings=[], ranks=None)
     from tb_tidy_plugin.analysis.runs import run_report

@@ -22,6 +22,9 @@ from tb_tidy_plugin.report.model import Report
 from tb_tidy_plugin.report.value import Severity
 from tb_tidy_plugin.trace.remote import AnyPath
 
+WITH_CHANGES = frozenset({"json", "sarif", "html"})
+"""Forms that show changes of the user's own code; the others name the command that makes them."""
+
 SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low", "info")
 
 
@@ -66,7 +69,7 @@ def check(
 
         bench_for_report(path, job)
     with progress_bar(job) as watched:
-        report = analyze_path(path, watched)
+        report = analyze_path(path, watched, with_changes=form in WITH_CHANGES)
     baselines.write(report)
     if output is not None:
         write_output(output, _written(report, job, form, verbose))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from tb_tidy_plugin.benchmarks.measurement import Measurement
 from tb_tidy_plugin.render import document as doc
 from tb_tidy_plugin.render.document import Block, Line, Paragraph, code, message, section
-from tb_tidy_plugin.report.code_model import NEEDS_EXTRA
+from tb_tidy_plugin.report.code_model import NEEDS_EXTRA, NOT_MADE
 from tb_tidy_plugin.report.generated import place_text
 from tb_tidy_plugin.report.model import CodeChange, Finding, Outcome, Place, Problem, ProfileReport, Status
 from tb_tidy_plugin.report.step_model import Steps
@@ -147,7 +147,11 @@ def examples(finding: Finding) -> Iterator[Block]:
 
 def fix_hint(finding: Finding) -> Iterator[Block]:
     """That a command can change the user's own code."""
-    if finding.code_fixes is not None and (changes := finding.code_fixes.changes):
+    if finding.code_fixes is None:
+        return
+    if finding.code_fixes.reason == NOT_MADE:
+        yield doc.sentence(NOT_MADE, style="muted")
+    elif changes := finding.code_fixes.changes:
         review = ", which you must review" if any(each.needs_review for each in changes) else ""
         yield doc.sentence(f"`tb-tidy fix` can make this change{review}.", style="muted")
 

@@ -8,6 +8,10 @@ NEEDS_EXTRA = "Changes of your own code need LibCST: run `pip install 'tb-tidy-p
 """The `reason` of `CodeFixes` where it is not installed."""
 
 
+NOT_MADE = "Run `tb-tidy fix` for this change in your own code."
+"""The `reason` of `CodeFixes` in a report for the terminal or a comment, which shows no diff and so makes none."""
+
+
 class Replacement(Model, frozen=True):
     """A region of a file, and the text that takes its place. Lines and columns are 1-based; the end is exclusive."""
 

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 
-from tb_tidy_plugin.analysis import code_fixes
+from tb_tidy_plugin.analysis import code_fixes, paths
 from tb_tidy_plugin.analysis.assemble import read_file
 from tb_tidy_plugin.analysis.fixing import NOT_AS_RECORDED, Fixer
 from tb_tidy_plugin.analysis.job import Job
@@ -77,7 +77,23 @@ def test_sarif_of_check_has_the_change(run: Path) -> None:
 
 @pytest.mark.parametrize("form", ["text", "markdown"])
 def test_the_hint_names_the_command(run: Path, form: str) -> None:
-    assert "`tb-tidy fix` can make this change." in printed("check", str(run), "--format", form)
+    assert "Run `tb-tidy fix` for this change in your own code." in printed("check", str(run), "--format", form)
+
+
+@pytest.mark.parametrize("form", ["text", "markdown"])
+def test_what_shows_no_change_makes_none(run: Path, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(code_fixes, "with_code_fixes", None)
+    monkeypatch.setattr(paths, "with_code_fixes", None)
+    assert "cat-in-loop" in printed("check", str(run), "--format", form)
+
+
+def test_the_page_names_the_command_that_makes_the_change(run: Path) -> None:
+    assert "<code>tb-tidy fix</code> can make this change." in printed("check", str(run), "--format", "html")
+
+
+def test_a_finding_whose_line_is_not_at_hand_names_no_command(run: Path) -> None:
+    (run / "train.py").unlink()
+    assert "tb-tidy fix" not in printed("check", str(run))
 
 
 def test_the_page_shows_the_change_in_place_of_the_example(run: Path) -> None:
