@@ -67,9 +67,10 @@ fixes: $(TEST)/.installed ## fix the corpus' slow programs and compare results; 
 lines: $(TEST)/.installed ## count how often the line inside a function is right; writes docs/lines.md
 	$(BIN)/python -m tests.lines
 
-bench: $(TEST)/.installed ## measure how fast traces are read and judged; writes docs/performance.md
+bench: $(TEST)/.installed ## measure how fast traces are read and judged; writes docs/performance*.md
 	$(BIN)/python -m tests.performance
 	$(BIN)/python -m tests.performance.serving
+	$(BIN)/python -m tests.performance.peers
 
 bench-check: $(TEST)/.installed ## measure again how soon findings are there; fails where ratios got twice as bad
 	$(BIN)/python -m tests.performance.serving --check

@@ -81,8 +81,15 @@ def report(path: Path) -> Task:
 
 def process(path: Path) -> Task:
     """A whole `tb-tidy check`, imports and all."""
-    command = [sys.executable, "-c", "from tb_tidy_plugin.cli.main import main; main()", "check", str(path)]
-    return lambda: subprocess.run([*command, "--format", "json"], check=True, stdout=subprocess.DEVNULL)
+    command = [
+        sys.executable,
+        "-c",
+        "from tb_tidy_plugin.cli.main import main; main()",
+        "check",
+        "--no-cache",
+        str(path),
+    ]
+    return lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
 
 TASKS: dict[str, Callable[[Path], Task]] = {
