@@ -74,6 +74,8 @@ class Segments(msgspec.Struct, frozen=True):
     def cut(self, edges: Times) -> Segments:
         """The same, cut at `edges`."""
         span, starts, ends = cut(self.starts, self.ends, edges)
+        if len(span) == len(self.starts):
+            return self
         return Segments(starts, ends, *(getattr(self, column.name)[span] for column in fields(self)[2:]))
 
 
@@ -397,16 +399,16 @@ def _after_waits(profile: Profile, host: Host, gaps: _Gaps, parts: Segments, gap
 
 def _on_cpu(profile: Profile, span: StepSpan, host: Host) -> Segments:
     """What the thread does that the step waits for."""
-    whole = (np.array([span.start_ns]), np.array([span.end_ns]))
-    none = np.array([ABSENT])
-    told = _told(host, _segments(*whole, none, none, none, np.array([host.main])))
+    bounds = distinct(np.concatenate([[span.start_ns], span.bounds, [span.end_ns]]))
+    bounds = bounds[(bounds >= span.start_ns) & (bounds <= span.end_ns)]
+    none = np.full(len(bounds) - 1, ABSENT, np.int64)
+    told = _told(host, _segments(bounds[:-1], bounds[1:], none, none, none, np.full(len(none), host.main, np.int64)))
     cause, length = told.cause.copy(), told.ends - told.starts
-    call_row = np.append(host.rows, ABSENT)[told.call]
-    free = cause == UNSET
-    cause[free & host.synchronises[told.call]] = NUMBER["synchronisation"]
-    long_ = (cause == UNSET) & host.is_runtime[told.call] & ~has(profile, COPIES)[call_row]
-    long_ &= np.where(told.call == ABSENT, 0, profile.table.duration_ns[call_row]) > LONG_CALL_NS
-    cause[long_] = _call_causes(profile, call_row[long_])
+    cause[(cause == UNSET) & host.synchronises[told.call]] = NUMBER["synchronisation"]
+    calls = np.flatnonzero((cause == UNSET) & host.is_runtime[told.call])
+    rows = host.rows[told.call[calls]]
+    is_long = ~has(profile, COPIES)[rows] & (profile.table.duration_ns[rows] > LONG_CALL_NS)
+    cause[calls[is_long]] = _call_causes(profile, rows[is_long])
     cause[(cause == UNSET) & (told.call == ABSENT) & (length > UNRECORDED_NS)] = NUMBER["unrecorded_host"]
     cause[cause == UNSET] = NUMBER["cpu"]
     return Segments(told.starts, told.ends, cause, told.work, told.call, told.thread)

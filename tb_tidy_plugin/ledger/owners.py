@@ -64,13 +64,16 @@ def names_of(profile: Profile, host: Host, segments: Segments) -> Names:
     key[by_work] = _keys_of_work(profile, host, segments.work[by_work], operator[by_work])
     calls = _CallNames(host)
     computes = segments.cause == NUMBER["cpu"]
-    for here, names in ((computes, calls.known), (~(by_work | computes), calls.outermost)):
-        if here.any():
-            call = segments.call[here]
-            operator[here], key[here] = names.operator[call], names.key[call]
-            library[here] = calls.library[call]
-    if computes.any():
-        kind[computes] = calls.kind[segments.call[computes]]
+
+    def named(these: Rows, names: _OperatorNames) -> None:
+        call = segments.call[these]
+        operator[these], key[these], library[these] = names.operator[call], names.key[call], calls.library[call]
+
+    if len(these := np.flatnonzero(computes)):
+        named(these, calls.known)
+        kind[these] = calls.kind[segments.call[these]]
+    if len(these := np.flatnonzero(~(by_work | computes))):
+        named(these, calls.outermost)
     bare = np.flatnonzero(~by_work & (library == ABSENT) & (operator == ABSENT))
     for thread in distinct(segments.thread[bare]).tolist():
         here = bare[segments.thread[bare] == thread]

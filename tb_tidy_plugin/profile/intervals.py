@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tb_tidy_plugin.trace.columns import ABSENT, Ids, Rows, Times
-from tb_tidy_plugin.trace.sets import distinct
+from tb_tidy_plugin.trace.sets import distinct, order_by
 
 
 class Intervals(msgspec.Struct, frozen=True):
@@ -129,7 +129,7 @@ def positions_of_each(values: Ids) -> list[Rows]:
 def union_by_lane(lane: Ids, starts: Times, ends: Times) -> tuple[Ids, Times, Times]:
     """Of each lane what its intervals cover together: lane, start and end of each piece, lane after lane."""
     real = np.flatnonzero(ends > starts)
-    order = real[np.lexsort((starts[real], lane[real]))]
+    order = real[order_by(lane[real], starts[real])]
     lane, starts, ends = lane[order], starts[order], ends[order]
     # Ends by their rank, and by lane before that: then what one lane reaches is below where the next one begins.
     times = distinct(ends)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from tb_tidy_plugin import aten
 from tb_tidy_plugin.compiled import is_usable
 from tb_tidy_plugin.trace.columns import ABSENT, Category, EventTable, Mask, Numbers, Rows, Times
-from tb_tidy_plugin.trace.sets import among
+from tb_tidy_plugin.trace.sets import among, order_by
 from tb_tidy_plugin.trace.strings import NumberTable, numbers_where
 
 IS_COMPILED = is_usable("tb_tidy_plugin.profile._nest")
@@ -129,26 +129,8 @@ def nearest(parent: Rows, wanted: Mask) -> Rows:
 
 
 def outer_first(table: EventTable, rows: Rows, *ties: NDArray[np.bool_ | np.integer]) -> Rows:
-    """`rows` by thread, start and falling end, as `contained` takes them; equal ones by `ties`, the first one first.
-
-    Recordings are mostly in this order, which is seen in a tenth of the time that sorting takes.
-    """
-    thread, start, end = table.thread[rows], table.start_ns[rows], table.end_ns[rows]
-    if _are_in_order(thread, start, -end, *ties):
-        return rows
-    return rows[np.lexsort((*ties[::-1], -end, start, thread))]
-
-
-def _are_in_order(*keys: NDArray[np.bool_ | np.integer]) -> bool:
-    """Whether no entry comes before its predecessor by the first key in which the two differ."""
-    undecided: Rows | None = None
-    for key in keys:
-        one, other = (key[:-1], key[1:]) if undecided is None else (key[undecided], key[undecided + 1])
-        if (other < one).any():
-            return False
-        equal = np.flatnonzero(other == one)
-        undecided = equal if undecided is None else undecided[equal]
-    return True
+    """`rows` by thread, start and falling end, as `contained` takes them; equal ones by `ties`, the first one first."""
+    return rows[order_by(table.thread[rows], table.start_ns[rows], -table.end_ns[rows], *ties)]
 
 
 def contained(table: EventTable, rows: Rows) -> tuple[Rows, Rows, Times]:

@@ -38,6 +38,7 @@ from tb_tidy_plugin.trace.columns import (
     Rows,
 )
 from tb_tidy_plugin.trace.links import launches
+from tb_tidy_plugin.trace.sets import order_by
 from tb_tidy_plugin.trace.settings import Settings
 from tb_tidy_plugin.trace.strings import numbers_where
 
@@ -252,7 +253,7 @@ class Profile:
         is_operator = self.table.category[: self.tree.size] == Category.OPERATOR
         rows = np.flatnonzero(is_operator)
         above, thread = self.tree.nearest_ancestor(is_operator)[rows], self.table.thread[rows]
-        order = np.lexsort((rows, above, thread))
+        order = order_by(thread, above, rows)
         changes = (np.diff(above[order]) != 0) | (np.diff(thread[order]) != 0)
         at = np.full(self.tree.size, ABSENT, np.int64)
         at[rows[order]] = np.arange(len(rows))

@@ -20,7 +20,7 @@ from tb_tidy_plugin.compiled import is_usable
 from tb_tidy_plugin.profile.intervals import last_begun
 from tb_tidy_plugin.profile.nesting import nearest
 from tb_tidy_plugin.trace.columns import ABSENT, HOST_TREE, Category, EventTable, Mask, Numbers, Rows, Times
-from tb_tidy_plugin.trace.sets import united
+from tb_tidy_plugin.trace.sets import order_by, united
 
 IS_COMPILED = is_usable("tb_tidy_plugin.profile._nest")
 if IS_COMPILED:
@@ -72,7 +72,7 @@ def build_tree(table: EventTable, also: Rows | None = None) -> tuple[Rows, Tree]
         rows = united(rows, also)
     has_index = bool((table.event_index[rows] != ABSENT).any())
     tie = table.event_index[rows] if has_index else -table.end_ns[rows]
-    rows = rows[np.lexsort((table.file_order[rows], tie, table.start_ns[rows]))]
+    rows = rows[order_by(table.start_ns[rows], tie, table.file_order[rows])]
     parent, depth = _replayed_natively(table, rows) if IS_COMPILED else _replayed(table, rows)
     position, last = _pre_order_natively(parent) if IS_COMPILED else _pre_order(parent)
     order = np.argsort(position)

@@ -27,7 +27,7 @@ from tb_tidy_plugin.trace.columns import (
     taken,
 )
 from tb_tidy_plugin.trace.limits import LONGEST_NAME, MOST_DEVICES
-from tb_tidy_plugin.trace.sets import among
+from tb_tidy_plugin.trace.sets import among, order_by
 from tb_tidy_plugin.trace.strings import NumberTable, numbers_where
 
 MOST_NODES = 1 << 40  # that autograd ever counts; a larger number, times the threads, would leave int64
@@ -103,7 +103,7 @@ def _row_order(rows: Rows, thread: Numbers, start_ns: Times, duration_ns: Times,
     """By (thread, start, tie-break): the profiler's own index settles ties where the trace has it, else length."""
     index = event_index[rows]
     tie = index if (index != ABSENT).any() else -duration_ns[rows]
-    return np.lexsort((rows, tie, start_ns[rows], thread[rows]))
+    return order_by(thread[rows], start_ns[rows], tie, rows)
 
 
 def _taken_apart(chunks: list[Chunk]) -> dict[str, list[NDArray[Any]]]:

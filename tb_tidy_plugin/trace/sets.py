@@ -1,4 +1,4 @@
-"""Sets of numbers as ascending arrays: rows, times, threads.
+"""Sets of numbers as ascending arrays: rows, times, threads; and the order of rows.
 
 `np.unique`, and what NumPy makes of it, hashes: where nearly all numbers are distinct, as rows and times are, that
 takes ten times as long as sorting. It also imports `numpy.ma`, a twentieth of the time of a whole `tb-tidy check`.
@@ -62,3 +62,23 @@ def common(some: Ids, others: Ids) -> Rows:
 def without(some: Ids, others: Ids) -> Rows:
     """What `some` holds and `others` do not, ascending."""
     return distinct(some[~among(some, others)]).astype(np.int64, copy=False)
+
+
+def order_by(*keys: NDArray[np.bool_ | np.integer]) -> Rows:
+    """The positions in the order of `keys`, the first one first; equal ones stay as they are.
+
+    Recordings are mostly in order, which is seen in a tenth of the time that sorting takes.
+    """
+    return np.arange(len(keys[0])) if _are_in_order(*keys) else np.lexsort(keys[::-1])
+
+
+def _are_in_order(*keys: NDArray[np.bool_ | np.integer]) -> bool:
+    """Whether no entry comes before its predecessor by the first key in which the two differ."""
+    undecided: Rows | None = None
+    for key in keys:
+        one, other = (key[:-1], key[1:]) if undecided is None else (key[undecided], key[undecided + 1])
+        if (other < one).any():
+            return False
+        equal = np.flatnonzero(other == one)
+        undecided = equal if undecided is None else undecided[equal]
+    return True
