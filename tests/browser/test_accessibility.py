@@ -171,8 +171,8 @@ def test_nothing_moves_for_who_does_not_want_it(tab: Tab) -> None:
     assert inner(tab).evaluate(f"{moving} || getComputedStyle(each).animationName !== 'none').length") == 0
 
 
-@pytest.mark.parametrize("view", ["overview", "findings", "compare"])
-def test_with_forced_colours_what_is_chosen_and_the_charts_are_still_seen(tab: Tab, view: str) -> None:
+@pytest.mark.parametrize("view", ["runs", "overview", "findings", "memory", "flame", "timeline", "compare"])
+def test_with_forced_colours_what_is_chosen_is_still_seen(tab: Tab, view: str) -> None:
     tab.page.emulate_media(forced_colors="active")
     frame = opened(tab, view)
     assert violations(inner(tab)) == []
@@ -180,6 +180,12 @@ def test_with_forced_colours_what_is_chosen_and_the_charts_are_still_seen(tab: T
     other = frame.get_by_role("tab", selected=False).first
     border = "each => getComputedStyle(each).borderBottomColor"
     assert chosen.evaluate(border) != other.evaluate(border)
+
+
+@pytest.mark.parametrize("view", ["overview", "findings", "compare"])
+def test_with_forced_colours_the_charts_are_still_seen(tab: Tab, view: str) -> None:
+    tab.page.emulate_media(forced_colors="active")
+    frame = opened(tab, view)
     columns = frame.locator(".strip-column > span").evaluate_all(
         "all => all.map((each) => getComputedStyle(each).background)"
     )

@@ -63,5 +63,9 @@ def test_the_page_stands_alone_and_finds_new_runs_by_itself(browser: Browser, ad
     assert time.monotonic() - began < SOON_S
     page.keyboard.press("r")
     expect(page.get_by_role("table", name="Runs").get_by_role("button", name="another")).to_be_visible(timeout=LIMIT_MS)
+    page.set_viewport_size({"width": 390, "height": 800})
+    expect(page.get_by_role("columnheader", name="Do first")).to_be_hidden()
+    table = page.get_by_role("table", name="Runs")
+    assert table.evaluate("pane => pane.scrollWidth <= pane.clientWidth")
     assert complaints == []
     page.close()

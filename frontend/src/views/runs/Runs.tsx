@@ -14,11 +14,13 @@ import { openRun } from '../../state/actions';
 import { analyseAll, boardQuery, boardSort, chooseRun, chosenRuns, compareChosen, rowsOf, sortBoard, trendsOf, useBoard } from '../../state/board';
 import { useWantedFocus } from '../../state/focus';
 import { addCss } from '../../state/host';
+import { narrow } from '../../state/viewport';
 import css from '../../styles/runs.css?inline';
 
 addCss(css);
 
 const ROW_PX = 44;
+const NARROW_ROW_PX = 96; // three lines, each with less beside it
 const LEAST_PX = 1000;
 
 export function Runs() {
@@ -76,7 +78,8 @@ function Table({ answer }: { answer: BoardAnswer }) {
   const logged = answer.runs.some((row) => loggedText(row) !== '');
   if (rows.length === 0) return <p class="pad muted">No run has all of these words.</p>;
   return (
-    <VirtualRows class="server-table board" role="table" label="Runs" count={rows.length} rowHeight={ROW_PX} headerHeight={ROW_PX} width={`${LEAST_PX}px`}
+    <VirtualRows class="server-table board" role="table" label="Runs" count={rows.length} rowHeight={narrow.value ? NARROW_ROW_PX : ROW_PX}
+      headerHeight={ROW_PX} width={narrow.value ? '100%' : `${LEAST_PX}px`}
       header={<Header logged={logged} />} order={JSON.stringify([boardSort.value, boardQuery.value])}
       row={(index) => { const row = rows[index]; return row && <Row row={row} number={index + 2} trend={trends.get(row.run)} logged={logged} />; }} />
   );
