@@ -104,6 +104,8 @@ def host_lanes(profile: Profile) -> HostLanes:
 
 def _main_lane(lanes: Rows, times: Times, edges: Times) -> int:
     """The lane in which most of `edges` are times of events, of those the one with most different times."""
+    if not lanes.any():
+        return 0
     first, time_ns, _ = _cut(lanes, times)
     lane, size = np.repeat(np.arange(len(first) - 1), np.diff(first)), np.diff(first)
     known, count = np.unique(edges, return_counts=True)

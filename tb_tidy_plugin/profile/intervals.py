@@ -128,6 +128,9 @@ def positions_of_each(values: Ids) -> list[Rows]:
 
 def union_by_lane(lane: Ids, starts: Times, ends: Times) -> tuple[Ids, Times, Times]:
     """Of each lane what its intervals cover together: lane, start and end of each piece, lane after lane."""
+    if len(lane) and (lane == lane[0]).all():
+        union = Intervals.union(starts, ends)
+        return np.full(len(union.starts), lane[0]), union.starts, union.ends
     real = np.flatnonzero(ends > starts)
     order = real[order_by(lane[real], starts[real])]
     lane, starts, ends = lane[order], starts[order], ends[order]
