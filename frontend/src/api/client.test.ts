@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { Refusal, serve } from '../testing/server';
-import { ApiError, getProgress, postMutes, getRuns, getSource, ServerGone } from './client';
+import { ApiError, getProgress, getRuns, getSource, postMutes, ServerGone } from './client';
 
 const KEY = { run: 'a b', worker: 'w', span: '1' };
 

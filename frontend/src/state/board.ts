@@ -3,8 +3,8 @@
 import { signal } from '@preact/signals';
 import { getBoard } from '../api/client';
 import type { BoardAnswer, BoardRow } from '../api/types.gen';
-import { pause } from '../base/waiting';
 import { found, ordered, trends, type BoardColumn, type BoardSort } from '../base/board';
+import { pause } from '../base/waiting';
 import { reloads } from './answers';
 import { resource, useResource, type Answered } from './resource';
 import { go } from './route';
