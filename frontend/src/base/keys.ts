@@ -22,6 +22,7 @@ export const SHORTCUTS: readonly { keys: string[]; label: string }[] = [
   { keys: ['Shift ←', 'Shift →'], label: 'In the timeline: previous, next event of the row' },
   { keys: ['0'], label: 'In the timeline: all that fits' },
   { keys: ['f'], label: 'In the timeline: fold the lane of the marked event, or all' },
+  { keys: ['p'], label: 'In the timeline: pin the lane of the marked event to the top, or let all lanes scroll' },
   { keys: ['i'], label: 'In the timeline: why the device idles before the marked event, or in the middle' },
   { keys: ['m'], label: 'Mute the finding, or show it again' },
   { keys: ['?'], label: 'This help' },

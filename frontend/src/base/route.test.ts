@@ -15,15 +15,15 @@ it('leaves no trace of defaults in the address', () => {
 });
 
 it('round-trips', () => {
-  const route = { compare: START.compare, run: 'r', worker: 'w', span: '1', view: 'source', finding: 'f', file: '/a.py', line: '7', q: 'x', sort: 'cost', group: 'file', own: true, step: '', by: 'name', op: '', event: '', win: '', at: '', folded: '', weight: 'account', node: '', entry: '' } satisfies Route;
+  const route = { compare: START.compare, run: 'r', worker: 'w', span: '1', view: 'source', finding: 'f', file: '/a.py', line: '7', q: 'x', sort: 'cost', group: 'file', own: true, step: '', by: 'name', op: '', event: '', win: '', at: '', folded: '', pinned: '', weight: 'account', node: '', entry: '' } satisfies Route;
   expect(routeFrom(strings(routeKeys(route)))).toEqual(route);
 });
 
 it('has the event and the window where the timeline is', () => {
-  const route: Route = { ...START, event: '17', win: '5-90', at: '12', folded: '2,5', weight: 'account', node: '', entry: '' };
+  const route: Route = { ...START, event: '17', win: '5-90', at: '12', folded: '2,5', pinned: '1', weight: 'account', node: '', entry: '' };
   expect(routeKeys(route)).toMatchObject({ event: '17', win: null });
-  expect(routeKeys({ ...route, view: 'timeline' })).toMatchObject({ event: '17', win: '5-90', at: '12', folded: '2,5' });
-  expect(routeKeys({ ...route, view: 'cpu' })).toMatchObject({ event: null, win: null, at: null, folded: null });
+  expect(routeKeys({ ...route, view: 'timeline' })).toMatchObject({ event: '17', win: '5-90', at: '12', folded: '2,5', pinned: '1' });
+  expect(routeKeys({ ...route, view: 'cpu' })).toMatchObject({ event: null, win: null, at: null, folded: null, pinned: null });
 });
 
 it('forgets an event with its finding, and a window with its profile', () => {
@@ -31,7 +31,7 @@ it('forgets an event with its finding, and a window with its profile', () => {
   expect(withConsequences(route, { finding: 'g' })).toEqual({ finding: 'g', event: '', node: '' });
   expect(withConsequences(route, { finding: 'f', view: 'timeline' })).toEqual({ finding: 'f', view: 'timeline' });
   expect(withConsequences(route, { finding: 'g', event: '3' })).toEqual({ finding: 'g', event: '3', node: '' });
-  expect(withConsequences(route, { run: 'b' })).toEqual({ run: 'b', event: '', win: '', at: '', folded: '', node: '' });
+  expect(withConsequences(route, { run: 'b' })).toEqual({ run: 'b', event: '', win: '', at: '', folded: '', pinned: '', node: '' });
 });
 
 it('keeps file and line out of the address of the list', () => {

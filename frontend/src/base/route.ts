@@ -70,9 +70,10 @@ const FIELDS = {
   /** Id of the event that is marked, and the window of the timeline in ns, `from-to`. */
   event: text('findings', 'timeline'),
   win: text('timeline'),
-  /** The time in ns of which the timeline says why nothing runs, and the numbers of its folded lanes: `2,5`. */
+  /** The time in ns of which the timeline says why nothing runs, and the numbers of its folded and pinned lanes: `2,5`. */
   at: text('timeline'),
   folded: text('timeline'),
+  pinned: text('timeline'),
   /** What the flame graph's widths are, the node that it is zoomed to, and the entry of the account whose time alone it shows. */
   weight: word(['account', 'device', 'idle', 'host', 'bytes'], 'flame', 'compare'),
   node: text('flame'),
@@ -109,7 +110,7 @@ function keysOf<Name extends keyof Route>(name: Name, route: Route): Written {
  */
 export function withConsequences(before: Route, changes: Partial<Route>): Partial<Route> {
   const differs = (...keys: (keyof Route)[]): boolean => keys.some((key) => key in changes && changes[key] !== before[key]);
-  if (differs('run', 'worker', 'span')) return { event: '', win: '', at: '', folded: '', node: '', ...changes };
+  if (differs('run', 'worker', 'span')) return { event: '', win: '', at: '', folded: '', pinned: '', node: '', ...changes };
   if (differs('finding')) return { event: '', node: '', ...changes };
   return differs('entry') ? { node: '', ...changes } : changes;
 }

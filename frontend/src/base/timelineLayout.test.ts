@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { allBoxes, AXIS_PX, barUnder, boxesAround, heightOf, LANE_GAP_PX, lanesIn, neighbourOf, pixelOf, ROW_PX, rowTop, timeOf, type Bars, type LaneLike, type Piece } from './timelineLayout';
+import { allBoxes, AXIS_PX, barUnder, boxesAround, heightOf, heldUntil, LANE_GAP_PX, lanesIn, neighbourOf, pixelOf, ROW_PX, rowTop, scrolledBy, timeOf, type Bars, type LaneLike, type Piece } from './timelineLayout';
 
 const lane = (kind: LaneLike['kind'], rows: number): LaneLike => ({ kind, rows, name: kind, events: rows, deeper: 0 });
 const LANES = [lane('steps', 1), lane('thread', 30), lane('thread', 3), lane('stream', 1)];
@@ -29,6 +29,16 @@ it('leaves one row of a folded lane, and folds none that has only one', () => {
   expect(boxes.map(({ lane: number, rows, isFolded }) => [number, rows, isFolded])).toEqual([[0, 1, undefined], [3, 1, undefined], [1, 1, true], [2, 3, false]]);
   expect(heightOf(boxes)).toBe(heightOf(allBoxes(LANES)) - 29 * ROW_PX);
   expect(rowTop(boxes[2], 1)).toBeNull();
+});
+
+it('stands pinned lanes first and holds them, unless they take most of the height', () => {
+  const boxes = allBoxes(LANES, new Set(), new Set([2]));
+  expect(boxes.map(({ lane: number, isPinned }) => [number, isPinned])).toEqual([[2, true], [0, undefined], [3, undefined], [1, undefined]]);
+  const held = heldUntil(boxes, 400);
+  expect(held).toBe(AXIS_PX + 3 * ROW_PX + LANE_GAP_PX);
+  expect(boxes.map((box) => scrolledBy(box, held, 50))).toEqual([0, 50, 50, 50]);
+  expect(heldUntil(boxes, 80)).toBe(AXIS_PX); // no room for others
+  expect(heldUntil(allBoxes(LANES), 400)).toBe(AXIS_PX);
 });
 
 it('shows of an event the rows around it and the stream that it launches on', () => {

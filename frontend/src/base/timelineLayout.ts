@@ -4,8 +4,11 @@ import { lengthOf, type Span } from './timelineWindow';
 
 export interface LaneLike { kind: 'steps' | 'thread' | 'stream'; name: string; rows: number; events: number; deeper: number }
 
-/** A lane's rows `first` up to `first + rows` at `y`; the others are out of sight. `isFolded` where it can be folded or unfolded. */
-export interface Box { lane: number; name: string; kind: LaneLike['kind']; y: number; first: number; rows: number; isFolded?: boolean }
+/**
+ * A lane's rows `first` up to `first + rows` at `y`; the others are out of sight. `isFolded` where it can be folded or unfolded.
+ * Pinned lanes come first and stay where they are when the others scroll.
+ */
+export interface Box { lane: number; name: string; kind: LaneLike['kind']; y: number; first: number; rows: number; isFolded?: boolean; isPinned?: boolean }
 
 /** Bars as the server sends them: one entry each per column. */
 export interface Bars {
@@ -30,16 +33,29 @@ export const LANE_GAP_PX = 8;
 const FEW_ROWS = 12;
 
 /**
- * All lanes below each other, of those in `folded` the first row. Streams come before threads where they are few: threads
- * may be a hundred rows high.
+ * All lanes below each other, of those in `folded` the first row, those in `pinned` first. Streams come before threads where
+ * they are few: threads may be a hundred rows high.
  */
-export function allBoxes(lanes: readonly LaneLike[], folded: ReadonlySet<number> = new Set()): Box[] {
+export function allBoxes(lanes: readonly LaneLike[], folded: ReadonlySet<number> = new Set(), pinned: ReadonlySet<number> = new Set()): Box[] {
   const streams = lanes.filter(({ kind }) => kind === 'stream').reduce((sum, { rows }) => sum + rows, 0);
   const rank = { steps: 0, stream: streams <= FEW_ROWS ? 1 : 3, thread: 2 };
-  const order = lanes.map(({ kind, rows }, lane) => ({ lane, first: 0, rows, rank: rank[kind] })).toSorted((one, other) => one.rank - other.rank);
+  const order = lanes.map(({ kind, rows }, lane) => ({ lane, first: 0, rows, rank: pinned.has(lane) ? -1 : rank[kind] })).toSorted((one, other) => one.rank - other.rank);
   const boxes = stacked(order.map((each) => ({ ...each, rows: folded.has(each.lane) ? Math.min(each.rows, 1) : each.rows })), lanes);
-  return boxes.map((box) => ((lanes[box.lane]?.rows ?? 0) > 1 ? { ...box, isFolded: folded.has(box.lane) } : box));
+  return boxes.map((box) => ({
+    ...box, ...((lanes[box.lane]?.rows ?? 0) > 1 && { isFolded: folded.has(box.lane) }), ...(pinned.has(box.lane) && { isPinned: true }),
+  }));
 }
+
+const MOST_HELD = 0.6;
+
+/** Where pinned lanes end and the others begin to scroll. Lanes that would take most of the height scroll with the others. */
+export function heldUntil(boxes: readonly Box[], height: number): number {
+  const end = heightOf(boxes.filter(({ isPinned }) => isPinned));
+  return end <= MOST_HELD * height ? end : AXIS_PX;
+}
+
+/** How far up a box is drawn by scrolling. */
+export const scrolledBy = (box: Box, held: number, scrolled: number): number => (box.y < held ? 0 : scrolled);
 
 const OWN_ROWS = { alone: 7, withOthers: 5 }; // as many as fit into a strip of 160 pixels
 const OTHER_ROWS = 2;

@@ -2,11 +2,11 @@
 
 import { effect, type ReadonlySignal } from '@preact/signals';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
-import { AXIS_PX, barUnder, gutterOf, heightOf, neighbourOf, ROW_PX, timeOf, type Arrows, type Bar, type Box, type Piece } from '../base/timelineLayout';
+import { AXIS_PX, barUnder, gutterOf, heightOf, heldUntil, neighbourOf, ROW_PX, scrolledBy, timeOf, type Arrows, type Bar, type Box, type Piece } from '../base/timelineLayout';
 import { lengthOf, panned, zoomed, type Span } from '../base/timelineWindow';
 import { moment } from '../base/units';
 import { readColours, watchColours } from './timelineColours';
-import { barText, draw, type Scene } from './timelineDraw';
+import { barText, draw, PIN_PX, type Scene } from './timelineDraw';
 import { gestures, type Point } from './timelineGestures';
 
 export type Selected = Pick<Bar, 'lane' | 'depth' | 'start_ns' | 'duration_ns' | 'id'>;
@@ -28,6 +28,8 @@ interface Props {
   onRange: (range: Span | null) => void;
   /** A click on a lane's name, and `f`: of the marked event's lane, of all without one. */
   onFold?: (lane: number | null) => void;
+  /** A click on a lane's pin, and `p`: of the marked event's lane, of none without one. */
+  onPin?: (lane: number | null) => void;
   /** A click beside the bars of a stream, and `i`: before the marked event, else in the middle. */
   onGap?: (time: number) => void;
   /** The gap that is explained. */
@@ -95,6 +97,7 @@ function paint(latest: { current: Props }): Painter {
 
   const gutter = (): number => gutterOf(canvas?.clientWidth ?? 0);
   const plot = (): number => Math.max((canvas?.clientWidth ?? 0) - gutter(), 1);
+  const held = (): number => heldUntil(latest.current.boxes, canvas?.clientHeight ?? 0);
   const most = (): number => Math.max(heightOf(latest.current.boxes) - (canvas?.clientHeight ?? 0), 0);
   const timeAt = ({ x }: Point): number => timeOf(x - gutter(), latest.current.window.peek(), plot());
 
@@ -113,7 +116,7 @@ function paint(latest: { current: Props }): Painter {
     const { window: shown, boxes, pieces, arrows, selected, marking } = latest.current;
     scrolled = Math.min(Math.max(scrolled, 0), most());
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    const scene: Scene = { width, height, gutter: gutter(), scrolled, window: shown.peek(), boxes, pieces: pieces.peek(), arrows, selected, marking, range, gap: latest.current.gap ?? null, colours };
+    const scene: Scene = { width, height, gutter: gutter(), scrolled, held: held(), window: shown.peek(), boxes, pieces: pieces.peek(), arrows, selected, marking, range, gap: latest.current.gap ?? null, pins: latest.current.onPin !== undefined, colours };
     draw(context, scene);
   }
   function move(to: Span): void { latest.current.onWindow(to); }
@@ -121,21 +124,27 @@ function paint(latest: { current: Props }): Painter {
   function scroll(by: number): void { scrolled = Math.min(Math.max(scrolled + by, 0), most()); redraw(); }
   function shift(pixels: number): void { move(panned(latest.current.window.peek(), -pixels / plot(), latest.current.limits)); }
 
-  const boxAt = ({ y }: Point): Box | undefined =>
-    (y < AXIS_PX ? undefined : latest.current.boxes.find((each) => y + scrolled >= each.y && y + scrolled < each.y + each.rows * ROW_PX));
+  /** How far down among its box's rows a point is, in pixels. */
+  const within = (box: Box, y: number): number => y + scrolledBy(box, held(), scrolled) - box.y;
+  const boxAt = ({ y }: Point): Box | undefined => {
+    if (y < AXIS_PX) return undefined;
+    const isHeld = y < held();
+    return latest.current.boxes.find((each) => each.y < held() === isHeld && within(each, y) >= 0 && within(each, y) < each.rows * ROW_PX);
+  };
+  const isPin = (at: Point): boolean => latest.current.onPin !== undefined && at.x < gutter() && at.x >= gutter() - PIN_PX && boxAt(at) !== undefined;
   const isHead = (at: Point): boolean => at.x < gutter() && boxAt(at)?.isFolded !== undefined;
 
   function barAtPoint({ x, y }: Point): Bar | null {
     const box = x < gutter() ? undefined : boxAt({ x, y });
     if (!box) return null;
     const { pieces, window: shown } = latest.current;
-    const depth = box.first + Math.floor((y + scrolled - box.y) / ROW_PX);
+    const depth = box.first + Math.floor(within(box, y) / ROW_PX);
     return barUnder(pieces.peek(), box.lane, depth, timeAt({ x, y }), (3 * lengthOf(shown.peek())) / plot());
   }
 
   function onKey(event: KeyboardEvent): void {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
-    const { window: shown, limits, onOccurrence, onFit, onFold, onGap, onSelect, onRange, selected, pieces } = latest.current;
+    const { window: shown, limits, onOccurrence, onFit, onFold, onGap, onPin, onSelect, onRange, selected, pieces } = latest.current;
     const now = shown.peek();
     const middle = (now.from + now.to) / 2;
     const sideways = (by: 1 | -1): void => {
@@ -150,7 +159,7 @@ function paint(latest: { current: Props }): Painter {
       ArrowRight: () => (event.shiftKey ? sideways(1) : move(panned(now, PAN, limits))),
       ArrowUp: () => scroll(-2 * ROW_PX), ArrowDown: () => scroll(2 * ROW_PX),
       Home: () => move({ from: limits.from, to: limits.from + lengthOf(now) }), End: () => move({ from: limits.to - lengthOf(now), to: limits.to }),
-      f: () => onFold?.(selected?.lane ?? null), i: () => onGap?.(selected ? selected.start_ns - 1 : middle),
+      f: () => onFold?.(selected?.lane ?? null), p: () => onPin?.(selected?.lane ?? null), i: () => onGap?.(selected ? selected.start_ns - 1 : middle),
       0: onFit, '[': () => onOccurrence?.(-1), ']': () => onOccurrence?.(1),
     };
     if (event.key === 'Escape' && (range || selected)) {
@@ -183,8 +192,9 @@ function paint(latest: { current: Props }): Painter {
         pan: (x, y) => { shift(x); scroll(-y); },
         fit: () => latest.current.onFit(),
         click: (at) => {
-          const { onFold, onGap, onRange, onSelect } = latest.current;
+          const { onFold, onGap, onPin, onRange, onSelect } = latest.current;
           const [box, bar] = [boxAt(at), barAtPoint(at)];
+          if (box && isPin(at)) return onPin?.(box.lane);
           if (box && isHead(at) && onFold) return onFold(box.lane);
           range = null;
           onRange(null);
@@ -200,7 +210,7 @@ function paint(latest: { current: Props }): Painter {
         },
         hover: (at) => {
           const bar = at && barAtPoint(at);
-          if (canvas) canvas.style.cursor = at && latest.current.onFold && isHead(at) ? 'pointer' : '';
+          if (canvas) canvas.style.cursor = at && ((latest.current.onFold && isHead(at)) || isPin(at)) ? 'pointer' : '';
           onHover(bar && at ? { bar, x: at.x, y: at.y } : null);
         },
       });

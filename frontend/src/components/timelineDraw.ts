@@ -1,6 +1,6 @@
 /** Draws a timeline on a canvas: only what lies in the window and in sight. */
 
-import { pixelOf, ROW_PX, rowTop, AXIS_PX, type Arrows, type Bar, type Box, type Piece } from '../base/timelineLayout';
+import { pixelOf, ROW_PX, rowTop, scrolledBy, AXIS_PX, type Arrows, type Bar, type Box, type Piece } from '../base/timelineLayout';
 import { lengthOf, timeMarks, type Span } from '../base/timelineWindow';
 import { nanoseconds, plural } from '../base/units';
 import type { Colours } from './timelineColours';
@@ -10,8 +10,10 @@ export interface Scene {
   height: number;
   /** Width of the names of the lanes. */
   gutter: number;
-  /** Pixels that the lanes are scrolled down by. */
+  /** Pixels that the lanes below `held` are scrolled down by. */
   scrolled: number;
+  /** Where pinned lanes end. */
+  held: number;
   window: Span;
   boxes: readonly Box[];
   pieces: readonly Piece[];
@@ -22,8 +24,12 @@ export interface Scene {
   range: Span | null;
   /** A gap that is explained. */
   gap: Span | null;
+  /** Whether lanes can be pinned, so that they have a pin. */
+  pins: boolean;
   colours: Colours;
 }
+
+export const PIN_PX = 16;
 
 type Context = CanvasRenderingContext2D;
 
@@ -36,18 +42,42 @@ export function draw(context: Context, scene: Scene): void {
   context.globalAlpha = 1;
   context.fillStyle = colours.background;
   context.fillRect(0, 0, width, height);
-  const plot = new Path2D();
-  plot.rect(gutter, AXIS_PX, width - gutter, height - AXIS_PX);
   drawGrid(context, scene);
+  for (const layer of layersOf(scene)) {
+    context.save();
+    context.beginPath();
+    context.rect(0, layer.top, width, layer.bottom - layer.top);
+    context.clip();
+    drawNames(context, layer);
+    context.beginPath();
+    context.rect(gutter, layer.top, width - gutter, layer.bottom - layer.top);
+    context.clip();
+    context.translate(gutter, -layer.scrolled);
+    drawBars(context, layer);
+    drawSelection(context, layer);
+    context.restore();
+  }
   context.save();
-  context.clip(plot);
-  context.translate(gutter, -scene.scrolled);
-  drawBars(context, scene);
+  context.beginPath();
+  context.rect(gutter, AXIS_PX, width - gutter, height - AXIS_PX);
+  context.clip();
+  context.translate(gutter, 0);
   for (const arrows of scene.arrows) drawArrows(context, scene, arrows);
-  drawSelection(context, scene);
   context.restore();
-  drawNames(context, scene);
+  context.fillStyle = colours.line;
+  context.fillRect(gutter - 1, 0, 1, height);
+  if (scene.held > AXIS_PX) context.fillRect(0, scene.held - 3, width, 2);
   for (const span of [scene.gap, scene.range]) if (span) drawRange(context, scene, span);
+}
+
+/** A part of the height with the lanes that are drawn in it. */
+interface Layer extends Scene { top: number; bottom: number }
+
+/** The pinned lanes, and those that scroll below them. */
+function layersOf(scene: Scene): Layer[] {
+  const { boxes, held, height } = scene;
+  const rest = { ...scene, boxes: boxes.filter(({ y }) => y >= held), top: held, bottom: height };
+  return held > AXIS_PX ? [{ ...scene, boxes: boxes.filter(({ y }) => y < held), scrolled: 0, top: AXIS_PX, bottom: held }, rest] : [rest];
 }
 
 /** Times along the top, and a line down from each. */
@@ -75,7 +105,7 @@ export function markText(time: number, step: number): string {
   return `${(time / Number(ns)).toFixed(Math.min(digits, 9))} ${unit}`;
 }
 
-function drawBars(context: Context, scene: Scene): void {
+function drawBars(context: Context, scene: Layer): void {
   const { width, gutter, window } = scene;
   const plot = width - gutter;
   const scale = plot / lengthOf(window);
@@ -98,7 +128,7 @@ function drawBars(context: Context, scene: Scene): void {
       if (start >= right || Math.max(end, start + 1) <= left) continue;
       const from = Math.max(start, left);
       const y = box.y + (depth - box.first) * ROW_PX;
-      if (y - scene.scrolled > scene.height || y + ROW_PX - scene.scrolled < AXIS_PX) continue;
+      if (y - scene.scrolled > scene.bottom || y + ROW_PX - scene.scrolled < scene.top) continue;
       drawBar(context, scene, hatch, piece, at, from, y, Math.max(Math.min(end, right) - from, 1));
     }
   }
@@ -157,13 +187,20 @@ function hatchOf(context: Context, { shade }: Colours): CanvasPattern | null {
 }
 
 /** From launches to what they launched. */
-function drawArrows(context: Context, { boxes, window, width, gutter, colours }: Scene, arrows: Arrows): void {
+function drawArrows(context: Context, { boxes, window, width, gutter, colours, held, scrolled }: Scene, arrows: Arrows): void {
   const plot = width - gutter;
   const boxOf = new Map(boxes.map((box) => [box.lane, box]));
+  const topOf = (lane: number | undefined, depth: number | undefined): number | null => {
+    const box = boxOf.get(lane ?? -1);
+    const top = rowTop(box, depth ?? 0);
+    if (!box || top === null) return null;
+    const by = scrolledBy(box, held, scrolled);
+    return box.y < held ? top : Math.max(top - by, held - ROW_PX); // behind the pinned lanes: at their end
+  };
   context.strokeStyle = context.fillStyle = colours.text;
   context.lineWidth = 1;
   arrows.to_ns.forEach((to, at) => {
-    const [top, bottom] = [rowTop(boxOf.get(arrows.from_lane[at] ?? -1), arrows.from_depth[at] ?? 0), rowTop(boxOf.get(arrows.to_lane[at] ?? -1), arrows.to_depth[at] ?? 0)];
+    const [top, bottom] = [topOf(arrows.from_lane[at], arrows.from_depth[at]), topOf(arrows.to_lane[at], arrows.to_depth[at])];
     const [x1, x2] = [pixelOf(arrows.from_ns[at] ?? 0, window, plot), pixelOf(to, window, plot)];
     if (top === null || bottom === null || Math.max(x1, x2) < 0 || Math.min(x1, x2) > plot) return;
     const down = bottom > top ? 1 : -1;
@@ -198,27 +235,35 @@ function drawSelection(context: Context, { boxes, selected, window, width, gutte
 }
 
 /** Names of lanes, as far as they have room; a line above each. */
-function drawNames(context: Context, { boxes, width, height, gutter, scrolled, colours }: Scene): void {
-  context.save();
-  context.beginPath();
-  context.rect(0, AXIS_PX, width, height - AXIS_PX);
-  context.clip();
-  const letters = Math.floor((gutter - 12) / LETTER_PX);
-  for (const { name, y, rows, isFolded } of boxes) {
+function drawNames(context: Context, { boxes, width, gutter, scrolled, colours, top: from, bottom: to, pins }: Layer): void {
+  const letters = Math.floor((gutter - 12 - (pins ? PIN_PX : 0)) / LETTER_PX);
+  for (const { name, y, rows, isFolded, isPinned } of boxes) {
     const top = y - scrolled;
     const bottom = top + rows * ROW_PX;
-    if (bottom < AXIS_PX || top > height) continue;
+    if (bottom < from || top > to) continue;
     context.fillStyle = colours.soft;
     context.fillRect(0, Math.round(bottom + 3), width, 1);
     context.fillStyle = colours.muted;
-    const at = Math.min(Math.max(top, AXIS_PX), bottom - ROW_PX) + ROW_PX / 2;
+    const at = Math.min(Math.max(top, from), bottom - ROW_PX) + ROW_PX / 2;
     const sign = isFolded === undefined ? 0 : 2;
     if (sign > 0) context.fillText(isFolded ? '▸' : '▾', 6, at);
     linesOf(name, letters - sign, rows).forEach((line, row) => context.fillText(line, 6 + sign * LETTER_PX, at + row * 12));
+    if (pins) drawPin(context, gutter - PIN_PX / 2, at, isPinned === true);
   }
-  context.restore();
-  context.fillStyle = colours.line;
-  context.fillRect(gutter - 1, 0, 1, height);
+}
+
+/** A pin: its head, filled where the lane is pinned, and its needle. */
+function drawPin(context: Context, x: number, y: number, isPinned: boolean): void {
+  context.beginPath();
+  context.arc(x, y - 2, 2.5, 0, 2 * Math.PI);
+  context.moveTo(x, y + 0.5);
+  context.lineTo(x, y + 5);
+  context.lineWidth = 1;
+  context.globalAlpha = isPinned ? 1 : 0.5;
+  context.strokeStyle = context.fillStyle;
+  context.stroke();
+  if (isPinned) context.fill();
+  context.globalAlpha = 1;
 }
 
 /** A name in two lines where it is too long for one and the lane has the rows: `Device 0,` `stream 7`. */

@@ -64,15 +64,25 @@ export function useIdle(): IdleAnswer | null {
 /** Asks why nothing runs at a time; no event is marked then. */
 export const askIdle = (time: number): void => go({ at: String(Math.max(0, Math.round(time))), event: '' }, 'replace');
 
-/** The numbers of the lanes that are folded. */
-export const foldedLanes = (): ReadonlySet<number> => new Set(route.value.folded.split(',').filter((each) => EVENT_ID.test(each)).map(Number));
+const lanesOf = (text: string): ReadonlySet<number> => new Set(text.split(',').filter((each) => EVENT_ID.test(each)).map(Number));
+const laneText = (lanes: readonly number[]): string => lanes.toSorted((one, other) => one - other).join(',');
+
+/** The numbers of the lanes that are folded, and of those that stay at the top. */
+export const foldedLanes = (): ReadonlySet<number> => lanesOf(route.value.folded);
+export const pinnedLanes = (): ReadonlySet<number> => lanesOf(route.value.pinned);
 
 /** Folds lanes, or unfolds them where all of them are folded. */
 export function foldLanes(lanes: readonly number[]): void {
   const folded = foldedLanes();
   const isUnfolding = lanes.every((lane) => folded.has(lane));
   const rest = [...folded].filter((lane) => !lanes.includes(lane));
-  go({ folded: [...rest, ...(isUnfolding ? [] : lanes)].toSorted((one, other) => one - other).join(',') }, 'replace');
+  go({ folded: laneText([...rest, ...(isUnfolding ? [] : lanes)]) }, 'replace');
+}
+
+/** Pins a lane, or lets it scroll again where it is pinned; without a lane all scroll. */
+export function pinLane(lane: number | null): void {
+  const rest = lane === null ? [] : [...pinnedLanes()].filter((each) => each !== lane);
+  go({ pinned: laneText(lane === null || pinnedLanes().has(lane) ? rest : [...rest, lane]) }, 'replace');
 }
 
 /** The timeline of the whole profile, around an event of a finding. */

@@ -1,6 +1,7 @@
 import { cleanup, configure, fireEvent, screen, waitFor, within } from '@testing-library/preact';
 import { afterEach, expect, it, vi } from 'vitest';
 import type { Ledger, TimelineEvent } from '../api/types.gen';
+import { gutterOf } from '../base/timelineLayout';
 import { eventRow, finding, ledger, ledgerEntry, report, state, timelineEvent, timelineLanes } from '../testing/fixtures';
 import { effects, key, openPage } from '../testing/page';
 import { Refusal, serveProfile, type TestServer } from '../testing/server';
@@ -163,6 +164,19 @@ it('folds a lane by its name and by keys, and the address keeps it', async () =>
   key('f', whole); // no event is marked: all lanes
   await waitFor(() => expect(window.location.hash).not.toContain('folded'));
   expect(whole.style.height).toBe(height);
+});
+
+it('pins a lane by its pin and by keys, and the address keeps it', async () => {
+  serveTimeline();
+  await openPage('p.torchtidy.view=timeline');
+  const whole = await screen.findByRole('application');
+  await effects();
+  click(whole, gutterOf(whole.clientWidth) - 5, THREAD_Y);
+  await waitFor(() => expect(window.location.hash).toContain('pinned=1'));
+  expect(window.location.hash).not.toContain('folded');
+  await screen.findByText(/: pinned to the top/);
+  key('p', whole); // no event is marked: all lanes scroll
+  await waitFor(() => expect(window.location.hash).not.toContain('pinned'));
 });
 
 it('unfolds the lane of an event that a link names', async () => {

@@ -19,7 +19,7 @@ import { addCss } from '../../state/host';
 import { announce } from '../../state/notices';
 import { downloadCropped, openInPerfetto, PERFETTO_HOST } from '../../state/perfetto';
 import { go, route } from '../../state/route';
-import { askIdle, foldedLanes, foldLanes, limitsOf, markEvent, stepsAround, useMarks, useIdle, useNeeded, useRoutedWindow, useSlices, useTimelineEvent } from '../../state/timeline';
+import { askIdle, foldedLanes, foldLanes, limitsOf, markEvent, pinLane, pinnedLanes, stepsAround, useMarks, useIdle, useNeeded, useRoutedWindow, useSlices, useTimelineEvent } from '../../state/timeline';
 import { Idle } from './Idle';
 import { Search } from './Search';
 import css from '../../styles/timeline.css?inline';
@@ -48,7 +48,7 @@ function Whole({ lanes }: { lanes: TimelineLanes }) {
   useNeeded(slices, shown);
   const event = useTimelineEvent(route.value.event);
   const folded = foldedLanes();
-  const boxes = allBoxes(lanes.lanes, folded);
+  const boxes = allBoxes(lanes.lanes, folded, pinnedLanes());
   const idle = useIdle();
   const clicked = useRef(-1);
   const [range, setRange] = useState<Span | null>(null);
@@ -65,7 +65,7 @@ function Whole({ lanes }: { lanes: TimelineLanes }) {
       if (clicked.current === event.id) return;
     } else setWindow(showing(shown.peek(), event, limits));
     if (folded.has(event.lane) && event.depth > 0) foldLanes([event.lane]);
-    const top = rowTop(allBoxes(lanes.lanes, foldedLanes()).find(({ lane }) => lane === event.lane), event.depth) ?? 0;
+    const top = rowTop(allBoxes(lanes.lanes, foldedLanes(), pinnedLanes()).find(({ lane }) => lane === event.lane), event.depth) ?? 0;
     setScrollTo(top + MARGIN_PX > height ? top - height / 2 : 0);
   }, [event?.id]);
 
@@ -81,6 +81,10 @@ function Whole({ lanes }: { lanes: TimelineLanes }) {
     const which = boxes.filter((box) => box.isFolded !== undefined && (lane === null || box.lane === lane)).map((box) => box.lane);
     foldLanes(which);
     announce(`${lane === null ? 'All lanes' : lanes.lanes[lane]?.name ?? ''}: ${which.every((each) => foldedLanes().has(each)) ? 'folded' : 'unfolded'}`);
+  };
+  const pin = (lane: number | null): void => {
+    pinLane(lane);
+    announce(lane === null ? 'No lane is pinned' : `${lanes.lanes[lane]?.name ?? ''}: ${pinnedLanes().has(lane) ? 'pinned to the top' : 'not pinned'}`);
   };
   const middle = event?.start_ns ?? (shown.peek().from + shown.peek().to) / 2;
   const part = (): { from: number; to: number } => (event ? stepsAround(lanes, middle, 1, shown.peek()) : shown.peek());
@@ -112,7 +116,7 @@ function Whole({ lanes }: { lanes: TimelineLanes }) {
       <TimelineCanvas label={`Timeline: ${summaryOf(lanes)}. ${event ? `Marked: ${eventText(event, laneName(lanes, event))}.` : 'No event is marked.'}`}
         height={height} limits={limits} window={shown} onWindow={setWindow} boxes={boxes} pieces={slices.pieces}
         arrows={event ? [event.arrows] : fewArrows(slices.pieces.value.map(({ arrows }) => arrows))} selected={event} onSelect={select}
-        onFold={fold} onGap={askIdle} gap={idle?.gap ? { from: idle.gap.start_ns, to: idle.gap.end_ns } : null}
+        onFold={fold} onPin={pin} onGap={askIdle} gap={idle?.gap ? { from: idle.gap.start_ns, to: idle.gap.end_ns } : null}
         onFit={() => setWindow(limits)} onRange={setRange} marking={finding !== null} wheels hints={(bar) => lanes.lanes[bar.lane]?.name ?? ''} scrollTo={scrollTo} />
       <ul class="timeline-legend" aria-label="Colours">
         {LEGEND.map(({ colour, label }) => <li><span class="timeline-key" style={{ background: `var(${colour})` }} aria-hidden="true" />{label}</li>)}
@@ -121,7 +125,7 @@ function Whole({ lanes }: { lanes: TimelineLanes }) {
       <p class="timeline-said muted" role="status">{range ? `${nanoseconds(lengthOf(range))} chosen.` : ''}</p>
       {event ? <EventFacts event={event} lane={laneName(lanes, event)} onGo={(id) => markEvent(id)} />
         : idle ? <Idle answer={idle} />
-        : <p class="muted">Click an event to see what is known of it, a gap of a stream to see why nothing runs, a lane’s name to fold it. Drag to move, turn the wheel to zoom, drag with Shift to measure; keys: press ?.</p>}
+        : <p class="muted">Click an event to see what is known of it, a gap of a stream to see why nothing runs, a lane’s name to fold it, its pin to keep it at the top. Drag to move, turn the wheel to zoom, drag with Shift to measure; keys: press ?.</p>}
       <SendTrace what={event ? 'the step of the marked event and the steps beside it' : 'the window above'} where={PERFETTO_HOST}
         onSend={() => openInPerfetto(part(), middle)} onDownload={() => downloadCropped(part(), middle)} />
     </>
