@@ -112,7 +112,7 @@ def complaints() -> Iterator[IO[bytes]]:
     try:
         yield file
     finally:
-        with suppress(OSError):  # nobody needs it any more
+        with suppress(OSError):  # nobody needs it now
             file.close()
 
 

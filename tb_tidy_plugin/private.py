@@ -33,7 +33,7 @@ def opened(path: Path) -> Iterator[BinaryIO]:
 
     Raises:
         FileNotFoundError: it is not there.
-        NotPrivateError: somebody else may have written it, or it is no file.
+        NotPrivateError: somebody else may have written it, or it is not a file.
         OSError: it cannot be read.
     """
     with _folder(path.parent) as folder:
@@ -50,7 +50,7 @@ def check_folder(path: Path) -> None:
 
     Raises:
         NotPrivateError: it may hold what others wrote.
-        OSError: it is no folder, or not there.
+        OSError: it is not a folder, or not there.
     """
     with _folder(path):
         pass
@@ -76,7 +76,7 @@ def check_free(path: Path) -> None:
     try:
         about = path.lstat()
     except OSError:
-        return  # told by writing
+        return  # writing says so
     if not is_own(about):
         raise NotPrivateError(f"`{path}` is not written: another user's file has the name.", "Delete it.")
 

@@ -210,7 +210,7 @@ def _listed(forest: _Forest, own: Times, most: int, account: Account, findings: 
     total = _totals(parent, own)
     weight = (total / np.maximum(total[:, :1], 1)).max(axis=0)
     weight[0] = np.inf
-    order = np.argsort(-weight, kind="stable")[:most]  # never a node without the one around it: that is no lighter
+    order = np.argsort(-weight, kind="stable")[:most]  # the node around a kept one is as heavy: kept, too
     order = order[weight[order] > 0]
     kept = np.sort(order)
     place = np.full(len(parent), ABSENT, np.int64)

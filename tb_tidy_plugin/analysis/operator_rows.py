@@ -199,7 +199,7 @@ def _path(parts: Parts, module: int) -> list[tuple[str, str]]:
 
 
 def shapes_text(shapes: Shapes, dtypes: Sequence[str]) -> str:
-    """Input shapes in one line, then the dtypes (`64×256, 256 · float32`); what is no tensor is left out."""
+    """Input shapes in one line, then the dtypes (`64×256, 256 · float32`); other inputs are left out."""
     text = ", ".join("×".join(map(str, shape)) for shape in shapes if shape)
     return f"{text} · {', '.join(dtypes)}" if text and dtypes else text
 

@@ -32,7 +32,7 @@ ALLOCATOR = re.compile(r"^(cuda|hip)(Malloc|Free)|^cuMem(Alloc|Free|Create|Map|U
 """Calls by which the caching allocator asks the driver for memory: they wait for the device."""
 
 RECORDED = frozenset({"record_shapes", "with_stack", "profile_memory"})
-"""Options that are told by what was recorded: older traces hold shapes and stacks without stating so."""
+"""Options that the recorded events show: older traces hold shapes and stacks without stating so."""
 
 WAITS: tuple[tuple[WaitKind, re.Pattern[str], tuple[Category, ...]], ...] = (
     ("data_loading", LOADER_NEXT, (Category.ANNOTATION,)),

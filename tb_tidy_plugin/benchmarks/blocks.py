@@ -52,7 +52,7 @@ class Blocks(msgspec.Struct, frozen=True):
 
 
 def ratio_of(first: Sequence[float], second: Sequence[float]) -> TimeRatio:
-    """The middle ratio of pairs; its interval from pairs drawn anew, always the same ones."""
+    """The middle ratio of pairs; its interval from resampled pairs, with a fixed seed."""
     ratios = np.array(second) / np.array(first)
     drawn = np.random.default_rng(0).integers(len(ratios), size=(RESAMPLES, len(ratios)))
     low, high = np.percentile(np.median(ratios[drawn], axis=1), INTERVAL)

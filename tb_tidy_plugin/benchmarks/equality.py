@@ -54,7 +54,7 @@ def _difference(before: object, after: object) -> str | None:
 
 
 def _tolerance(value: object) -> tuple[float | None, float | None]:
-    """Relative and absolute tolerance; the usual ones of torch for what is no tensor of floating-point numbers."""
+    """Relative and absolute tolerance; torch's usual ones for everything but floating-point tensors."""
     import torch
 
     if not (isinstance(value, torch.Tensor) and value.is_floating_point()):

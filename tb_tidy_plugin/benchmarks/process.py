@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     import torch
 
 SEED = 0
-EVEN = 0.01  # closer to 1 than this, a ratio is no difference that the placement of data in memory could not make
+EVEN = 0.01  # closer to 1 than this, the placement of data in memory alone can make such a ratio
 WIDE = 0.25  # intervals wider than this say too little
 DEVICE_SHARE = 0.8  # of the device's free memory, at most
 WATCH_PERIOD_S = 0.02

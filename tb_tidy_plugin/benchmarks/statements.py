@@ -74,7 +74,7 @@ METHODS = frozenset(
         "softmax", "sort", "step", "sum", "to", "tolist", "topk", "transpose", "tril", "triu", "zero_grad",
     }
 )  # fmt: skip
-"""Attributes of whatever is no module."""
+"""Attributes of everything but modules."""
 
 SET = frozenset({"grad"})
 """Attributes that may be set."""

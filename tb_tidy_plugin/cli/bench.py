@@ -117,7 +117,7 @@ def bench_for_report(path: AnyPath, job: Job) -> None:
     Raises:
         TidyError: PyTorch is missing.
     """
-    with suppress(NotFoundError):  # no finding has statements; a path without traces is told by the report
+    with suppress(NotFoundError):  # no finding has statements; the report says so of a path without traces
         if problem := bench_all(path, job, Measuring()).not_kept:
             click.echo(f"The report is without it: {visible(problem.error)} {visible(problem.advice)}", err=True)
 
@@ -139,7 +139,7 @@ def _kept(pair: Pair, result: Measurement | NotMeasured, *, save: bool) -> Store
 
 @contextmanager
 def _bar(count: int) -> Iterator[OnPair]:
-    """What to call while a pair is measured; shows nothing where stderr is no terminal."""
+    """What to call while a pair is measured; shows nothing where stderr is not a terminal."""
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), TextColumn("{task.percentage:>3.0f} %"))
     with Bar(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
         task = bar.add_task("", total=float(count))

@@ -122,7 +122,7 @@ def _configuration(config: Path | None, isolated: bool) -> Configuration:
         return Configuration()
     try:
         folder = Path.cwd()
-    except FileNotFoundError:  # the current folder is there no more
+    except FileNotFoundError:  # the current folder was deleted
         return Configuration()
     context = click.get_current_context()
     follow_links = context.params.get("follow_links", False)

@@ -11,7 +11,7 @@ from tb_tidy_plugin.render.document import Document, Form
 
 
 def write_output(path: Path, text: str) -> None:
-    """Writes `text` beside `path` and renames it, so that nobody ever reads a part. What is no file is written into.
+    """Writes `text` beside `path` and renames it, so that nobody ever reads a part; pipes and devices are written into.
 
     Raises:
         TidyError: `path` cannot be written; what was there is there still.

@@ -29,7 +29,7 @@ def with_source_roots(command: Callable[..., R]) -> Callable[..., R]:
     def rooted(source_root: tuple[Path, ...], **others: object) -> R:
         try:
             folder = Path.cwd()
-        except FileNotFoundError:  # the current folder is there no more
+        except FileNotFoundError:  # the current folder was deleted
             folder = Path("/")
         return command(source_roots=(*(folder / root for root in source_root), *source_roots("", folder)), **others)
 

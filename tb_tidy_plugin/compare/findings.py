@@ -29,7 +29,7 @@ def paired(base: Sequence[Finding], candidate: Sequence[Finding]) -> list[Findin
     """Each finding once: by identity, else by rule, function and the text of a line, else by rule and that text.
 
     The identity is rule, subject, file and function, so that lines may move within a function. A function that was
-    renamed or moved to another file is still told by what its lines say.
+    renamed or moved to another file is still known by the text of its lines.
     """
     left, right = list(base), list(candidate)
     pairs: list[FindingPair] = []

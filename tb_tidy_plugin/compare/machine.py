@@ -1,4 +1,4 @@
-"""How much of a difference is the machine's doing: told by what both sides do alike.
+"""How much of a difference is the machine's doing: known from what both sides do alike.
 
 No number of steps of one recording shows what other processes, clocks and memory did to all of them. But two
 recordings of one job share most of their operators and kernels, and these have no reason to take longer on one side.

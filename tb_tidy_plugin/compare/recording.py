@@ -166,7 +166,7 @@ def _in_range(recording: Recording, wanted: StepRange) -> tuple[int, ...]:
 
 
 def numbers_of(recording: Recording) -> list[int]:
-    """The number of each step, as its name ends; a step without one is told by its position, from 1."""
+    """The number of each step, as its name ends; a step without one has its position, from 1."""
     found = ((at, NUMBER_AT_END.search(step.name)) for at, step in enumerate(recording.report.steps.items, 1))
     return [int(match[0]) if match else at for at, match in found]
 

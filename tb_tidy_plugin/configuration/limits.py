@@ -28,7 +28,7 @@ def limits_of(given: Mapping[str, float], where: str) -> Limits:
     """The limits, with what is `given` by the keys of `[limits]`.
 
     Raises:
-        ConfigurationError: there is no such key, or its value is no limit; `where` names the file.
+        ConfigurationError: there is no such key, or its value is not a limit; `where` names the file.
     """
     limits = USUAL
     for key, value in given.items():

@@ -46,7 +46,7 @@ def read(path: Path, most_bytes: int = -1) -> Content:
     The file is opened once: its content is that of the file whose owner is checked, whatever its path names later.
 
     Raises:
-        OSError: it cannot be read, or is no regular file.
+        OSError: it cannot be read, or is not a regular file.
         ValueError: its name cannot be one.
     """
     with open(path, "rb", opener=_opened) as file:

@@ -35,7 +35,7 @@ def with_user_rules(configuration: Configuration, catalogue: Sequence[type[AnyRu
     """The catalogue, and behind it the rules that the configuration names.
 
     Raises:
-        ConfigurationError: a rule cannot be loaded, is no whole rule, has the name or code of another one, or yields to
+        ConfigurationError: a rule cannot be loaded, is not complete, has the name or code of another one, or yields to
             a rule that does not exist or yields to it.
     """
     known = list(catalogue)

@@ -26,7 +26,7 @@ from tb_tidy_plugin.trace.sets import among, distinct, united
 from tb_tidy_plugin.trace.strings import numbers_where
 
 LARGE_NS = 20_000
-"""Writing 128 KiB, from where on the C library maps memory anew, takes about so long where that memory is new."""
+"""Writing 128 KiB of new memory takes about so long; from this size on the C library maps new memory."""
 
 OTHERS_SHARE = 0.5
 """Of the time of long operators that go: by so much what stays gets faster at most, which finds more in its caches."""
@@ -51,7 +51,7 @@ class Touch(msgspec.Struct, frozen=True):
         waits: those that no longer happen.
         leaves_line: the activities no longer happen in line with others.
         beside_ns: how long what is touched runs beside the rest, if it does.
-        beyond_ns: how much of it is no edited event's own time.
+        beyond_ns: how much of it lies outside the edited events' own time.
         others_ns: by how much what stays may get faster without it, at most.
     """
 
@@ -141,7 +141,7 @@ def _touch(
 def _freed(graph: Graph, left: tuple[float, float, float], rows: Rows) -> Touch:
     """The time in which what operators made, or what that replaced, is given back to the system.
 
-    Large memory of a CPU is mapped anew for each tensor, and unmapped in time that no event has: from the end of the
+    Large memory of a CPU is mapped again for each tensor, and unmapped in time that no event has: from the end of the
     operator that replaces a tensor, or of the next one, which reads the tensor last, to the next event's start. It
     counts as far as it is longer than is usual and shorter than half of the operator, which had to write that memory.
     Operators in place make nothing that could be given back. Python code may take that time, too: where too few

@@ -26,7 +26,7 @@ class HostLanes(msgspec.Struct, frozen=True):
         time_ns: when each cut is.
         work_ns: what passes from each cut to the next of its lane; 0 at a lane's last cut.
         first: the first cut of each lane, and behind the last lane the number of cuts.
-        start_cut, end_cut: of each row of the profile, `ABSENT` where it is no host event.
+        start_cut, end_cut: of each row of the profile, `ABSENT` for events of a device.
         main: the lane that the steps are marked on.
         runs_backward: which lanes the autograd engine works on, other than the main one.
         next_start: for each cut the next one, or itself, at which an event begins; else the lane's last.

@@ -51,7 +51,7 @@ NOT_STEADY = 0.3
 """Part of the window that start-up, or compilation, takes where a recording is of that and not of the job."""
 
 LEAST_STEPS = 3
-"""Steps from which on what comes in most of them is no start-up."""
+"""With so many steps or more, a cause that most of them show is not start-up."""
 
 LEAST_LAUNCHED = 0.5
 """Pieces of device work per launching call below which a recording with a capture in it is of the capture."""

@@ -26,7 +26,7 @@ OF_QUEUE: frozenset[Cause] = frozenset(
         "launch_latency", "unrecorded_launch",
     }
 )  # fmt: skip
-"""Idle time that is told by the work that follows."""
+"""Idle time that belongs to the work that follows."""
 
 NUMBER_OF_KIND = {kind: number for number, kind in enumerate(KINDS)}
 MOST_OUTWARD = 400
@@ -42,7 +42,7 @@ class Names(msgspec.Struct, frozen=True):
         library: the nearest function outside PyTorch and the standard library.
         mark: position in `Host.marks.rows` of the innermost annotation, where nothing else is known.
         kind: position in `KINDS`, `ABSENT` where the cause has none.
-        by_work: which segments are told by device work, not by what the host does.
+        by_work: which segments belong to device work and not to the host.
         key: equal for segments of one owner; small numbers from 0 on.
     """
 
@@ -123,7 +123,7 @@ class _CallNames:
         return np.where(self._nearest_operator == ABSENT, NUMBER_OF_KIND["python"], by_name[name])
 
     def key_of_marks(self, marks: Rows) -> Rows:
-        """Keys of those of which no more than an annotation is known, positions in `Host.marks.rows`."""
+        """Keys of segments that have only an annotation, by its position in `Host.marks.rows`."""
         found: Rows = self.host.marks.names(marks).astype(np.int64) + 1 + 2 * self._many
         return found
 

@@ -76,7 +76,7 @@ def _host_in(address: str) -> str:
 
 
 def _is_address(name: str) -> bool:
-    """Whether it is no name at all: then nobody could have given it this machine's address."""
+    """Whether it is an address and not a name: nobody could have pointed that at this machine."""
     try:
         ip_address(name.strip("[]"))
     except ValueError:

@@ -86,7 +86,7 @@ class AnalysisResult(msgspec.Struct, frozen=True, tag="result", forbid_unknown_f
         recipes: what the statements of a finding are made from, by its id; results are kept, and statements never.
         kind: the recording's kind of device.
         step_costs: `StepCosts`, which comparisons need, left as text.
-        looked_at: the sources that lines were told by, see `Analysis.looked_at`.
+        looked_at: the sources that lines were found in, see `Analysis.looked_at`.
     """
 
     report: ProfileReport
@@ -255,7 +255,7 @@ def _source_files(analysis: Analysis) -> list[str]:
 
 
 def printable(text: str) -> str:
-    """`text` with what is no text replaced: a path may hold any bytes, JSON may not."""
+    """`text` with bytes that are not text replaced: a path may hold any bytes, JSON may not."""
     return os.fsencode(text).decode("utf-8", "replace")
 
 

@@ -62,7 +62,7 @@ def _pairs(result: AnalysisResult, configuration: Path | None) -> dict[str, Benc
     """The statements of a result's findings; rules of the user's own are loaded where one of them has made some.
 
     Raises:
-        ConfigurationError: these cannot be loaded any more.
+        ConfigurationError: these can no longer be loaded.
     """
     from tb_tidy_plugin.configuration.checks import known_rules
     from tb_tidy_plugin.configuration.files import Configuration, read_configuration

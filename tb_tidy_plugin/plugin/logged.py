@@ -27,7 +27,7 @@ LONGEST = 80
 ROOT = "."
 EXPERIMENT = ""
 FAULTS = (errors.PublicError, error.HParamsError, NotImplementedError, LookupError, TypeError, ValueError)
-"""What a store raises that does not know a run any more, or does not know the question."""
+"""What a store raises for a run or a question that it does not know."""
 
 
 class LoggedRuns:

@@ -194,7 +194,7 @@ class SourceAnswer(Model, frozen=True):
 
     `lines` is the whole file, empty where it may not or cannot be read; `reason` then says why and what to do.
     `changed` is true when the file is newer than the recording. `path` is where the file lies on the server, for
-    editors there; null where it may not be shown, and where it is no text.
+    editors there; null where it may not be shown, and where it is not text.
     """
 
     file: str

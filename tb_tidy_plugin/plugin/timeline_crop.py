@@ -14,7 +14,7 @@ from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
 from tb_tidy_plugin.trace.sets import among, distinct
 
 MOST_EVENTS = 50_000
-"""Some 10 MB of text. A longer window is cut down around its event until it has no more."""
+"""Some 10 MB of text. A longer window is cut down around its event to this size."""
 
 NAME_LETTERS = 500
 HOST_PID, STREAM_PID = 0, 1

@@ -108,7 +108,7 @@ Reply: TypeAlias = Answered | Unreadable
 
 
 def main() -> None:
-    """Answers until nobody asks any more."""
+    """Answers until nobody asks."""
     output = child.private_output()
     child.step_back()
     allowance.enforce()

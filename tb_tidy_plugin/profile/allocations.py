@@ -37,7 +37,7 @@ ALLOCATORS = aten.names(
 ADDRESS_BITS = (1 << 63) - 1
 """Addresses are only compared; a column holds 63 bits of them."""
 
-AT_ONCE = 1 << 15  # events, of which no more exist as objects
+AT_ONCE = 1 << 15  # events that exist as objects at a time
 
 _Size: TypeAlias = Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]
 

@@ -28,7 +28,7 @@ class Calls(msgspec.Struct, frozen=True):
         caller: for each row of the tree the function, module or annotation that called it, `ABSENT` for none.
         outermost: which rows of the tree are operators that no other operator runs.
         operators_before: how many of these there are before each row, and before the end.
-        body: for each row of the tree the number of the body it is a call of, `ABSENT` for what is no call.
+        body: for each row of the tree the number of the body it is a call of, `ABSENT` for all else.
         rows: all calls, body by body.
         bounds: where each body begins in `rows`, and the end of the last one.
     """

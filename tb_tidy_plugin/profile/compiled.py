@@ -92,7 +92,7 @@ class BrokenCall(msgspec.Struct, frozen=True):
         """The pieces that go on after a break of their own, in order; the first piece where none is known to.
 
         A break in a function breaks its callers too, so that a piece that goes on after a call with pieces of its own
-        is no cause; and functions that would have been part of the graph are compiled apart.
+        is not a cause; and functions that would have been part of the graph are compiled apart.
         """
         callers = {piece.parent for piece in self.pieces if piece.resumed < 0}
         causes = [piece for piece in self.pieces if piece.resumed >= 0 and piece.parent not in callers]

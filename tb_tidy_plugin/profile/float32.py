@@ -1,4 +1,4 @@
-"""Products and convolutions in float32 that leave a device's matrix units unused, told by kernels' names."""
+"""Products and convolutions in float32 that leave a device's matrix units unused, known by kernels' names."""
 
 from __future__ import annotations
 

@@ -245,7 +245,7 @@ class _Sums(msgspec.Struct, frozen=True):
         first = np.bincount(group, over[calls].astype(np.float64), self.count)
         second = np.bincount(group, under[calls].astype(np.float64), self.count)
         found = np.divide(first * scale, second, out=np.full(self.count, np.nan), where=second > 0)
-        return [value if value <= limit else None for value in found.tolist()]  # NaN is no such value
+        return [value if value <= limit else None for value in found.tolist()]  # NaN is not
 
 
 # Which operator has which formula; positions as in

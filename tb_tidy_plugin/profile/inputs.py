@@ -20,7 +20,7 @@ class Inputs(msgspec.Struct, frozen=True):
     """Inputs of one operator call; all are empty where shapes were not recorded.
 
     Attributes:
-        dims: shape per input; for a list of tensors its shapes; empty for what is no tensor.
+        dims: shape per input; for a list of tensors its shapes; empty for other inputs.
         dtypes: C++ names (`float`, `c10::Half`, `long int`), empty for an undefined tensor.
         concrete: scalars as text, empty for tensors.
     """
@@ -31,7 +31,7 @@ class Inputs(msgspec.Struct, frozen=True):
     concrete: tuple[str, ...] = msgspec.field(name="Concrete Inputs", default=())
 
     def shape(self, position: int) -> Shape | None:
-        """Shape of the tensor at `position`; None where that input is no tensor, is undefined or was not recorded."""
+        """Shape of the tensor at `position`; None where it is not a tensor, is undefined or was not recorded."""
         if position >= len(self.dims) or not self.dtype(position):
             return None
         if self.dtype(position) in NOT_A_TENSOR:

@@ -1,4 +1,4 @@
-"""What a kernel does, told by its name: CUDA, ROCm, Triton, cuBLAS, cuDNN, CUTLASS, MIOpen, NCCL, RCCL.
+"""The work of a kernel by its name: CUDA, ROCm, Triton, cuBLAS, cuDNN, CUTLASS, MIOpen, NCCL, RCCL.
 
 The first pattern that finds a name decides, so the special ones stand first. Names were collected from real traces of
 V100, A100, B200, MI210, MI250 and MI300. What may stand between two words has a length: without one a name that repeats

@@ -277,7 +277,7 @@ def _device_time(work: _DeviceLayers) -> tuple[int, ...]:
 
 
 def _idle_layers(whole: _Whole, busy: Intervals) -> Iterator[tuple[DevicePart, Intervals]]:
-    """Why a device has nothing to do, told by what the host does meanwhile.
+    """Why a device has nothing to do, by what the host does meanwhile.
 
     A gap that begins while the host waits for the device is the wait's doing: the queue has run dry, and the host fills
     it again only after the wait. So is what the host waits in a gap that began before. What is left is the host's own

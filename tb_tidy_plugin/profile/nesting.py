@@ -46,7 +46,7 @@ class Nesting(msgspec.Struct, frozen=True):
         parent: position of the innermost call around each one, `ABSENT` for none.
         last: position of the last call inside each one, its own for leaves.
         self_ns: its duration without the time that calls directly inside it cover.
-        at: for each row of the table its position, `ABSENT` for what is no call; folded calls have that of the call
+        at: for each row of the table its position, `ABSENT` for all else; folded calls have that of the call
             they are one with.
     """
 

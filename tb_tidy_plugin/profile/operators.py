@@ -5,7 +5,7 @@ different:
 
 - device work belongs to the innermost operator whose launch lies in its time, the annotation around where there is no
   operator. torch goes by `External id`, which graph launches and many traces lack; where both are known they agree;
-- the device's copy of an annotation (`gpu_user_annotation`) is no work: torch adds its time to the kernels' time;
+- the device's copy of an annotation (`gpu_user_annotation`) is not work: torch adds its time to the kernels' time;
 - where calls on one thread overlap in part, the time between is taken off the call around them once, not twice;
 - Python frames are no calls here. With stacks torch counts them as such, and the same program's operators then have
   less self time than without.

@@ -14,7 +14,7 @@ from tb_tidy_plugin.profile.readbacks import OF_ONE_ELEMENT
 from tb_tidy_plugin.trace.columns import Category, Times
 
 VIEWS = aten.names("view", "select slice")
-"""They make a view, which is no work: their time is the price of a call on this machine, under this recording."""
+"""They make a view, which takes no work: their time is the price of a call on this machine, under this recording."""
 
 PRICE = 3
 """Views that an operator on few elements takes at most, besides one for itself and for each operator that it runs. In

@@ -70,7 +70,7 @@ class Profile:
 
     @cached_property
     def recorded(self) -> frozenset[str]:
-        """Which of `stacks`, `shapes`, `memory`, `device`, `steps` the profile holds, told by what is in it."""
+        """Which of `stacks`, `shapes`, `memory`, `device`, `steps` the profile holds, by its content."""
         found = {
             "stacks": bool((self.table.category == Category.PYTHON).any()) or self.has_call_stacks,
             "shapes": any('"Input Dims"' in text for text in self.table.input_texts),
@@ -338,7 +338,7 @@ class Profile:
     def forward_of(self, row: int) -> int | None:
         """The forward operator for whose gradient `row` runs in the backward pass, None for all else.
 
-        None also below a Python frame of the backward pass: there a checkpoint is computed anew or a gradient is
+        None also below a Python frame of the backward pass: there a checkpoint is computed again or a gradient is
         written in Python, and that frame is the better place.
         """
         forward, _ = self._by_sequence

@@ -35,7 +35,7 @@ VIEWS_IF_POSSIBLE = aten.names("shares", "reshape resolve_conj resolve_neg")
 """What makes a view of a single value, too."""
 
 NEVER = r"^ProfilerStep#|^Optimizer\.|^autograd::|^torch/_tensor\.py\(\d+\): backward$"
-LARGEST_BODY, SHORTEST = 6, 8  # operators, reads: what is longer or rarer is no such loop
+LARGEST_BODY, SHORTEST = 6, 8  # operators, reads: longer or rarer ones are not such a loop
 
 MOST_BYTES = 4096
 """Of a copy to the host that reads values: results and checkpoints are larger."""

@@ -120,7 +120,7 @@ class Run:
     def meetings(self) -> Meetings:
         """The collectives that show who waits for whom: their ranks end together, and none ends before all have come.
 
-        What contradicts that is no meeting: collectives of different groups that look alike.
+        Entries that contradict this are not a meeting: collectives of different groups that look alike.
         """
         found, shifts = self._recorded, np.nan_to_num(self._shifts).round().astype(np.int64)
         there = found.there & ~np.isnan(self._shifts)

@@ -13,7 +13,7 @@ from tb_tidy_plugin.trace.columns import Category, EventTable, Numbers, Rows
 from tb_tidy_plugin.trace.strings import NumberTable
 
 Shapes: TypeAlias = tuple[Shape, ...]
-"""Shape per input; empty for what is no tensor, and for a list of tensors, as torch prints them."""
+"""Shape per input; empty for other inputs, and for a list of tensors, as torch prints them."""
 
 
 class Signatures(msgspec.Struct, frozen=True):

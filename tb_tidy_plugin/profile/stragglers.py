@@ -17,7 +17,7 @@ from tb_tidy_plugin.trace.columns import ABSENT, Mask, Times
 from tb_tidy_plugin.trace.sets import distinct
 
 CAP = 2
-"""One step counts for no more than so many times the middle one: an outlier is no habit."""
+"""One step counts for no more than so many times the middle one: an outlier is not a habit."""
 
 AS_LATE = 0.5
 """From this part of the largest lateness on a rank is late with the latest one, as all ranks of a slow host are."""

@@ -302,7 +302,7 @@ def _shapes(table: EventTable) -> tuple[Numbers, tuple[str, ...]]:
 
 
 def shapes_line(dims: Sequence[InputSizes]) -> str:
-    """Input shapes in one line (`64×3×224×224, 64`); what is no tensor is left out."""
+    """Input shapes in one line (`64×3×224×224, 64`); other inputs are left out."""
     return ", ".join(text for shape in dims if (text := _shape_text(shape)))
 
 

@@ -19,7 +19,7 @@ LONGEST = 65_536  # of a comment on GitHub
 LAST_LINE_ROOM = 200
 LONGEST_STRING = 1000
 
-MARKUP = re.compile(r"[\\`*_\[\]<>|~&$#@]|:(?! )|(?<=www)\.")  # a colon before a space is no part of an address
+MARKUP = re.compile(r"[\\`*_\[\]<>|~&$#@]|:(?! )|(?<=www)\.")  # a colon before a space is not part of an address
 LINE_START = re.compile(r"[-+=](?=[-+=\s]|$)|\d+[.)](?=\s|$)")  # of a list, a rule or an underline
 SPAN = re.compile(r"`([^`]*)`")
 FENCE = re.compile(r"`+")

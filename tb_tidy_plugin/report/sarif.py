@@ -40,7 +40,7 @@ COMPILED = "torch.compile compiled this function; the recording does not hold it
 def to_sarif(report: Report, rules: Sequence[type[AnyRule]], fixes: Sequence[CodeFix] | None = None) -> str:
     """One SARIF file with one run; `rules` are those that were checked, `fixes` those to show, by default all.
 
-    A finding that several profiles of a run share (its ranks) is one result, told by the one that loses most.
+    A finding that several profiles of a run share (its ranks) is one result, represented by the one that loses most.
     """
     index = {rule.name(): at for at, rule in enumerate(rules)}
     codes = {rule.name(): rule.code for rule in rules}

@@ -57,7 +57,7 @@ class DecodeFloor(Model, frozen=True):
 class PhaseTotal(Model, frozen=True):
     """All iterations of one phase, mode and size: their number, medians, and sums of tokens by sums of windows.
 
-    `padded` is the batch that the graph computes, null where that is no larger or not known. `floor` is that of the
+    `padded` is the batch that the graph computes, null where that is not larger or not known. `floor` is that of the
     median iteration, null for what does more than decode, and where the sizes of weights are not known.
     """
 

@@ -11,7 +11,7 @@ OutlierKind: TypeAlias = Literal["wait", "part", "operator", "kernel"]
 
 
 class StepItem(Model, frozen=True):
-    """One step, as recorded. `oddity` says that it is no ordinary one: part of the warm-up, or an outlier."""
+    """One step, as recorded. `oddity` says what is unusual about it: part of the warm-up, or an outlier."""
 
     name: str
     start_ns: int
@@ -50,7 +50,7 @@ class OutlierCause(Model, frozen=True):
 
 
 class Outlier(Model, frozen=True):
-    """A step that is no ordinary one, and what is different about it.
+    """An unusual step, and what is different about it.
 
     Attributes:
         step: its position in the steps.

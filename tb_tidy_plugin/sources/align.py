@@ -167,7 +167,7 @@ class Aligner:
     def calls_in(self, row: int, frame: Frame) -> Iterator[tuple[int, Frame]]:
         """What one of the user's own frames called, with the line; without what has none, and without spans.
 
-        The rest of a function behind a graph break is no call of the line that broke it: it has lines of its own.
+        The rest of a function behind a graph break is not a call of the line that broke it: it has lines of its own.
         """
         if self._is_compiled(row):
             children = (child for child in self._observer.children(row) if not goes_on(self._entered(child)))

@@ -43,7 +43,7 @@ def operators_of_type(callee: ast.expr) -> frozenset[str] | None:
 
 
 def silence_of(callee: ast.expr) -> float:
-    """Cost of a call's making no event: what is written in C and is no function makes none."""
+    """Cost of a call's making no event: code in C that is not a function makes none."""
     match callee:
         case ast.Name(name) | ast.Attribute(_, name) if name.endswith(("Error", "Exception", "Warning")):
             return RARE
@@ -88,7 +88,7 @@ def run_when_drawn(*sources: ast.expr) -> tuple[frozenset[str], frozenset[str]]:
 
 
 def type_of(value: ast.expr) -> str:
-    """C++ type that a literal operand has in the recording, empty for what is no literal."""
+    """C++ type that a literal operand has in the recording, empty for other operands."""
     match value:
         case ast.UnaryOp(_, operand):
             return type_of(operand)

@@ -263,6 +263,6 @@ def _is_newer(source_mtime: float, trace: TraceFile) -> bool:
 
 
 def recorded_at(span: str) -> float | None:
-    """Seconds since 1970 that a span names, None where it is no time."""
+    """Seconds since 1970 that a span names, None where it is not a time."""
     unit = NANOSECONDS_PER_UNIT.get(len(span)) if span.isdecimal() else None
     return int(span) * unit / 1e9 if unit else None

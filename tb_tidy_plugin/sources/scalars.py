@@ -45,7 +45,7 @@ class Scalars:
         self._bind(frozenset(), frozenset())
 
     def _bind(self, names: frozenset[str], containers: frozenset[str]) -> None:
-        """From now on these names count; nothing else is known any more."""
+        """From now on these names count; nothing else is known."""
         self._names, self._containers = names, containers
         self._known_scalars.clear()
         self._known_containers.clear()
@@ -86,7 +86,7 @@ class Scalars:
         return known
 
     def is_scalar(self, value: ast.expr) -> bool:  # noqa: C901, PLR0912 - one case per kind of node
-        """Whether `value` surely is no tensor and nothing that holds one."""
+        """Whether `value` surely is neither a tensor nor holds one."""
         known = self._known_scalars.get(value)
         if known is not None:
             return known

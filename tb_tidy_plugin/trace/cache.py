@@ -239,7 +239,7 @@ def _checked(whole: memoryview) -> memoryview:
     """The content of an entry.
 
     Raises:
-        ValueError: it is no entry, or damaged.
+        ValueError: it is not an entry, or damaged.
         struct.error: it is too short to be one.
     """
     magic, size, checksum = HEAD.unpack_from(whole)

@@ -74,7 +74,7 @@ class _Array(msgspec.Struct, frozen=True):
 
 
 class _Head(msgspec.Struct, frozen=True):
-    """All that is no column. `texts` are the lengths of the blocks of args as text, `packed` as they lie here."""
+    """All but the columns. `texts` are the lengths of the blocks of args as text, `packed` as they lie here."""
 
     arrays: list[_Array]
     texts: list[_Size]

@@ -116,7 +116,7 @@ def read_capture(path: AnyPath) -> CaptureFile:
 
     Raises:
         UnreadError: it cannot be read.
-        TraceError: it is no side file of this version.
+        TraceError: it is not a side file of this version.
     """
     advice = "Record again with `tb_tidy_plugin.capture`, or delete it."
     text = _text(path, advice)

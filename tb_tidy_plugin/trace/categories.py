@@ -34,7 +34,7 @@ PROFILER_SPAN = "Trace"
 """The profiler's own span: not part of the run, never a row."""
 
 UNMARKED_ANNOTATIONS = ("ProfilerStep#", "Optimizer.", "enumerate(DataLoader)#")
-"""In 2021 annotations had the category of operators; the profiler's own ones are told by their names."""
+"""In 2021 annotations had the category of operators; the profiler's own ones are known by their names."""
 
 INSTANT_NAMES = frozenset({"[memory]", "[OutOfMemory]"})
 """The instants that carry information; all others only mark the profiler's window."""

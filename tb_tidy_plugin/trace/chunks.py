@@ -290,7 +290,7 @@ def _with_phase(events: Iterable[TraceEvent]) -> _EventList:
 
 
 def _nanoseconds(times_us: NDArray[np.float64]) -> Times:
-    """Integer ns of times in µs, exactly as written up to the third decimal; `NO_TIME` for what is no time."""
+    """Integer ns of times in µs, exactly as written up to the third decimal; `NO_TIME` for other values."""
     possible = np.abs(times_us) < LATEST_US
     times = np.where(possible, times_us, 0)
     whole = np.floor(times)

@@ -168,7 +168,7 @@ class SourceFile(msgspec.Struct, frozen=True):
 
 
 class TensorIds(msgspec.Struct, frozen=True):
-    """Of one operator: for each input the id of the tensor, and that of its storage; 0 for what is no tensor.
+    """Of one operator: for each input the id of the tensor, and that of its storage; 0 for other inputs.
 
     Two inputs are the same tensor, or share memory, where their ids are equal. Ids are not used again.
     """

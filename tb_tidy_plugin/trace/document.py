@@ -36,7 +36,7 @@ class TextPiece(NamedTuple):
 
 Decode: TypeAlias = Callable[[Sequence[TextPiece]], _Events]
 
-MAX_EVENT_BYTES = 4 << 20  # an event this long is no event; the longest of some hundred recordings has 7 kB
+MAX_EVENT_BYTES = 4 << 20  # longer ones are damage; the longest of some hundred recordings has 7 kB
 MAX_METADATA_BYTES = 16 << 20  # the same recordings have up to 27 kB of it
 SLICE_BYTES = 384 << 10  # whose objects fit the processor's cache: 3/4 of the time that 8 MB at once take
 
@@ -78,7 +78,7 @@ def event_pieces(
         recover: takes events separated by commas, some malformed, and never raises.
 
     Raises:
-        TraceError: the text is no trace at all.
+        TraceError: the text is not a trace.
     """
     tail = _Tail(blocks)
     header, first = _up_to_events(tail)
@@ -269,7 +269,7 @@ def _list_end(text: bytes) -> int:
 
 
 def _readable(text: bytes) -> bytes:
-    """`text`, or where that is no JSON, what it is with its damage painted over."""
+    """`text`, or where that is not JSON, the text with its damage painted over."""
     return painted_over(text) if _list_end(text) == BROKEN else text
 
 
@@ -284,7 +284,7 @@ def _last_end(text: bytes) -> int | None:
 
 
 def _end_before_footer(text: bytes) -> int | None:
-    """Where the list of events ends in damaged text, told by what follows being the rest of a document.
+    """Where the list of events ends in damaged text: where the rest of a document follows.
 
     Lists in the metadata are followed by the rest of a document too: the first such place is the one.
     """

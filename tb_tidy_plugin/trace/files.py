@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 log = log_called("tb_tidy_plugin")
 
 FOLLOW = "--follow-links"
-NAMED_LINKS = 5  # of those that are passed over; a message names no more
+NAMED_LINKS = 5  # of those that are passed over: the most that a message names
 
 
 class TraceFile(msgspec.Struct, frozen=True, order=True):
@@ -184,7 +184,7 @@ def _kinds(entries: Iterable[os.DirEntry[str]]) -> Iterator[tuple[os.DirEntry[st
 def _begins_as_trace(path: str, unreadable: Callable[[OSError], object]) -> bool:
     try:
         return is_trace_at(path)
-    except (FileNotFoundError, PermissionError):  # most JSON is no trace
+    except (FileNotFoundError, PermissionError):  # most JSON is not a trace
         return False
     except OSError as problem:
         problem.filename = path

@@ -1,7 +1,7 @@
 """Recordings of the capture of graphs that a trace replays: files beside it, or files that the user names.
 
 A file beside the trace is looked at because it is there, never because the trace names it: whether it holds a capture
-is told by its content. Links that lead away are passed over.
+is known by its content. Links that lead away are passed over.
 """
 
 from __future__ import annotations

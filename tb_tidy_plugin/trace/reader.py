@@ -53,7 +53,7 @@ class _Inflater(Protocol):
 def read_blocks(path: AnyPath, progress: ReadProgress | None = None, limits: Limits = USUAL) -> Iterator[bytes]:
     """Blocks of the JSON text in `path`, none larger than `BLOCK_BYTES`.
 
-    Whether the file is gz is told by its first bytes, not by its name. All members of a multi-member gz are read.
+    The file's first bytes say whether it is gz, not its name. All members of a multi-member gz are read.
 
     Raises:
         UnreadError: the file is missing or unreadable.
@@ -165,7 +165,7 @@ def unpacked(data: bytes | memoryview, size: int) -> bytes:
     """What was packed, which was `size` bytes; no more than these are ever made.
 
     Raises:
-        DAMAGED: it is no such thing.
+        DAMAGED: it is not packed.
         ValueError: it was of another size.
     """
     inflater: _Inflater = library.decompressobj()

@@ -17,7 +17,7 @@ LONE_BACKSLASH = re.compile(rb'(\\)(?!["\\/bfnrt]|u[0-9a-fA-F]{4})')
 BARE_WORD = re.compile(rb"(?<=[:\[,])\s*(-?(?:inf|Inf|Infinity|nan|NaN)|N/A)(?=\s*[,\]}])")
 CONTROL = bytes(max(byte, 32) for byte in range(256))
 EVENT_START = re.compile(rb'\}\s*,\s*(?=\{\s*"(?:ph|cat|name|pid|tid|ts|tts|dur|tdur|id|id2|args|s|bp|cname)"\s*:)')
-"""Between two events of any layout, told by a key that only events begin with."""
+"""Between two events of any layout, known by a key that only events begin with."""
 
 NOT_JSON = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 """What msgspec raises for text that is damaged, nested beyond all measure, or not of the wanted type."""

@@ -102,7 +102,7 @@ def read_device_events(path: AnyPath) -> DeviceEvents:
 
     Raises:
         UnreadError: it cannot be read.
-        TraceError: it is no side file of this version.
+        TraceError: it is not a side file of this version.
     """
     text = _text(path)
     try:

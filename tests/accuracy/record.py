@@ -41,7 +41,7 @@ class Conditions(NamedTuple):
 
     Attributes:
         uses_all_cores: torch takes all cores, shared among ranks, instead of one thread.
-        maps_always: the C library maps each large tensor anew, recorded or not; else it decides by its own threshold.
+        maps_always: the C library maps new memory for each large tensor, recorded or not; else by its own threshold.
     """
 
     uses_all_cores: bool = False

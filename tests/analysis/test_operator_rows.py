@@ -112,7 +112,7 @@ def test_kernels_of_compiled_code_stand_under_their_main_line_and_pass() -> None
 def test_by_line_the_operator_with_most_time_stands_for_the_others() -> None:
     net, step = (row for row in table(draw(STEP, A100), "line") if row.file)
     assert (net.file, net.line, net.function, net.kind) == ("net.py", 5, "forward", "mixed")
-    assert (net.name, net.operators, net.calls) == ("aten::mm", 3, 2), "mm is inside linear; a launch is no operator"
+    assert (net.name, net.operators, net.calls) == ("aten::mm", 3, 2), "mm is inside linear; launches are not operators"
     assert (net.host_total_ns, net.host_self_ns, net.device_total_ns) == (360_000, 360_000, 120_000)
     assert (step.file, step.name, step.operators, step.calls) == ("train.py", "aten::relu", 1, 2)
 

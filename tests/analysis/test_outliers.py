@@ -1,4 +1,4 @@
-"""A step that is no ordinary one is told, with what it holds that the others do not."""
+"""An unusual step is reported with what it holds that the others do not."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def test_kernels_belong_to_the_step_that_launched_them() -> None:
 
 
 def test_waits_in_each_step(tmp_path: Path) -> None:
-    """Two calls overlap by 10 µs; the third is no wait."""
+    """Two calls overlap by 10 µs; the third is not a wait."""
     assert step_costs_of(draw(TWO_STEPS)).waits == {"data_loading": [100_000, 0]}
     calls = [
         ("cudaMalloc", 100, 50),

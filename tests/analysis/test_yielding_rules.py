@@ -101,7 +101,7 @@ def scaled() -> list[str]:
 
 
 def copied(shape: str, of: str, made: str) -> list[str]:
-    """A tensor that is laid out anew, then scaled; `of` are its strides before, `made` those after."""
+    """A tensor that is copied into another layout, then scaled; `of` are its strides before, `made` those after."""
     return [
         f"    aten::clone 200-400 dims={shape},- strides={of},- types=float,Scalar scalars=,0",
         f"      aten::copy_ 210-398 dims={shape},{shape},- strides={made},{of},- types=float,float,Scalar",

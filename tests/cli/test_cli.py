@@ -42,7 +42,7 @@ class TestCheck:
         assert done.returncode == 0, done.stderr
         assert "image_classifier_untidy · workstation" in done.stdout
         assert "3 steps, median" in done.stdout
-        assert done.stderr == "", "no progress bar where stderr is no terminal"
+        assert done.stderr == "", "no progress bar where stderr is not a terminal"
         assert [line for line in done.stdout.splitlines() if line != line.rstrip()] == [], (
             "no line is filled with spaces"
         )

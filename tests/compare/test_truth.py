@@ -1,4 +1,4 @@
-"""Programs of the corpus, recorded anew: the slow one against the fixed one, and each against itself.
+"""Programs of the corpus, recorded again: the slow one against the fixed one, and each against itself.
 
 `python -m tests.compare` does the same with all of them and writes down what it finds.
 """

@@ -45,7 +45,7 @@ def test_check_lists_what_is_stale_and_changes_nothing(root: Path) -> None:
     run(root)
     (root / PAGE).write_text("edited by hand\n")
     (root / "docs" / "api.schema.json").unlink()
-    (root / "docs" / "rules" / "gone.md").write_text("of a rule that is no more\n")
+    (root / "docs" / "rules" / "gone.md").write_text("of a rule that was removed\n")
     checked = run(root, "--check")
     assert checked.exit_code == 1
     assert checked.stdout.splitlines() == [
@@ -60,7 +60,7 @@ def test_check_lists_what_is_stale_and_changes_nothing(root: Path) -> None:
 
 def test_generate_removes_the_page_of_a_rule_that_is_no_more(root: Path) -> None:
     run(root)
-    (root / "docs" / "rules" / "gone.md").write_text("of a rule that is no more\n")
+    (root / "docs" / "rules" / "gone.md").write_text("of a rule that was removed\n")
     assert run(root).output == "removed docs/rules/gone.md\n"
     assert run(root, "--check").exit_code == 0
 

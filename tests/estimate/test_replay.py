@@ -201,7 +201,7 @@ class TestDevice:
         assert expected_us(profile, Remove((row_of(profile, "kernel2.0"),))) == 0
 
     def test_host_and_device_that_hide_each_other_save_more_together(self) -> None:
-        """Neither is waited for without the other: the sum of single savings is no bound for two lanes."""
+        """Neither is waited for without the other: the sum of single savings is not a bound for two lanes."""
         step = [Instruction(90), Instruction(5, kernel_us=100)] * 6
         profile = recorded([[*step, Instruction(1, sync="device")]])
         host = Scale(tuple(row_of(profile, f"op{at}") for at in range(2, 12, 2)), 0.5, 0.5, 0.5)

@@ -135,7 +135,7 @@ def grow(name: str, minutes: float, seed: int) -> tuple[int, list[bytes]]:
 
 
 def main() -> None:
-    """Writes the corpus of one harness anew."""
+    """Writes the corpus of one harness again."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("name", choices=HARNESSES)
     parser.add_argument("--minutes", type=float, default=3)

@@ -42,7 +42,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--minutes", type=float, default=8.0, help="end after so many, and go on at the next call")
     parser.add_argument("--state", type=Path, default=ROOT / "build" / "gpu-proof", help="folder of what is done")
     parser.add_argument("--out", type=Path, default=ROOT / "build", help="folder of the archive")
-    parser.add_argument("--resume", type=Path, help="archive of an earlier call, where its state is not here any more")
+    parser.add_argument("--resume", type=Path, help="archive of an earlier call, where its state is gone")
     parser.add_argument("--wheels", type=Path, help="folder of wheels of what is missing here")
     parser.add_argument(
         "--sizes", nargs="+", choices=["tiny", "small", "middle", "large"], default=["small", "middle", "large"]

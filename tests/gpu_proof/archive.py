@@ -56,7 +56,7 @@ def unpack(archive: Path, into: Path) -> None:
     """Unpacks an archive, or one of which this is the first part or the folder of its parts, below `into`.
 
     Raises:
-        ArchiveError: it is no such archive, too large, or holds something else than files of a run.
+        ArchiveError: it is not such an archive, too large, or holds something else than files of a run.
         OSError: it cannot be read.
     """
     parts = _parts(archive)
@@ -82,7 +82,7 @@ def _checked(tar: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
         if number >= MOST_FILES or member.size > MOST_FILE_BYTES or size > MOST_BYTES:
             raise ArchiveError(f"{member.name!r} makes the archive larger than a run's")
         if not member.isfile() or not NAMES.fullmatch(member.name) or not member.name.endswith(ENDS):
-            raise ArchiveError(f"{member.name!r} is no file of a run")
+            raise ArchiveError(f"{member.name!r} is not a file of a run")
         yield member
 
 

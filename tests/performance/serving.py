@@ -206,7 +206,7 @@ def _lines(recordings: list[Recording], delay_s: float) -> Iterator[str]:
     largest = max(recordings, key=lambda each: each.size)
     held = f"{largest.first.worker_bytes / 1e9:.2f} GB for {largest.size / 1e9:.2f} GB"
     yield f"| memory of the worker for 1 GB of trace | 1.5 GB | 0.5 GB | {held} |"
-    yield "\nHolisticTraceAnalysis is no plugin and serves nothing, so that it is not measured here."
+    yield "\nHolisticTraceAnalysis is not a plugin and serves nothing, so it is not measured here."
 
 
 if __name__ == "__main__":

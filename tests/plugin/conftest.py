@@ -27,7 +27,7 @@ def static(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def always_looks_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Libraries take each look anew, and wait long where a machine is busy."""
+    """Libraries do not keep what they found, and wait long where a machine is busy."""
     monkeypatch.setattr(profiles, "FRESH_S", 0.0)
     monkeypatch.setattr(profiles, "PATIENCE_S", LIMIT_S)
 

@@ -59,7 +59,7 @@ def test_a_module_of_the_users_does_not_stand_in_for_pythons_own(
         ("os.abort()", "SIGABRT"),
         ("raise RuntimeError('secret detail')", "internal error"),
         ("sys.exit(0)", "internal error"),
-        ("print('this is no message', flush=True); time.sleep(600)", "memory ran out"),
+        ("print('this is not a message', flush=True); time.sleep(600)", "memory ran out"),
         ('print(\'{"type": "unknown"}\', flush=True); time.sleep(600)', "memory ran out"),
         ("os.close(0); os._exit(3)", "internal error"),
     ],

@@ -83,7 +83,7 @@ def analysed_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class Forgery:
-    """The entry of that trace, to be written anew with a checksum that fits."""
+    """The entry of that trace, to be written again with a checksum that fits."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

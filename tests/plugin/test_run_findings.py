@@ -1,4 +1,4 @@
-"""Findings about several ranks: who counts, when they are worked out anew, and that they outlive what is given up."""
+"""Findings about several ranks: who counts, when they are worked out again, and that they outlive what is given up."""
 
 from __future__ import annotations
 

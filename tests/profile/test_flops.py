@@ -30,7 +30,7 @@ Dims = tuple[int, ...] | list[int]
 
 
 def called(*shapes: Dims | None, dtype: str = "float", scalars: dict[int, str] | None = None) -> Inputs:
-    """Inputs of one call: a shape per tensor, None for what is no tensor; scalars by position."""
+    """Inputs of one call: a shape per tensor, None for other inputs; scalars by position."""
     given_scalars = scalars or {}
     count = max(len(shapes), *(position + 1 for position in given_scalars), 0)
     padded: list[Dims | None] = [*shapes, *[None] * (count - len(shapes))]

@@ -39,7 +39,7 @@ def broken_traces(logdir: Path) -> dict[str, str]:
     """One run for each way a trace can be broken; by run, a part of the sentence that says so."""
     contents: dict[str, tuple[bytes, str]] = {
         "empty": (b"", "empty"),
-        "not_json": (b"MZ\x00\x01 this is no trace", "not"),
+        "not_json": (b"MZ\x00\x01 this is not a trace", "not"),
         "truncated_at_once": (trace_text().encode()[:60], "not end"),
         "no_events": (kineto_text([]).encode(), "no events"),
         "bad_gz": (b"\x1f\x8b" + b"\x00" * 40, "gz"),

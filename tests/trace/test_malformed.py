@@ -82,7 +82,7 @@ ROWS = {
     "nan": Malformed([f"{KINETO}#105"], with_args("-nan"), ("first", "odd", "last")),
     "bare N/A": Malformed([f"{KINETO}#105"], with_args("N/A"), ("first", "odd", "last")),
     "a list at the top": Malformed([f"{TORCH}#95460"], json.dumps([FIRST, LAST]).encode()),
-    "a process id that is no integer": Malformed(
+    "a process id that is not an integer": Malformed(
         [f"{KINETO}#728"], json.dumps([FIRST | {"pid": "python 7"}, LAST | {"pid": "python 7"}]).encode()
     ),
     "a kernel at time zero": Malformed(

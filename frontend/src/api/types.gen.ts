@@ -2050,7 +2050,7 @@ export interface Window {
   start_ns: number;
 }
 /**
- * A step that is no ordinary one, and what is different about it.
+ * An unusual step, and what is different about it.
  *
  * Attributes:
  *     step: its position in the steps.
@@ -2179,7 +2179,7 @@ export interface IterationItem {
 /**
  * All iterations of one phase, mode and size: their number, medians, and sums of tokens by sums of windows.
  *
- * `padded` is the batch that the graph computes, null where that is no larger or not known. `floor` is that of the
+ * `padded` is the batch that the graph computes, null where that is not larger or not known. `floor` is that of the
  * median iteration, null for what does more than decode, and where the sizes of weights are not known.
  */
 export interface PhaseTotal {
@@ -2342,7 +2342,7 @@ export interface Steps {
   p90_ns?: number | null;
 }
 /**
- * One step, as recorded. `oddity` says that it is no ordinary one: part of the warm-up, or an outlier.
+ * One step, as recorded. `oddity` says what is unusual about it: part of the warm-up, or an outlier.
  */
 export interface StepItem {
   duration_ns: number;
@@ -2495,7 +2495,7 @@ export interface SliceQuery {
  *
  * `lines` is the whole file, empty where it may not or cannot be read; `reason` then says why and what to do.
  * `changed` is true when the file is newer than the recording. `path` is where the file lies on the server, for
- * editors there; null where it may not be shown, and where it is no text.
+ * editors there; null where it may not be shown, and where it is not text.
  */
 export interface SourceAnswer {
   available: boolean;

@@ -21,9 +21,9 @@ export function speedUpText(measured: MeasuredLike): { factor: string; range: st
   return { factor: `${text(middle)}×`, range: low > MOST ? '' : `(${text(low)}–${text(high)})` };
 }
 
-const EVEN = 0.01; // the server's own limit: closer to 1 a ratio is no difference
+const EVEN = 0.01; // the server's own limit: a ratio closer to 1 is not a difference
 
-/** What the interval says in words; one that excludes 1 and is no verdict comes of too few samples. */
+/** What the interval says in words; one that excludes 1 without a verdict comes from too few samples. */
 export function verdictText({ verdict, low, high }: MeasuredLike): string {
   if (verdict !== 'no_clear_difference') return verdict === 'faster' ? 'Faster with the fix' : 'Slower with the fix';
   return high < 1 - EVEN || low > 1 + EVEN ? 'Too few samples to tell' : 'No clear difference';

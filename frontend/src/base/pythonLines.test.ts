@@ -18,6 +18,6 @@ it('colours keywords and comments', () => {
   expect(line?.map((token) => token.scope)).toEqual(['keyword', '', 'number', '', 'comment']);
 });
 
-it('takes code that is no Python', () => {
+it('takes code that is not Python', () => {
   expect(text('<<<<<<< HEAD\n%%%')).toBe('<<<<<<< HEAD\n%%%');
 });

@@ -67,7 +67,7 @@ describe('groups', () => {
   });
 });
 
-it('own code is a place that is no installed package’s', () => {
+it('own code is a place outside installed packages', () => {
   expect(isOwn(finding('a', { places: [place({ own_code: false }), place()] }))).toBe(true);
   expect(isOwn(finding('a', { places: [place({ own_code: false })] }))).toBe(false);
   expect(isOwn(finding('a', { places: [] }))).toBe(false);

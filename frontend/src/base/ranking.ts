@@ -61,7 +61,7 @@ export function bySize<F extends { small?: boolean }>(findings: readonly F[]): {
 export const savedTogether = (findings: readonly { saving: { speedup: number | null } | null }[]): number =>
   findings.reduce((sum, { saving }) => sum + (saving?.speedup ? 1 - 1 / saving.speedup : 0), 0);
 
-/** Whether a finding is in the user's own code: in a place that is no installed package's. */
+/** Whether a finding is in the user's own code: in a place outside installed packages. */
 export const isOwn = ({ places }: Pick<Rankable, 'places'>): boolean => places.some((place) => place.own_code);
 
 export interface Grouped<F> { key: string; findings: readonly F[] }

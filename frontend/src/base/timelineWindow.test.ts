@@ -16,7 +16,7 @@ describe('zoom and pan', () => {
     expect(panned({ from: 10, to: 50_010 }, -1, ALL)).toEqual({ from: 0, to: 50_000 });
     expect(within({ from: -50, to: 5_000_000 }, ALL)).toEqual(ALL);
   });
-  it('stops where a recording tells no more', () => {
+  it('stops at the ends of the recording', () => {
     const { from, to } = zoomed({ from: 100, to: 140 }, 0.001, 120, ALL);
     expect(to - from).toBe(20);
   });

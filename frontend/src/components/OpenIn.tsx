@@ -12,7 +12,7 @@ interface Props {
   onOpen: (path: string, line: number) => boolean;
 }
 
-/** In our frame the host page's policy forbids such an address, and the page around it would hear no clicks any more. */
+/** In our frame the host page's policy forbids such an address, and the page around it would no longer hear clicks. */
 const AWAY = '_blank';
 
 export const OpenIn = ({ path, line, editor, onEditor, onOpen }: Props) => (

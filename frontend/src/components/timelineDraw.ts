@@ -167,7 +167,7 @@ function drawBar(context: Context, scene: Scene, hatch: CanvasPattern | null, pi
 
 let hatching: { colour: string; pattern: CanvasPattern | null } | null = null;
 
-/** Slanted lines: what is matched is told by more than its colour. */
+/** Slanted lines, so that matched events differ by more than their colour. */
 function hatchOf(context: Context, { shade }: Colours): CanvasPattern | null {
   if (hatching?.colour === shade) return hatching.pattern;
   const tile = document.createElement('canvas');

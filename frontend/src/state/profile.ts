@@ -19,7 +19,7 @@ interface Outcome { loaded: Loaded | null }
 const reports = resource<Outcome>({ keep: Infinity, alone: true });
 const shown = computed<string>(() => (selectedKey.value ? keyText(selectedKey.value) : ''));
 
-/** What was last loaded of the selected profile; stays while it is loaded anew. */
+/** What was last loaded of the selected profile; stays while it is loaded again. */
 export const loaded = computed<Loaded | null>(() => reports.answers.value.get(shown.value)?.loaded ?? null);
 
 export const report = computed<ProfileReport | null>(() => loaded.value?.report ?? null);

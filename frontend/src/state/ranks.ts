@@ -54,7 +54,7 @@ export function gatherSelected(): void {
   if (key) void gatherRanks(key);
 }
 
-/** On a reload: other ranks may have been recorded anew. */
+/** On a reload: other ranks may have been recorded again. */
 export async function refreshRun(): Promise<void> {
   const key = selectedKey.peek();
   if (!key || !severalWorkers.peek()) return;

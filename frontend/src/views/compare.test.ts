@@ -212,7 +212,7 @@ describe('what came of it', () => {
     await soon(() => expect(document.querySelector('[aria-live=polite]')?.textContent).toContain('1.25× faster'));
   });
 
-  it('is no clear difference as plainly as faster', async () => {
+  it('says that no difference is clear as plainly as faster', async () => {
     await open({ verdict: 'no_clear_difference', step_ratio: { value: 0.99, low: 0.9, high: 1.1 } });
     expect((await verdict()).textContent).toContain('No clear difference: 100 → 80 ms per step');
     expect(await text()).toContain('No findings on either side.');
@@ -397,7 +397,7 @@ describe('until it is there', () => {
     await verdict();
   });
 
-  it('keeps what it shows when a newer recording is found, and offers to compare anew', async () => {
+  it('keeps what it shows when a newer recording is found, and offers to compare again', async () => {
     const runs: Runs = { before: [{ span: '1', version: 1 }], after: [{ span: '2', version: 1 }] };
     const server = await open({}, LINK, runs);
     await verdict();
@@ -405,9 +405,9 @@ describe('until it is there', () => {
     server.answers['compare'] = () => compareAnswer({ step_ratio: { value: 0.5, low: 0.4, high: 0.6 } });
     const { revalidate } = await import('../state/actions');
     await revalidate();
-    const anew = await screen.findByRole('button', { name: 'Compare again' });
+    const again = await screen.findByRole('button', { name: 'Compare again' });
     expect((await verdict()).textContent).toContain('1.25× faster');
-    fireEvent.click(anew);
+    fireEvent.click(again);
     await soon(async () => expect((await verdict()).textContent).toContain('2.00× faster'));
   });
 

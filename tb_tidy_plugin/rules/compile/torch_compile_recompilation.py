@@ -1,7 +1,7 @@
 """Function compiled again and again.
 
 ## What it finds
-A function under `torch.compile` that is compiled anew in step after step, because its guards do not hold: lengths that
+A function under `torch.compile` that is compiled again in step after step, because its guards do not hold: lengths that
 change, a Python number or flag that changes, an attribute that counts.
 
 ## Why it is slow

@@ -25,7 +25,7 @@ cores, disk or network are what limits the workers.
 
 ## When it stays quiet
 Batches that are there within 1 ms; fewer than two waits; waits of less than 5 % of the step. The first batch of an
-epoch, for which workers start anew, and one wait that is more than twice as long as all others. Waits while a device
+epoch, for which workers start again, and one wait that is more than twice as long as all others. Waits while a device
 still runs what was launched before. Time that the training process itself takes to unpack a batch: stacks show it;
 without them it is taken to be 1 ms, at medium confidence.
 """
@@ -54,7 +54,7 @@ from tb_tidy_plugin.rulekit import (
 )
 
 OUTLIER = 2  # times the second longest wait: what comes from too few workers comes again
-SHORTEST_RHYTHM = 3  # waits: the distance between two is no rhythm
+SHORTEST_RHYTHM = 3  # waits: the distance between two is not a rhythm
 
 
 class Evidence(msgspec.Struct, frozen=True):

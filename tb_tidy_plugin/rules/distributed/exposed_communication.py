@@ -28,7 +28,7 @@ loss.backward()
 Each collective is taken to send for as long as the fastest equal one takes.
 The time before counts as waiting, which no overlap takes away and which is
 no cost of this finding. What is sent could run beside the rest of the step,
-so no more of it can hide than the rest is long.
+so it can hide for as long as the rest takes at most.
 
 ## When it stays quiet
 Exposed collectives of one kind that send for less than 5 % of the step;

@@ -58,7 +58,7 @@ RTX A6000 and 3090 Ti, L40S and RTX 4090, H100 and H200, B200."""
 LEAST_PEAKS = PEAKS["8.6"]  # for a capability that is not listed: promise no more than for the slowest that is
 REACHED_COMPUTE, REACHED_MEMORY = 0.5, 0.75  # parts of the peaks that cuBLAS reaches with ordinary sizes
 SHORTEST_NS = 5_000  # a product on tensor cores takes about this long however small it is
-GRID = 20  # factors in twentieths: the model is no finer, and edits with equal factors are estimated together
+GRID = 20  # factors in twentieths: the model is not finer, and edits with equal factors are estimated together
 
 
 class Evidence(msgspec.Struct, frozen=True):

@@ -86,7 +86,7 @@ class KernelChainAtLaunchFloor(Rule[Evidence]):
     caveat = "A fused kernel may round differently."
 
     min_kernels = Threshold(3, "in a chain; two kernels in one are seldom worth the work")
-    min_times = Threshold(8, "that the chain repeats: layers do, and what occurs less often is no part of the model")
+    min_times = Threshold(8, "that the chain repeats: layers do, and a rarer chain is not part of the model")
     max_floors = Threshold(2, "times the shortest kernels; longer ones do work that a fused kernel has to do, too")
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:

@@ -1,7 +1,7 @@
 """Matrix product with sizes that tensor cores load badly.
 
 ## What it finds
-A half-precision matrix product with a size that is no multiple of 8, where the kernel that was chosen, or the speed
+A half-precision matrix product with a size that is not a multiple of 8, where the kernel that was chosen, or the speed
 that was reached, shows that it costs time.
 
 ## Why it is slow

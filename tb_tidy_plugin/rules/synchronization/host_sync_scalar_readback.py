@@ -210,7 +210,7 @@ def _place(profile: Profile, row: int) -> str:
 
 
 def _is_own(caller: str) -> bool | None:
-    """Whether a caller is the user's own function; None where it is no function."""
+    """Whether a caller is the user's own function; None where it is not a function."""
     frame = parse_frame(caller)
     return frame.own_code if frame else False if caller.startswith(OTHERS) else None
 

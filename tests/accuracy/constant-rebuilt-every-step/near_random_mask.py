@@ -1,4 +1,4 @@
-"""Masked pre-training: each step hides other patches, so its random mask is no constant."""
+"""Masked pre-training: each step hides other patches, so its random mask is not constant."""
 
 import torch
 from torch import nn

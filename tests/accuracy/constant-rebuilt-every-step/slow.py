@@ -1,4 +1,4 @@
-"""Attention within a window over the past; each layer makes the mask of the window anew."""
+"""Attention within a window over the past; each layer makes the mask of the window again."""
 
 import torch
 import torch.nn.functional as F

@@ -83,7 +83,7 @@ def with_gap(gap: Sequence[str]) -> str:
 
 
 def without_stacks(text: str) -> str:
-    """The drawing without Python frames, indented anew."""
+    """The drawing without Python frames, indented again."""
     return "\n".join(line for line in text.splitlines() if "): " not in line and "<built-in" not in line)
 
 
@@ -93,7 +93,7 @@ def profile(gap: Sequence[str] = READS_BACK, steps: int = 3, other_steps: int = 
 
 
 def undented(text: str) -> Profile:
-    """A drawing whose Python frames were taken out: the nesting is told by the times."""
+    """A drawing whose Python frames were taken out: times alone show the nesting."""
     ends: list[int] = []
     lines = []
     for line in filter(str.strip, text.splitlines()):
@@ -151,7 +151,7 @@ class TestReports:
 
 class TestSaves:
     def test_what_a_piece_and_operators_before_it_take_at_least_half(self) -> None:
-        # Look-up 10, the piece without its product 229 - 80, `abs` 20 µs; reading the number back is no work.
+        # Look-up 10, the piece without its product 229 - 80, `abs` 20 µs; reading the number back is not work.
         assert saving_ns(TorchCompileGraphBreak, profile()) == (0, 179_000, 179_000)
 
     def test_the_same_around_the_nodes_of_the_backward_pass(self) -> None:

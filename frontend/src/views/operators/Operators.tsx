@@ -55,7 +55,7 @@ export function Operators() {
   );
 }
 
-/** The server lists no more rows than anybody reads. */
+/** The server lists as many rows as anybody reads. */
 const leftOutText = (rows: number): string => (rows > 0 ? `, ${count(rows)} with less host time left out` : '');
 
 function Filter() {

@@ -1,4 +1,4 @@
-/** Why the chosen step is no ordinary one. */
+/** What is unusual about the chosen step. */
 
 import type { OutlierCause, ProfileReport } from '../../api/types.gen';
 import { causeName, CAUSES } from '../../base/outliers';

@@ -24,7 +24,7 @@ MODULE = r"^nn\.Module: "
 class Nodes(msgspec.Struct, frozen=True):
     """Operators that recorded a node, thread by thread, in the order in which they ran.
 
-    What runs inside the backward pass is left out: a checkpoint that is computed anew, a gradient of a gradient.
+    What runs inside the backward pass is left out: a checkpoint that is computed again, a gradient of a gradient.
 
     Attributes:
         row: the operator, the innermost that had the number.

@@ -22,7 +22,7 @@ def bias_work(profile: Profile, conv: int) -> tuple[int, ...]:
 
 
 def bias_handed_over(profile: Profile, conv: int, inputs: Inputs) -> list[int]:
-    """The rows in which the gradient of the bias is handed over, told by its shape."""
+    """The rows in which the gradient of the bias is handed over, known by its shape."""
     handed = (row for node in _nodes(profile, conv) for row in handed_over_by(profile, node))
     return [row for row in handed if profile.inputs(row).shape(0) == inputs.shape(BIAS)]
 

@@ -1,4 +1,4 @@
-"""What may be written to a tensor after it was made, told by shapes: a trace does not say which tensor is which.
+"""What may be written to a tensor after it was made, judged by shapes: a trace does not say which tensor is which.
 
 An operator may write to each input that PyTorch's schema says it writes to, and one that is not PyTorch's own to all of
 them. It writes to the tensor in question if that input has its shape, or the shape of a view of it. The shapes of views

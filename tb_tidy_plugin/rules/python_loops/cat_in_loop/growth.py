@@ -47,7 +47,7 @@ def _is_read(profile: Profile, join: Join, end: int) -> bool:
 
 
 def shapes_in(inputs: Inputs) -> set[Shape | None]:
-    """Shapes of all tensors among the inputs; None stands for what is no tensor."""
+    """Shapes of all tensors among the inputs; None stands for other inputs."""
     return {inputs.shape(position) for position in range(len(inputs.dtypes))}
 
 
