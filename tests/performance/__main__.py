@@ -21,7 +21,7 @@ import numpy as np
 
 from tb_tidy_plugin.compiled import DECODER, is_usable
 from tests.performance.measured import Figure
-from tests.performance.traces import Trace, recorded
+from tests.performance.traces import STEPS, Trace, recorded
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "performance.md"
 SIZES = ("10 MB", "100 MB", "500 MB")
@@ -37,32 +37,29 @@ def main() -> None:
     given = parser.parse_args()
     if not is_usable(DECODER):
         sys.exit("The compiled decoder is missing: `tb-tidy doctor` says how to get it.")
-    text = page([recorded(given.traces, name) for name in SIZES], given.rounds)
+    text = page({name: recorded(given.traces, name) for name in STEPS}, given.rounds)
     sys.stdout.write(text)
     if not given.no_page:
         PAGE.write_text(text, "utf-8")
 
 
-def page(traces: list[Trace], rounds: int) -> str:
-    """The page, in Markdown."""
+def page(traces: dict[str, Trace], rounds: int) -> str:
+    """The page, in Markdown, of the traces by their names."""
     return "\n".join(_sections(traces, rounds)) + "\n"
 
 
-def _sections(traces: list[Trace], rounds: int) -> Iterator[str]:
-    small, middle, large = traces
+def _sections(traces: dict[str, Trace], rounds: int) -> Iterator[str]:
+    small, middle, large = (traces[name] for name in SIZES)
     yield HEAD.format(python=platform.python_version(), numpy=np.__version__, machine=platform.machine(), rounds=rounds)
     yield "\n## Text to columns\n"
     yield "| | MB of text | decoder | s | MB/s | against orjson | memory per byte of text |"
     yield "|---|--:|---|--:|--:|--:|--:|"
-    compiled: dict[str, Figure] = {}
     for trace in (middle, large):
         objects = best("orjson", trace.path, rounds)
         yield _decoding(trace, "orjson, objects only", objects, objects)
-        compiled[trace.name] = best("columns", trace.path, rounds)
-        yield _decoding(trace, "compiled, one thread", compiled[trace.name], objects)
+        yield _decoding(trace, "compiled, one thread", best("columns", trace.path, rounds), objects)
         yield _decoding(trace, "portable", best("portable", trace.path, rounds), objects)
     yield from _packed(middle, rounds)
-    compiled[small.name] = best("columns", small.path, rounds)
     yield "\n## Columns to report\n"
     yield "| | what | s of processor time | s on the clock |"
     yield "|---|---|--:|--:|"
@@ -71,13 +68,26 @@ def _sections(traces: list[Trace], rounds: int) -> Iterator[str]:
     for trace, task in rows:
         figure = best(task, trace.path, rounds)
         yield f"| {trace.name} | {TITLES[task]} | {figure.cpu:.3f} | {figure.wall:.3f} |"
+    yield from _growth(traces, rounds)
+
+
+def _growth(traces: dict[str, Trace], rounds: int) -> Iterator[str]:
     yield "\n## Growth\n"
-    yield "| | of the text | of the time | of the memory |"
-    yield "|---|--:|--:|--:|"
-    for one, other in ((small, middle), (middle, large)):
-        times = compiled[other.name].cpu / compiled[one.name].cpu
-        memory = compiled[other.name].grown / max(compiled[one.name].grown, 1)
-        yield f"| {one.name} to {other.name} | {other.size / one.size:.1f} × | {times:.1f} × | {memory:.1f} × |"
+    yield "Nothing grows faster than the text: µs per event and bytes per byte of text stay where they are, or fall.\n"
+    yield "| | MB of text | events | reading, s | file to report, s | µs per event | memory, MB | per byte of text |"
+    yield "|---|--:|--:|--:|--:|--:|--:|--:|"
+    for trace in traces.values():
+        read, whole = (best(task, trace.path, rounds) for task in ("columns", "report"))
+        cells = (
+            f"{trace.size / MB:.0f}",
+            f"{read.events:,}",
+            f"{read.cpu:.2f}",
+            f"{whole.cpu:.2f}",
+            f"{1e6 * whole.cpu / read.events:.2f}",
+            f"{whole.grown / MB:.0f}",
+            f"{whole.grown / trace.size:.2f}",
+        )
+        yield f"| {trace.name} | {' | '.join(cells)} |"
 
 
 TITLES = {

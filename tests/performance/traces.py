@@ -7,7 +7,18 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-STEPS = {"10 MB": 3, "100 MB": 25, "500 MB": 126, "1 GB": 250}
+STEPS = {
+    "4 MB": 1,
+    "10 MB": 3,
+    "25 MB": 6,
+    "50 MB": 12,
+    "100 MB": 25,
+    "200 MB": 50,
+    "400 MB": 100,
+    "500 MB": 126,
+    "1 GB": 250,
+    "2 GB": 500,
+}
 
 
 @dataclass(frozen=True)
