@@ -10,6 +10,9 @@ from pathlib import Path
 DRAFT = ".tidy-draft-"
 """What names of files begin with that are being written."""
 
+FOR_THE_TEAM = 0o644
+"""Permissions of what lies beside a trace."""
+
 
 @contextmanager
 def drafted(path: Path) -> Iterator[Path]:

@@ -63,6 +63,11 @@ def plural(number: int, one: str, many: str = "") -> str:
     return f"{Count(number)} {one if number == 1 else many or f'{one}s'}"
 
 
+def times(number: float) -> str:
+    """`once`, or `3 times`; a mean has four digits at most."""
+    return "once" if number == 1 else f"{number:.4g} times" if number < 1e4 else f"{number:,.0f} times"
+
+
 def _scaled(value: float, base: int, units: tuple[str, ...]) -> str:
     """In the largest unit in which the rounded number is 1 or more, so that no unit ever shows `1000` of it."""
     number, unit = float(value), units[0]

@@ -7,7 +7,6 @@ longest.
 
 from __future__ import annotations
 
-import hashlib
 from collections import Counter
 from collections.abc import Iterable
 from typing import TypeAlias
@@ -15,6 +14,7 @@ from typing import TypeAlias
 import msgspec
 import numpy as np
 
+from tb_tidy_plugin.analysis.operator_tables import MOST_ROWS, row_key
 from tb_tidy_plugin.ledger.kinds import kind_of_copy, kind_of_kernel
 from tb_tidy_plugin.profile.devices import DeviceModel
 from tb_tidy_plugin.profile.experts import experts_read
@@ -25,8 +25,6 @@ from tb_tidy_plugin.report.figures import DeviceKernelRow, KernelFamily, KernelF
 from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Category, Rows
 from tb_tidy_plugin.vocabulary import KnownBy
 
-MOST_ROWS = 20_000
-KEY_DIGITS = 12
 OVER_THE_BUS = frozenset({"to_device", "to_host"})
 """Copies whose limit is not the device's memory."""
 
@@ -181,7 +179,7 @@ def _rows(profile: Profile, named: Iterable[_Named], sums: list[_Sum]) -> list[D
         flops, moved, share = each.work.rates(device)
         found.append(
             DeviceKernelRow(
-                key=hashlib.sha256(repr((family, operator, name)).encode()).hexdigest()[:KEY_DIGITS],
+                key=row_key((family, operator, name)),
                 family=family,
                 operator=operator,
                 name=name,

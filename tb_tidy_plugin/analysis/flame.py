@@ -13,12 +13,12 @@ import numpy as np
 
 from tb_tidy_plugin import aten
 from tb_tidy_plugin.analysis.findings import TracedFinding
+from tb_tidy_plugin.event_names import MODULE
 from tb_tidy_plugin.ledger.account import Account, account_of
 from tb_tidy_plugin.ledger.host import Host
 from tb_tidy_plugin.ledger.model import OF_DEVICE, Cause
 from tb_tidy_plugin.ledger.owners import is_library_frame, ledger_name
 from tb_tidy_plugin.profile.allocations import HOST, memory_events
-from tb_tidy_plugin.profile.module_marks import MODULE
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report.flame import Flame, FlameEntry, FlameFrame, FlameKind
 from tb_tidy_plugin.sources.frames import parse_frame

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -11,7 +10,7 @@ from msgspec.structs import replace
 
 from tb_tidy_plugin.analysis import operator_tables
 from tb_tidy_plugin.analysis.findings import TracedFinding
-from tb_tidy_plugin.analysis.operator_tables import OperatorTable, operator_table
+from tb_tidy_plugin.analysis.operator_tables import MOST_ROWS, OperatorTable, operator_table, row_key
 from tb_tidy_plugin.profile.cpu_work import CpuGroup, CpuWork
 from tb_tidy_plugin.profile.flops import WorkEstimates, rates
 from tb_tidy_plugin.profile.inputs import NOT_A_TENSOR, TORCH_DTYPES
@@ -28,8 +27,6 @@ from tb_tidy_plugin.trace.sets import among, distinct
 from tb_tidy_plugin.vocabulary import KnownBy
 
 MOST_KERNELS = 8
-MOST_ROWS = 20_000  # of a grouping; no recording of a program has half as many
-KEY_DIGITS = 12
 NO_FRAME = Frame("", 0, "", "definition", own_code=False)
 
 
@@ -184,7 +181,7 @@ def _key(parts: Parts, row: operator_tables.TableRow) -> str:
         texts = ["module", *_path(parts, row.module)]
     elif row.shapes is not None:
         texts.append(row.shapes)
-    return hashlib.sha256(repr(texts).encode()).hexdigest()[:KEY_DIGITS]
+    return row_key(texts)
 
 
 def _path(parts: Parts, module: int) -> list[tuple[str, str]]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+from collections.abc import Callable, Sequence
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -25,6 +26,15 @@ KINDS: dict[Category, _Kind] = {
     Category.ANNOTATION: "annotation",
     Category.RUNTIME: "runtime",
 }
+
+
+MOST_ROWS = 20_000
+"""Of a table; no recording of a program has half as many."""
+
+
+def row_key(said: Sequence[object]) -> str:
+    """Names a row by what is said of it, the same in every recording of the same job."""
+    return hashlib.sha256(repr(said).encode()).hexdigest()[:12]
 
 
 class TableRow(msgspec.Struct, frozen=True):

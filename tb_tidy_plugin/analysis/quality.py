@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tb_tidy_plugin.estimate.saving import MOST_RESIDUAL, SOME_UNEXPLAINED, SavingEstimates
+from tb_tidy_plugin.event_names import ASYNC_COPY_OR_FILL, GRAPH_LAUNCH, KERNEL_LAUNCH
 from tb_tidy_plugin.profile.devices import name_of
 from tb_tidy_plugin.profile.intervals import Intervals, positions_of_each
 from tb_tidy_plugin.profile.profile import Profile
@@ -15,7 +16,7 @@ from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Category
 from tb_tidy_plugin.trace.sets import among, distinct
 from tb_tidy_plugin.units import Nanoseconds, Share
 
-LAUNCH = r"LaunchKernel|LaunchCooperative|ModuleLaunch|GraphLaunch|Memcpy\w{0,100}Async|Memset\w{0,100}Async"
+GIVES_WORK = f"{KERNEL_LAUNCH}|{GRAPH_LAUNCH}|{ASYNC_COPY_OR_FILL}"
 """Runtime calls that give the device something to do."""
 
 NOTABLE_MISMATCH = 0.001
@@ -78,7 +79,7 @@ def _launches(profile: Profile) -> Iterator[str]:
     launched = work[launch[work] != ABSENT]
     if len(launched) < len(work):
         yield f"{len(work) - len(launched):,} of {len(work):,} device events have no launch in the file."
-    calls = profile.matching(LAUNCH, Category.RUNTIME)
+    calls = profile.matching(GIVES_WORK, Category.RUNTIME)
     idle = int((~among(calls, launch[launched])).sum())
     if idle:
         yield f"{_many(idle, 'launch has', 'launches have')} no device event in the file."

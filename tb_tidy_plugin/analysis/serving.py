@@ -9,7 +9,7 @@ from statistics import median
 import numpy as np
 
 from tb_tidy_plugin.analysis.decode_floor import Floor, decode_floors
-from tb_tidy_plugin.profile.graph_records import GRAPH_LAUNCH
+from tb_tidy_plugin.event_names import GRAPH_LAUNCH
 from tb_tidy_plugin.profile.iterations import Iteration, iterations_of, repeated_of
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.replay import KNOWN_BY
@@ -132,7 +132,7 @@ def _repetition(profile: Profile, found: Sequence[Iteration]) -> Repetition | No
 
 def _graphs(profile: Profile) -> Graphs | None:
     table, launch, replayed = profile.table, profile.launch, profile.replayed
-    calls = np.flatnonzero((table.category == Category.RUNTIME) & table.is_named(GRAPH_LAUNCH.search))
+    calls = profile.matching(GRAPH_LAUNCH, Category.RUNTIME)
     work = np.flatnonzero(table.is_category(DEVICE_WORK) & among(launch, calls))
     if not len(work):
         return None

@@ -21,6 +21,7 @@ from platformdirs import user_cache_path
 
 from tb_tidy_plugin.benchmarks.measurement import Measurement
 from tb_tidy_plugin.errors import TidyError
+from tb_tidy_plugin.files import FOR_THE_TEAM
 from tb_tidy_plugin.private import NotPrivateError, check_folder, check_free, opened
 from tb_tidy_plugin.trace.cache import say_once
 from tb_tidy_plugin.trace.remote import AnyPath, RemotePath, write_small
@@ -35,7 +36,6 @@ MOST_BYTES = 8 << 20
 MOST_KEPT = 1000  # beside one trace; a measurement takes 4 kB
 MOST_OF_A_PAIR = 50  # devices and versions in the cache that are looked at
 KEY_DIGITS = 32
-FOR_THE_TEAM = 0o644  # permissions of what lies beside a trace
 FOR_THIS_USER = 0o600
 
 

@@ -392,7 +392,7 @@ def compiled_code(named: Callable[[str], str], cached: Sequence[Mapping[str, obj
 
     Args:
         named: gives the name that the recording has for a path.
-        cached: what is known of graphs that were not noted.
+        cached: what Inductor's cache says of graphs that were compiled before the capture began.
     """
     stacks = _Stacks(named)
     regions = [_described(ident, region, stacks) for ident, region in list(_regions.items())]

@@ -14,6 +14,7 @@ import numpy as np
 
 from tb_tidy_plugin.estimate.host import Floats, HostLanes
 from tb_tidy_plugin.estimate.named import BY_STREAM, named_waits
+from tb_tidy_plugin.event_names import STREAM_WAIT
 from tb_tidy_plugin.profile.intervals import Intervals, positions_of_each
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Category, Mask, Rows, Times
@@ -196,7 +197,7 @@ def _other_streams(profile: Profile, host: HostLanes, order: _Order, ready_ns: T
 def _told_to_wait(profile: Profile, host: HostLanes, order: _Order, named: Rows) -> Mask:
     """Before which activities, since the launch before on their thread, calls that are not `named` told one to wait."""
     told = np.zeros(len(order.row), np.bool_)
-    calls = without(profile.matching("StreamWaitEvent", Category.RUNTIME), named)
+    calls = without(profile.matching(STREAM_WAIT, Category.RUNTIME), named)
     calls = np.sort(host.start_cut[calls])
     launched = np.flatnonzero(order.launch_cut != ABSENT)
     launched = launched[np.argsort(order.launch_cut[launched], kind="stable")]

@@ -12,6 +12,7 @@ from typing import Protocol
 import msgspec
 import numpy as np
 
+from tb_tidy_plugin.event_names import STREAM_WAIT
 from tb_tidy_plugin.profile.intervals import last_begun
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT, Amount, Category, Ids, Numbers, Rows, Times
@@ -61,7 +62,7 @@ def named_waits(profile: Profile, kind: str, work: _Work) -> NamedWaits:
     if not len(rows):  # as in most recordings
         return NamedWaits(rows, rows, rows)
     said = table.args.decoded(rows, _Sync)
-    call = _with_correlation(profile, "StreamWaitEvent|EventSynchronize", table.correlation[rows])
+    call = _with_correlation(profile, f"{STREAM_WAIT}|EventSynchronize", table.correlation[rows])
     recorded = np.array([each.wait_on_cuda_event_record_corr_id for each in said], np.int64)
     record = _with_correlation(profile, "EventRecord", recorded)
     awaited_stream = np.array([each.wait_on_stream for each in said], np.int64)

@@ -13,6 +13,7 @@ import numpy as np
 from tb_tidy_plugin.estimate.device import CLOCKS_NS, EXPLAINED_NS, Activities
 from tb_tidy_plugin.estimate.host import HostLanes
 from tb_tidy_plugin.estimate.named import BY_HOST, named_waits
+from tb_tidy_plugin.event_names import COPY_OR_FILL, KERNEL_LAUNCH
 from tb_tidy_plugin.profile.debug_modes import blocking_launches
 from tb_tidy_plugin.profile.intervals import positions_of_each
 from tb_tidy_plugin.profile.lanes import SYNCHRONISATION
@@ -22,9 +23,6 @@ from tb_tidy_plugin.trace.sets import among, united, without
 
 COINCIDENCE_NS = 20_000
 """A wait that ends so soon after an activity, while its stream goes on, waited for that one."""
-
-COPIES = "Memcpy|Memset"
-LAUNCHES = "LaunchKernel|ModuleLaunch|LaunchCooperative"
 
 FULL_QUEUE = 256
 """Pieces of work not yet done from which on a long launch is one that waits for a place in the queue: drivers hold
@@ -171,7 +169,7 @@ def _synchronised(profile: Profile, device: Activities) -> Iterator[tuple[int, i
 def _own_work(profile: Profile, device: Activities) -> Iterator[tuple[int, int]]:
     """Copies that return when they are done, and launches that block."""
     table, launch = profile.table, profile.launch[device.row]
-    blocking = united(profile.matching(COPIES, Category.RUNTIME), blocking_launches(profile))
+    blocking = united(profile.matching(COPY_OR_FILL, Category.RUNTIME), blocking_launches(profile))
     ended = among(launch, blocking) & (device.launch_cut != ABSENT)
     ended &= device.end_ns <= table.end_ns[launch] + CLOCKS_NS
     for number in np.flatnonzero(ended).tolist():
@@ -181,7 +179,7 @@ def _own_work(profile: Profile, device: Activities) -> Iterator[tuple[int, int]]
 def _queued(profile: Profile, device: Activities) -> Iterator[tuple[int, int]]:
     """Long launches while much work is waiting, with the last activity that ended before they returned."""
     table = profile.table
-    calls = profile.matching(LAUNCHES, Category.RUNTIME)
+    calls = profile.matching(KERNEL_LAUNCH, Category.RUNTIME)
     calls = calls[table.duration_ns[calls] > LONG_LAUNCH_NS]
     launched, ended = np.sort(device.launched_ns), np.argsort(device.end_ns, kind="stable")
     ends = device.end_ns[ended]

@@ -8,9 +8,10 @@ from weakref import WeakKeyDictionary
 import msgspec
 import numpy as np
 
+from tb_tidy_plugin.event_names import BEGIN_CAPTURE, GRAPH_LAUNCH
 from tb_tidy_plugin.ledger import advice
-from tb_tidy_plugin.ledger.causes import GRAPH_LAUNCH, LAUNCHES, NUMBER, Segments, has, rank_of, segments_of
-from tb_tidy_plugin.ledger.host import BEGIN_CAPTURE, Host
+from tb_tidy_plugin.ledger.causes import LAUNCHES, NUMBER, Segments, has, rank_of, segments_of
+from tb_tidy_plugin.ledger.host import Host
 from tb_tidy_plugin.ledger.limits import WorkLimits, communication_of
 from tb_tidy_plugin.ledger.model import (
     CAUSES,
@@ -30,7 +31,7 @@ from tb_tidy_plugin.ledger.model import (
     StepLength,
     Window,
 )
-from tb_tidy_plugin.ledger.owners import Names, ledger_name, names_of, owner_of
+from tb_tidy_plugin.ledger.owners import LONGEST_NAME, Names, ledger_name, names_of, owner_of
 from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.iteration_marks import merged
 from tb_tidy_plugin.profile.profile import Profile
@@ -44,7 +45,6 @@ WITHOUT_LIMIT: frozenset[Kind] = frozenset({"layout", "fused", "other"})
 """Kinds of work that are a part, or more, of what the operator's formula counts."""
 
 MOST_OWNERS, MOST_PIECES = 5, 3
-LONGEST_NAME = 300
 OF_START_UP: tuple[Cause, ...] = ("first_launch", "allocation", "runtime_call")
 OF_COMPILATION: tuple[Cause, ...] = ("compilation", "graph_capture")
 NOT_STEADY = 0.3
@@ -350,10 +350,9 @@ class _Book:
         start_up, compiling = self._once(entries, OF_START_UP), self._once(entries, OF_COMPILATION)
         kind: RecordingKind = "steady"
         share = 0.0
-        table = self.profile.table
-        runtime = table.category == Category.RUNTIME
-        launches = int((runtime & has(self.profile, LAUNCHES)).sum())
-        captures = bool((runtime & has(self.profile, BEGIN_CAPTURE.pattern)).any())
+        launches, captures = (
+            len(self.profile.matching(calls, Category.RUNTIME)) for calls in (LAUNCHES, BEGIN_CAPTURE)
+        )
         if captures and len(self.work.rows) < LEAST_LAUNCHED * launches:
             kind = "capture"
         elif compiling > NOT_STEADY:

@@ -14,6 +14,7 @@ import msgspec
 import numpy as np
 from msgspec.structs import fields
 
+from tb_tidy_plugin.event_names import COPY_OR_FILL, GRAPH_LAUNCH, STREAM_WAIT
 from tb_tidy_plugin.ledger.host import Host
 from tb_tidy_plugin.ledger.model import CAUSES, Cause
 from tb_tidy_plugin.profile.intervals import Intervals, cut
@@ -42,8 +43,6 @@ QUIET_NS = 500_000
 ALLOCATION = r"Malloc|Free|HostAlloc|HostRegister|MemPool|MemCreate|MemMap|MemUnmap|MemAddress"
 FIRST_LAUNCH = r"Launch|ModuleLoad|LibraryLoad|GetFunction|FuncGetAttributes|FuncSetAttribute"
 LAUNCHES = r"Launch(?!Host)|Memcpy|Memset"
-COPIES = r"Memcpy|Memset"
-STREAM_WAIT, GRAPH_LAUNCH = r"StreamWaitEvent", r"GraphLaunch"
 
 NUMBER: dict[Cause, int] = {cause: number for number, cause in enumerate(CAUSES)}
 COMPUTE, COMMUNICATION, COPY = (NUMBER[cause] for cause in ("compute", "communication", "copy"))
@@ -191,7 +190,7 @@ def _queued(profile: Profile, gaps: _Gaps, rest: Times) -> Rows:
     table = profile.table
     reason = np.full(len(rest), NUMBER["queued_unknown"], np.int64)
     known = gaps.launch != ABSENT
-    waits = np.flatnonzero((table.category == Category.RUNTIME) & has(profile, STREAM_WAIT))
+    waits = profile.matching(STREAM_WAIT, Category.RUNTIME)
     waits = waits[np.argsort(table.end_ns[waits], kind="stable")]
     for thread in distinct(table.thread[waits]).tolist():
         times = table.end_ns[waits[table.thread[waits] == thread]]
@@ -343,7 +342,7 @@ def _quiet_cut(profile: Profile, told: Segments, gap: Rows) -> tuple[Segments, R
 def _quiet(profile: Profile) -> Intervals:
     """When no thread launches anything for more than `QUIET_NS`."""
     table = profile.table
-    calls = np.flatnonzero((table.category == Category.RUNTIME) & has(profile, LAUNCHES))
+    calls = profile.matching(LAUNCHES, Category.RUNTIME)
     launch = profile.launch
     calls = united(calls, launch[launch != ABSENT])
     busy = Intervals.union(table.start_ns[calls], table.end_ns[calls] + 1)
@@ -407,7 +406,7 @@ def _on_cpu(profile: Profile, span: StepSpan, host: Host) -> Segments:
     cause[(cause == UNSET) & host.synchronises[told.call]] = NUMBER["synchronisation"]
     calls = np.flatnonzero((cause == UNSET) & host.is_runtime[told.call])
     rows = host.rows[told.call[calls]]
-    is_long = ~has(profile, COPIES)[rows] & (profile.table.duration_ns[rows] > LONG_CALL_NS)
+    is_long = ~has(profile, COPY_OR_FILL)[rows] & (profile.table.duration_ns[rows] > LONG_CALL_NS)
     cause[calls[is_long]] = _call_causes(profile, rows[is_long])
     cause[(cause == UNSET) & (told.call == ABSENT) & (length > UNRECORDED_NS)] = NUMBER["unrecorded_host"]
     cause[cause == UNSET] = NUMBER["cpu"]

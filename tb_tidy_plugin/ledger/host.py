@@ -12,6 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
+from tb_tidy_plugin.event_names import BEGIN_CAPTURE, END_CAPTURE, GRAPH_INSTANTIATE
 from tb_tidy_plugin.profile.builders import BUILDS
 from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.lanes import COMPILATION, GARBAGE_COLLECTION, SYNCHRONISATION, covered
@@ -36,9 +37,7 @@ HOST_COLLECTIVE = re.compile(r"^(?:gloo|hccl|mpi|ucc):|distributed_c10d\.py\(\d+
 COMPILE_FRAME = re.compile(
     rf"{COMPILATION.pattern}|CUDAGraphNode\.record|torch/_inductor/codecache\.py|{BUILDS.pattern}"
 )
-BEGIN_CAPTURE = re.compile(r"(?:cuda|hip)StreamBeginCapture")
-END_CAPTURE = re.compile(r"(?:cuda|hip)StreamEndCapture")
-CAPTURE = re.compile(r"(?:cuda|hip)(?:Stream(?:Begin|End)Capture|GraphInstantiate)")
+CAPTURE = re.compile(f"{BEGIN_CAPTURE}|{END_CAPTURE}|{GRAPH_INSTANTIATE}")
 LAZY_LOADING = re.compile(r"^Lazy Function Loading$")
 
 MOST_THREADS = 6
@@ -158,8 +157,8 @@ class Host(Nest):
         calls = self._caused["graph_capture"]
         calls = calls[table.thread[calls] == thread]
         calls = calls[np.argsort(table.start_ns[calls], kind="stable")]
-        begins = calls[among(table.name[calls], numbers_where(table.names, BEGIN_CAPTURE.match))]
-        ends = calls[among(table.name[calls], numbers_where(table.names, END_CAPTURE.match))]
+        begins = calls[among(table.name[calls], numbers_where(table.names, re.compile(BEGIN_CAPTURE).match))]
+        ends = calls[among(table.name[calls], numbers_where(table.names, re.compile(END_CAPTURE).match))]
         at = np.searchsorted(table.start_ns[ends], table.start_ns[begins])
         paired = at < len(ends)
         return Intervals.union(table.start_ns[begins[paired]], table.end_ns[ends[at[paired]]])

@@ -14,6 +14,7 @@ from pathlib import Path
 import msgspec
 
 from tb_tidy_plugin.errors import TidyError
+from tb_tidy_plugin.files import FOR_THE_TEAM
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.models import MuteChange, Mutes, MutesAnswer
 from tb_tidy_plugin.trace.recover import NOT_JSON
@@ -21,7 +22,6 @@ from tb_tidy_plugin.trace.remote import AnyPath, RemotePath, can_be_opened, writ
 
 NAME = ".torchtidy.json"
 MOST_BYTES = 1 << 20
-FOR_THE_TEAM = 0o644  # its permissions
 MOST = 2000  # of each kind
 SOUND = re.compile(r"[a-z0-9][a-z0-9-]{0,99}")  # ids of findings and names of rules
 

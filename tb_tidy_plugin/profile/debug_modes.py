@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tb_tidy_plugin import aten
+from tb_tidy_plugin.event_names import KERNEL_LAUNCH
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.compiled import compilations
 from tb_tidy_plugin.profile.intervals import Intervals
@@ -17,7 +18,6 @@ NODE = r"^autograd::engine::evaluate_function: (?!torch::autograd::AccumulateGra
 ANY_SINCE_2_0 = "aten::_is_any_true"  # which users do not call
 ANY = aten.names("known", "_is_any_true any")
 MOST_NODES = 0.5  # of the nodes are checked, where users could have written the check
-LAUNCH = r"LaunchKernel|ModuleLaunch|LaunchCooperative"
 LONG_NS = 50_000  # shorter kernels may be done before a launch that does not block returns
 CLOCKS_NS = 5_000  # by which the clocks of host and device differ at most
 ENOUGH, NEARLY_ALL = 20, 0.95  # of such kernels
@@ -53,7 +53,7 @@ def nan_checks(profile: Profile) -> Rows:
 
 def blocking_launches(profile: Profile) -> Rows:
     """The launches of a profile in which nearly all kernels are done when their launch returns; else none."""
-    table, calls = profile.table, profile.matching(LAUNCH, Category.RUNTIME)
+    table, calls = profile.table, profile.matching(KERNEL_LAUNCH, Category.RUNTIME)
     kernels = np.flatnonzero((table.category == Category.KERNEL) & (table.duration_ns >= LONG_NS))
     kernels = kernels[among(profile.launch[kernels], calls)]
     blocks = table.end_ns[profile.launch[kernels]] >= table.end_ns[kernels] - CLOCKS_NS

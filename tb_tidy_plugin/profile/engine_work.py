@@ -2,27 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+import msgspec
 import numpy as np
 
-from tb_tidy_plugin.profile.intervals import Intervals
+from tb_tidy_plugin.profile.intervals import Intervals, Spans
 from tb_tidy_plugin.profile.iterations import Iteration, iterations_of
 from tb_tidy_plugin.trace.columns import Category, Mask, Rows
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.profile.profile import Profile
 
-Spans = tuple[tuple[int, int], ...]
+
+class HoldingUp(msgspec.Struct, frozen=True):
+    """A function for which the device waits.
+
+    Attributes:
+        name: its file and name.
+        calls: by row of the call, in order of time for each thread: when no device works, in ns of the profile.
+    """
+
+    name: str
+    calls: dict[int, Spans]
+
+    @property
+    def waits_ns(self) -> int:
+        """How long the device waits for all calls."""
+        return sum(end - start for spans in self.calls.values() for start, end in spans)
 
 
-def served_ns(profile: Profile) -> int:
-    """Time from the first iteration's window to the last one's, of all threads that serve; 0 without iterations."""
-    return sum(whole.total_ns for whole, _ in _by_thread(profile).values())
-
-
-def functions_that_hold_up(profile: Profile, function: str, *, inside: bool) -> dict[int, Spans]:
-    """Calls on the threads of iterations for which the device waits.
+def functions_that_hold_up(profile: Profile, function: str, *, inside: bool) -> list[HoldingUp]:
+    """Functions on the threads of iterations for whose calls the device waits, in order of their first call.
 
     A call within another one that is found is part of it. A server's loop contains its iterations, and is passed over.
 
@@ -31,10 +43,10 @@ def functions_that_hold_up(profile: Profile, function: str, *, inside: bool) -> 
         inside: whether calls inside an iteration's mark count, too.
 
     Returns:
-        By row of the call, in order of time for each thread: starts and ends, in ns of the profile, of the time in
-        which no device works, from the first iteration's window to the last one's. Calls without any are left out.
+        Each function with those of its calls for which the device waits, from the first iteration's window to the last
+        one's.
     """
-    table, found = profile.table, dict[int, Spans]()
+    table, found = profile.table, dict[str, HoldingUp]()
     rows = profile.matching(function, Category.PYTHON)
     for thread, (whole, iterations) in _by_thread(profile).items():
         mine = rows[table.thread[rows] == thread]
@@ -42,12 +54,19 @@ def functions_that_hold_up(profile: Profile, function: str, *, inside: bool) -> 
         mine = mine[np.lexsort((-table.end_ns[mine], table.start_ns[mine]))]
         reach = np.maximum.accumulate(np.append(np.iinfo(np.int64).min, table.end_ns[mine]))[:-1]
         mine = mine[table.start_ns[mine] >= reach]
-        calls = Intervals(table.start_ns[mine], table.end_ns[mine])
-        idle = whole.minus(profile.device_busy).intersection(calls)
-        of_call = np.searchsorted(calls.starts, idle.starts, side="right") - 1
+        running = Intervals(table.start_ns[mine], table.end_ns[mine])
+        idle = whole.minus(profile.device_busy).intersection(running)
+        of_call = np.searchsorted(running.starts, idle.starts, side="right") - 1
         for at, span in zip(mine[of_call].tolist(), idle.spans, strict=True):
-            found[at] = (*found.get(at, ()), span)
-    return found
+            calls = found.setdefault(profile.name(at), HoldingUp(profile.name(at), {})).calls
+            calls[at] = (*calls.get(at, ()), span)
+    return list(found.values())
+
+
+def share_held_up(profile: Profile, functions: Iterable[HoldingUp]) -> float:
+    """The part of the time from the first iteration to the last in which the device waits for these functions."""
+    served_ns = sum(whole.total_ns for whole, _ in _by_thread(profile).values())
+    return sum(each.waits_ns for each in functions) / served_ns if served_ns else 0.0
 
 
 def _by_thread(profile: Profile) -> dict[int, tuple[Intervals, list[Iteration]]]:

@@ -22,7 +22,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from tb_tidy_plugin.profile.inputs import BYTES_PER_ELEMENT, Inputs, Shape
+from tb_tidy_plugin.profile.inputs import BYTES_PER_ELEMENT, FLOATING, Inputs, Shape
 
 ELEMENT_BYTES: Mapping[str, int] = BYTES_PER_ELEMENT | {
     "c10::Float8_e4m3fn": 1, "c10::Float8_e5m2": 1, "c10::Float8_e4m3fnuz": 1, "c10::Float8_e5m2fnuz": 1,
@@ -347,10 +347,7 @@ def elementwise(inputs_read: int, *, in_place: bool = False) -> Formula:
 def _result_dtype(read: list[Tensor]) -> str:
     """The dtype of the result; empty where it is not simply that of the inputs: integers may become real numbers."""
     sized = [entry for entry in read if entry.shape] or read  # a number does not change a tensor's dtype
-    return _common_dtype(*sized) if all(entry.dtype in REAL for entry in sized) else ""
-
-
-REAL = frozenset({"float", "double", "c10::Half", "c10::BFloat16"})
+    return _common_dtype(*sized) if all(entry.dtype in FLOATING for entry in sized) else ""
 
 
 def copy(inputs: Inputs) -> Estimate | None:

@@ -12,6 +12,7 @@ from functools import lru_cache
 import msgspec
 import numpy as np
 
+from tb_tidy_plugin.event_names import ASYNC_COPY_OR_FILL, BEGIN_CAPTURE, END_CAPTURE, GRAPH_LAUNCH, KERNEL_LAUNCH
 from tb_tidy_plugin.profile.kernels import kernel_kind
 from tb_tidy_plugin.profile.steps import ProfileSteps
 from tb_tidy_plugin.profile.tree import Tree, build_tree, innermost
@@ -29,11 +30,6 @@ from tb_tidy_plugin.trace.columns import (
 from tb_tidy_plugin.trace.sets import among, distinct
 from tb_tidy_plugin.trace.strings import numbers_where
 
-BEGIN_CAPTURE = re.compile(r"(?:cuda|hip|mu|cu)StreamBeginCapture")
-END_CAPTURE = re.compile(r"(?:cuda|hip|mu|cu)StreamEndCapture")
-GRAPH_LAUNCH = re.compile(r"GraphLaunch")
-KERNEL_LAUNCH = re.compile(r"Launch(?:Cooperative)?Kernel(?!.*Query)|ModuleLaunch")
-COPY_OR_FILL = re.compile(r"Mem(?:cpy|set)\w*Async")
 BUCKET = re.compile(r"(?:^|\b)capture_(\d{1,7})(?:_|$)")
 """Around the capture of a graph, vLLM and SGLang name the batch that it is for."""
 
@@ -130,7 +126,7 @@ def captures_of(source: RecordSource) -> list[Record]:
     if not len(begins) or not len(ends):
         return []
     found = []
-    calls = runtime[_named(table, runtime, KERNEL_LAUNCH) | _named(table, runtime, COPY_OR_FILL)]
+    calls = runtime[_named(table, runtime, f"{KERNEL_LAUNCH}|{ASYNC_COPY_OR_FILL}")]
     for begin in begins.tolist():
         thread, start = table.thread[begin], int(table.end_ns[begin])
         after = ends[(table.thread[ends] == thread) & (table.start_ns[ends] >= start)]
@@ -263,8 +259,8 @@ def eager_of(source: RecordSource, launch: Rows, steps: ProfileSteps) -> list[Re
     return found
 
 
-def _named(table: EventTable, rows: Rows, pattern: re.Pattern[str]) -> Mask:
-    numbers: Numbers = numbers_where(table.names, pattern.search)
+def _named(table: EventTable, rows: Rows, pattern: str) -> Mask:
+    numbers: Numbers = numbers_where(table.names, re.compile(pattern).search)
     found: Mask = among(table.name[rows], numbers)
     return found
 

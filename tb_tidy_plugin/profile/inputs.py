@@ -77,6 +77,8 @@ BYTES_PER_ELEMENT = {
     "short": 2, "signed char": 1, "unsigned char": 1, "bool": 1, "c10::complex<float>": 8, "c10::complex<double>": 16,
 }  # fmt: skip
 
+FLOATING = frozenset({"float", "double", "c10::Half", "c10::BFloat16"})
+
 TORCH_DTYPES = {
     "float": "float32", "double": "float64", "c10::Half": "float16", "c10::BFloat16": "bfloat16", "long int": "int64",
     "long": "int64", "int": "int32", "short int": "int16", "short": "int16", "signed char": "int8",

@@ -7,6 +7,7 @@ lanes (threads, streams) at once is answered without a loop over them, of which 
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import TypeAlias
 
 import msgspec
 import numpy as np
@@ -14,6 +15,9 @@ from numpy.typing import NDArray
 
 from tb_tidy_plugin.trace.columns import ABSENT, Ids, Rows, Times
 from tb_tidy_plugin.trace.sets import distinct, order_by
+
+Spans: TypeAlias = tuple[tuple[int, int], ...]
+"""Starts and ends."""
 
 
 class Intervals(msgspec.Struct, frozen=True):

@@ -7,6 +7,7 @@ with most time: a server's side streams run far ahead.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 from itertools import pairwise
@@ -16,11 +17,11 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
+from tb_tidy_plugin.event_names import GRAPH_LAUNCH
 from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.iteration_marks import Batch, merged
 from tb_tidy_plugin.profile.steps import SERVING_STEP
 from tb_tidy_plugin.trace.columns import ABSENT, Category, EventTable, Rows, Times
-from tb_tidy_plugin.trace.graphs import GRAPH_LAUNCH
 from tb_tidy_plugin.trace.sets import among, distinct
 from tb_tidy_plugin.trace.strings import numbers_where
 from tb_tidy_plugin.vocabulary import GraphMode
@@ -115,7 +116,7 @@ def _of_thread(profile: Profile, marks: Rows) -> Iterator[Iteration]:
     work = work[table.thread[launch[work]] == thread]
     work = work[np.argsort(table.start_ns[launch[work]], kind="stable")]
     launched = table.start_ns[launch[work]]
-    graphs = numbers_where(table.names, GRAPH_LAUNCH.search)
+    graphs = numbers_where(table.names, re.compile(GRAPH_LAUNCH).match)
     for group in np.split(marks, first[1:]):
         outer = int(group[0])
         start, end = int(table.start_ns[outer]), int(table.end_ns[outer])

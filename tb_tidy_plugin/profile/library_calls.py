@@ -7,7 +7,7 @@ import msgspec
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.steps import UNMARKED
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
-from tb_tidy_plugin.units import Nanoseconds
+from tb_tidy_plugin.units import Nanoseconds, times
 
 HALF = 0.5
 FEWEST = 2  # steps, in one of which nothing shows as usual
@@ -43,7 +43,7 @@ class WaitingCalls(msgspec.Struct, frozen=True):
     @property
     def times(self) -> str:
         """How often."""
-        return "once" if self.per_step == 1 else f"{self.per_step:.3g} times"
+        return times(self.per_step)
 
 
 def waiting_calls(profile: Profile, rows: Rows, least_ns: float) -> WaitingCalls | None:

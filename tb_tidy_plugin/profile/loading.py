@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import ceil
 
 import numpy as np
 
@@ -19,6 +20,19 @@ WAIT = r"(?:^|/)multiprocessing/connection\.py\(\d+\): poll$|(?:^|/)queue\.py\(\
 """Where the thread waits for a worker, and where for the thread that pins what workers hand over."""
 
 ITERATOR = r"^torch/utils/data/dataloader\.py\(\d+\): (?:__init__|_reset)$"
+
+HANDING_OVER_NS = 1_000_000
+"""For each batch, to take from a worker what it has prepared."""
+
+USUAL_WORKERS = 8  # expected of a machine whose cores are not known
+
+
+def workers_for(share: float, cores: int | None = None) -> int:
+    """As many workers as hide work that takes this `share` of a step, no more than there are cores.
+
+    PyTorch itself warns of more workers than cores, and not of as many: the training thread often waits, too.
+    """
+    return min(ceil(share / (1 - share)) if share < 1 else USUAL_WORKERS, cores or USUAL_WORKERS)
 
 
 def batches_by_place(profile: Profile, iterator: str) -> Iterator[Rows]:

@@ -19,6 +19,9 @@ from tb_tidy_plugin.trace.columns import Rows
 
 _Names: TypeAlias = tuple[str, ...]
 
+NOT_IN_LOOPS = r"^ProfilerStep#|^Optimizer\.|^autograd::|^torch/_tensor\.py\(\d+\): backward$"
+"""Steps, optimizers and backward passes: no loop that a rule looks for holds one."""
+
 SLICE = "aten::slice"
 STEADY = 0.75  # of an index's moves: inner loops begin again, conditions leave out
 FEWEST_MOVES = 3  # fewer go one way by chance

@@ -12,14 +12,12 @@ from collections.abc import Callable
 import msgspec
 import numpy as np
 
+from tb_tidy_plugin.event_names import BACKWARD_NODE, MODULE
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.tree import forward_threads
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Rows, Times
 from tb_tidy_plugin.trace.sets import among
 from tb_tidy_plugin.trace.strings import numbers_where
-
-MODULE = "nn.Module: "
-BACKWARD_NODE = "autograd::engine::evaluate_function: "
 
 
 class Marks(msgspec.Struct, frozen=True):

@@ -146,18 +146,18 @@ class Profile:
 
     def _named(self, test: Callable[[str], object], categories: Iterable[Category]) -> Rows:
         order, bounds = self._by_name
-        chosen = np.zeros(len(self.table), np.bool_)
-        for number in numbers_where(self.table.names, test).tolist():
-            chosen[order[bounds[number] : bounds[number + 1]]] = True
-        rows = np.flatnonzero(chosen)
-        wanted = np.zeros(len(Category), np.bool_)
-        wanted[list(categories)] = True
-        return rows[wanted[self.table.category[rows]]]
+        numbers = numbers_where(self.table.names, test).tolist()
+        parts = [order[bounds[number] : bounds[number + 1]] for number in numbers]
+        rows = np.sort(np.concatenate([*parts, order[:0]])).astype(np.int64)
+        wanted = np.isin(self.table.category[rows], list(categories))
+        return rows[wanted]
 
     @cached_property
     def _by_name(self) -> tuple[Numbers, Rows]:
         """All rows, name by name, and where each name begins: rules look for some hundred names."""
-        order = np.argsort(self.table.name, kind="stable").astype(np.int32)
+        few = len(self.table.names) <= np.iinfo(np.uint16).max
+        name = self.table.name.astype(np.uint16) if few else self.table.name  # which are sorted by digits
+        order = np.argsort(name, kind="stable").astype(np.int32)
         return order, np.searchsorted(self.table.name[order], np.arange(len(self.table.names) + 1))
 
     def inside(self, ancestors: Rows) -> Mask:

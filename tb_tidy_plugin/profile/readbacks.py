@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile.copies import SOURCE
-from tb_tidy_plugin.profile.intervals import Intervals
+from tb_tidy_plugin.profile.intervals import Intervals, Spans
 from tb_tidy_plugin.profile.lanes import SYNCHRONISATION, TO_HOST, devices_of, idle_parts
-from tb_tidy_plugin.profile.loops import Loop, LoopLimits
+from tb_tidy_plugin.profile.loops import NOT_IN_LOOPS, Loop, LoopLimits
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows, Times
 from tb_tidy_plugin.trace.sets import among, common, united
 from tb_tidy_plugin.vocabulary import DevicePart
@@ -19,7 +19,6 @@ from tb_tidy_plugin.vocabulary import DevicePart
 if TYPE_CHECKING:
     from tb_tidy_plugin.profile.profile import Profile
 
-Spans: TypeAlias = tuple[tuple[int, int], ...]
 """Starts and ends in ns of the profile."""
 
 OF_ONE_ELEMENT = aten.names("read", "_local_scalar_dense is_nonzero item")
@@ -34,7 +33,6 @@ IN_LIST = "aten::resolve_conj"
 VIEWS_IF_POSSIBLE = aten.names("shares", "reshape resolve_conj resolve_neg")
 """What makes a view of a single value, too."""
 
-NEVER = r"^ProfilerStep#|^Optimizer\.|^autograd::|^torch/_tensor\.py\(\d+\): backward$"
 LARGEST_BODY, SHORTEST = 6, 8  # operators, reads: longer or rarer ones are not such a loop
 
 MOST_BYTES = 4096
@@ -69,7 +67,7 @@ def read_loops(profile: Profile, is_own: Callable[[str], bool | None]) -> Iterat
 
     `is_own` as in `Calls.loops`.
     """
-    never = profile.matching(NEVER, Category.OPERATOR, Category.ANNOTATION, Category.PYTHON)
+    never = profile.matching(NOT_IN_LOOPS, Category.OPERATOR, Category.ANNOTATION, Category.PYTHON)
     single = _single_reads(profile)
     is_read = set(single.tolist())
     for loop in profile.calls.loops(single, np.empty(0, np.int64), LoopLimits(never, LARGEST_BODY, SHORTEST), is_own):

@@ -21,6 +21,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from tb_tidy_plugin import aten
+from tb_tidy_plugin.event_names import MODULE
 from tb_tidy_plugin.profile import graph_match
 from tb_tidy_plugin.profile.graph_match import DONOR, Pairs, numbered
 from tb_tidy_plugin.profile.graph_records import (
@@ -83,8 +84,6 @@ MOST_INSERTED = 3_000_000
 
 INTERNAL = re.compile(r"^<|^(?:.*(?:site|dist)-packages/)?torch/(?!nn/modules/)")
 """Built-ins and PyTorch's own functions, which tell nothing; those of its modules tell one class from another."""
-
-MODULE = "nn.Module: "
 
 
 class Replayed(msgspec.Struct, frozen=True):

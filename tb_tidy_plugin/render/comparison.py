@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from tb_tidy_plugin.compare.model import Comparison, EntryChange, FindingChange, FindingState, Side
 from tb_tidy_plugin.render import document as doc
 from tb_tidy_plugin.render.document import Block, Document, Form, Line, Paragraph, Style, code, sentence
-from tb_tidy_plugin.render.words import known_by_mark, part_text, time_text
+from tb_tidy_plugin.render.words import LEAST_SHARE, known_by_mark, part_text, time_text
 from tb_tidy_plugin.report.generated import place_text
 from tb_tidy_plugin.report.model import Place
 from tb_tidy_plugin.units import plural
@@ -30,7 +30,6 @@ CHANGE = ("baseline", "candidate", "change")
 MOST_OPERATORS = 10
 MOST_FINDINGS = 15  # in a comment
 LONGEST_SHAPES = 40
-LEAST_SHARE = 0.01  # of the longer step; entries below it on both sides have one line together
 
 
 def comparison_document(comparison: Comparison, form: Form) -> Document:

@@ -13,7 +13,6 @@ from tb_tidy_plugin.report.model import ProfileReport
 from tb_tidy_plugin.units import Nanoseconds, Share, plural
 
 MOST_LINES = 5
-LEAST_SHARE = 0.01
 LONGEST_KERNEL = 60
 
 OF_A_KIND = frozenset({"compute", "copy", "cpu"})
@@ -73,7 +72,9 @@ def ledger_blocks(profile: ProfileReport, *, is_terminal: bool = False) -> Itera
     ledger = told(profile)
     if ledger is None:
         return
-    entries = [each for at, each in enumerate(ledger.entries[:MOST_LINES]) if at == 0 or each.share >= LEAST_SHARE]
+    entries = [
+        each for at, each in enumerate(ledger.entries[:MOST_LINES]) if at == 0 or each.share >= words.LEAST_SHARE
+    ]
     table = doc.Table(("where the step's time goes", "what to do"), ("share", "per step"), tuple(map(_row, entries)))
     yield from _around(ledger, map(_paragraph, entries) if is_terminal else [table])
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from tb_tidy_plugin.render import words
 from tb_tidy_plugin.render.document import Block, Paragraph, Table, sentence
 from tb_tidy_plugin.report.model import RunReport
 from tb_tidy_plugin.report.rank_model import RANK_PARTS, RankPart, RankRow, Ranks, worst_first
@@ -15,8 +16,6 @@ from tb_tidy_plugin.units import Bytes, Count, Nanoseconds, plural
 
 MOST_RANKS = 8
 NONE = "–"
-LEAST_SHARE = 0.01
-"""Of its step, of any rank: a part below that has no column in a text."""
 
 
 def ranks_blocks(ranks: Ranks | None) -> Iterator[Block]:
@@ -82,7 +81,7 @@ def elsewhere_text(count: int) -> str:
 
 def _matters(row: RankRow, part: RankPart) -> bool:
     time_ns = row.parts_ns.get(part, 0)
-    return time_ns > 0 and time_ns >= LEAST_SHARE * (row.step_ns or 0)
+    return time_ns > 0 and time_ns >= words.LEAST_SHARE * (row.step_ns or 0)
 
 
 def _rank(row: RankRow) -> str:

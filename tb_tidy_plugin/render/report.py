@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from tb_tidy_plugin.analysis.code_fixes import MOST_PLACES
 from tb_tidy_plugin.render import document as doc
 from tb_tidy_plugin.render import words
 from tb_tidy_plugin.render.document import Block, Document, Form, Line, Paragraph, code, message, sentence
@@ -16,7 +17,6 @@ from tb_tidy_plugin.report.step_model import Breakdown
 from tb_tidy_plugin.units import Count, Nanoseconds, Share, plural
 
 MOST_PLACES_ON_SCREEN = 3
-MOST_PLACES = 10
 MOST_RULES_ON_SCREEN = 6
 MOST_OUTLIERS = 3
 SHARES = (

@@ -14,6 +14,9 @@ from tb_tidy_plugin.report.step_model import Steps
 from tb_tidy_plugin.units import Count, Nanoseconds, Share, plural
 from tb_tidy_plugin.vocabulary import KnownBy, Oddity, Precision, StepSource
 
+LEAST_SHARE = 0.01
+"""Of a step: what takes less has neither a line nor a column of its own."""
+
 STEP_BASIS: Mapping[StepSource, str] = {
     "profiler_step": "profiler steps",
     "serving_step": "batches served",

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from tb_tidy_plugin.trace.columns import ABSENT, Numbers, Times
 from tb_tidy_plugin.trace.columns import Ids as IdColumn
 from tb_tidy_plugin.trace.document import SLICE_BYTES, TextPiece, as_list, parts_of
+from tb_tidy_plugin.trace.metadata import NOTHING
 from tb_tidy_plugin.trace.recover import NOT_JSON, event_texts, mended
 from tb_tidy_plugin.trace.strings import NumberTable
 
@@ -30,7 +31,6 @@ NO_TIME = -(1 << 63)
 """The start of an event that has no time, or one that no clock can show."""
 
 NO_ARGS = msgspec.Raw(b"{}")
-NOTHING = msgspec.Raw(b"")
 INT64_MAX = (1 << 63) - 1
 INT32_MAX = (1 << 31) - 1
 

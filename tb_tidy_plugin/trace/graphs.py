@@ -14,6 +14,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from tb_tidy_plugin.errors import TraceError
+from tb_tidy_plugin.event_names import GRAPH_LAUNCH
 from tb_tidy_plugin.trace.columns import EventTable, GraphCapture
 from tb_tidy_plugin.trace.graph_files import MOST_FILES, files_beside
 from tb_tidy_plugin.trace.kineto import read_trace
@@ -22,7 +23,6 @@ from tb_tidy_plugin.trace.names import GRAPH_CAPTURE
 from tb_tidy_plugin.trace.reader import read_blocks
 from tb_tidy_plugin.trace.remote import AnyPath
 
-GRAPH_LAUNCH = re.compile(r"(?:cuda|cu|hip)GraphLaunch")
 CAPTURE = b"StreamBeginCapture"
 REPLAYED = re.compile(r"tidy:replay#([\w.-]{1,64})")
 FILE = re.compile(rf"(?:.+\.)?graph-([\w.-]{{1,64}}){re.escape(GRAPH_CAPTURE)}")
@@ -52,7 +52,8 @@ def with_graph_captures(
 
 def replays_graphs(table: EventTable) -> bool:
     """Whether graphs were launched."""
-    return any(GRAPH_LAUNCH.search(name) for name in table.names)
+    launches = re.compile(GRAPH_LAUNCH)
+    return any(launches.match(name) for name in table.names)
 
 
 def _beside(table: EventTable, trace: AnyPath) -> list[Path]:

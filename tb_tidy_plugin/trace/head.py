@@ -15,6 +15,7 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import TypeAlias
 
+from tb_tidy_plugin.trace.reader import GZIP_MAGIC, GZIP_WINDOW_BITS
 from tb_tidy_plugin.trace.remote import RemotePath
 
 _Identity: TypeAlias = tuple[int, int, str]
@@ -23,8 +24,6 @@ _Identity: TypeAlias = tuple[int, int, str]
 HEAD_BYTES = 64 << 10  # of 70 recordings, the latest first event begins at byte 26,384
 LOOKS_KEPT = 1 << 16  # verdicts, some 300 bytes each
 AT_ONCE = 64  # heads asked of a store together, 4 MiB
-GZIP_MAGIC = b"\x1f\x8b"
-GZIP_WINDOW_BITS = 31
 KINETO_KEY = re.compile(rb'"(?:schemaVersion|deviceProperties|distributedInfo|baseTimeNanoseconds)"\s*:')
 KINETO_START, KINETO_NEXT = b'"schemaVersion"', re.compile(rb'"(?:deviceProperties|distributedInfo)"\s*:')
 EVENTS_KEY = re.compile(rb'"traceEvents"\s*:\s*\[')

@@ -47,14 +47,13 @@ may use one core.
 """
 
 from collections.abc import Iterator, Sequence
-from math import ceil
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from tb_tidy_plugin.fixes.change import Change, Spot, changes_behaviour
 from tb_tidy_plugin.ledger.host_work import LoadingPart, loading_functions
-from tb_tidy_plugin.profile.loading import batches_by_place
+from tb_tidy_plugin.profile.loading import HANDING_OVER_NS, batches_by_place, workers_for
 from tb_tidy_plugin.rulekit import (
     Benchmark,
     Edit,
@@ -75,8 +74,6 @@ from tb_tidy_plugin.units import plural
 if TYPE_CHECKING:
     from tb_tidy_plugin.fixes.code import Code
 
-MOST_WORKERS = 8  # expected of a machine whose cores are not known
-HANDING_OVER_NS = 1_000_000  # of each batch, which the training thread takes from a worker
 LEAST_NAMED = 0.2  # of the loading, that a function or an operator takes which is named
 MOST_NAMED = 3
 PER_ITEM = 1.5  # calls per batch: what runs more often works on single items
@@ -222,7 +219,7 @@ class DataloaderNumWorkersZero(Rule[Evidence]):
             longest=Nanoseconds(max(profile.duration_ns(row) for row in rows.tolist())),
             cores_available=cores,
             cores_used=_cores_used(profile, cores),
-            at_once=_workers(share, cores or MOST_WORKERS),
+            at_once=workers_for(share, cores),
             least_share=Share(self.min_share),
             least=Nanoseconds(int(self.min_ns)),
         )
@@ -275,11 +272,3 @@ def _cores_used(profile: Profile, available: int) -> int:
     if "device" in profile.recorded:
         return 1
     return min(profile.settings.threads.intra_op or available, available)
-
-
-def _workers(share: float, most: int) -> int:
-    """As many as hide the loading behind the rest of the step, no more than there are cores.
-
-    PyTorch itself warns of more workers than cores, and not of as many: the training thread often waits, too.
-    """
-    return min(ceil(share / (1 - share)) if share < 1 else MOST_WORKERS, most)

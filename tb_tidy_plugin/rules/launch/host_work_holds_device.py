@@ -34,11 +34,11 @@ many functions: both are the host's pace.
 """
 
 from collections.abc import Iterator
-from math import ceil
 
 import msgspec
 
 from tb_tidy_plugin.ledger.host_work import HostWait, waits_for_host_work
+from tb_tidy_plugin.profile.loading import HANDING_OVER_NS, workers_for
 from tb_tidy_plugin.rulekit import (
     Confidence,
     Edit,
@@ -53,8 +53,6 @@ from tb_tidy_plugin.rulekit import (
 )
 
 NAMED = 3  # parts in the message
-MOST_WORKERS = 8
-HANDING_OVER_NS = 1_000_000  # per step, to take from a worker what it has prepared
 SPARSE_NS, DENSE_NS = 20_000, 1_000
 """Recording a Python function takes some hundred ns. Where events are farther apart than the first, that is little of
 the time; where they are closer than the second, it is much of it."""
@@ -135,7 +133,7 @@ class HostWorkHoldsDevice(Rule[Evidence]):
                 apart=Nanoseconds(wait.recorded_every_ns),
                 stretch=stretch,
                 left=Share(min(HANDING_OVER_NS / wait.per_step_ns, 1.0)),
-                at_once=min(ceil(share / (1 - share)), MOST_WORKERS) if share < 1 else MOST_WORKERS,
+                at_once=workers_for(share),
                 least_share=Share(self.min_share),
                 least=Nanoseconds(int(self.min_ns)),
                 least_named=Share(self.min_named),

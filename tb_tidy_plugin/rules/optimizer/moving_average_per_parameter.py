@@ -36,6 +36,7 @@ import msgspec
 import numpy as np
 
 from tb_tidy_plugin.profile.calls import rows_of
+from tb_tidy_plugin.profile.inputs import FLOATING
 from tb_tidy_plugin.rulekit import (
     Category,
     Edit,
@@ -64,8 +65,6 @@ LEFT = {1: (0.45, 0.19, 0.93), 2: (0.25, 0.1, 0.62), 4: (0.09, 0.04, 0.3)}
 """Of the time, by operators for each parameter: most likely, at least, at most; see the page."""
 
 SAID = {1: "`lerp_`", 2: "`mul_` and `add_`", 4: "two products, a sum and `copy_`"}
-
-FLOATING = frozenset({"float", "double", "c10::Half", "c10::BFloat16"})
 
 
 class Evidence(msgspec.Struct, frozen=True):

@@ -39,6 +39,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from tb_tidy_plugin.event_names import GRAPH_LAUNCH
 from tb_tidy_plugin.fixes.change import Change, Spot, Unfixable, changes_behaviour
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.gradients import first_additions
@@ -63,7 +64,6 @@ FUNCTION = re.compile(r"\): zero_grad$")
 FILLS = aten.names("in_place", "_foreach_zero_ zero_")
 ADDITION = "aten::add_"  # of a gradient to one of zeros
 MODULE = "Module"  # owner of a call without annotation, which only optimizers have
-GRAPH_LAUNCH = r"^(?:cuda|cu|hip)GraphLaunch"
 DATA_PARALLEL = r"^DistributedDataParallel\.forward|torch/nn/parallel/distributed\.py"
 
 

@@ -39,8 +39,9 @@ from itertools import pairwise
 import msgspec
 import numpy as np
 
+from tb_tidy_plugin.event_names import class_of_module
 from tb_tidy_plugin.profile.gradients import gradients_of
-from tb_tidy_plugin.profile.module_marks import MODULE, marks_of
+from tb_tidy_plugin.profile.module_marks import marks_of
 from tb_tidy_plugin.profile.overhead import host_work
 from tb_tidy_plugin.rulekit import (
     Edit,
@@ -122,7 +123,7 @@ class EqualModulesOneByOne(Rule[Evidence]):
                 continue
             rows = [each for mine in operators for each in mine]
             evidence = Evidence(
-                module=_class_of(profile, frames[0]),
+                module=class_of_module(profile.name(frames[0])),
                 calls=len(frames),
                 operators=len(rows),
                 inputs=Sizes(inputs),
@@ -172,16 +173,12 @@ class _Called:
         frames = inside[max(end - count, 0) : end]
         follow = all(self._is_nothing_between(*pair) for pair in pairwise([*frames, join]))
         names = {self._profile.name(frame) for frame in frames}
-        is_one_class = len({_class_of(self._profile, frame) for frame in frames}) == 1
+        is_one_class = len({class_of_module(self._profile.name(frame)) for frame in frames}) == 1
         return frames if len(names) == count and is_one_class and follow else []
 
     def _is_nothing_between(self, frame: int, row: int) -> bool:
         after = int(self._profile.tree.last_descendant[frame]) + 1
         return after <= row and bool(self._operators[row] == self._operators[after])
-
-
-def _class_of(profile: Profile, frame: int) -> str:
-    return profile.name(frame).removeprefix(MODULE).rpartition("_")[0]
 
 
 def _are_equal(profile: Profile, operators: Sequence[Sequence[int]]) -> bool:

@@ -40,8 +40,10 @@ from collections.abc import Iterator, Sequence
 import msgspec
 import numpy as np
 
+from tb_tidy_plugin.event_names import MODULE
 from tb_tidy_plugin.profile.gradients import gradients_of
 from tb_tidy_plugin.profile.inputs import NOT_A_TENSOR
+from tb_tidy_plugin.profile.loops import NOT_IN_LOOPS
 from tb_tidy_plugin.rulekit import (
     Benchmark,
     Category,
@@ -63,7 +65,6 @@ from tb_tidy_plugin.trace.sets import among, distinct, united
 
 PICKS = aten.names("known", "index select slice unbind")
 ARITHMETIC = aten.names("pointwise", "add add_ div div_ mul mul_ neg pow rsub sub sub_")
-NEVER = r"^nn\.Module: |^ProfilerStep#|^Optimizer\.|^autograd::|^torch/_tensor\.py\(\d+\): backward$"
 LEFT = (0.04, 0.01, 0.25)  # of the loop's time: most likely, at least, at most; see the page
 NEAR = 12  # other operators between two numbers of one loop
 MOST_OTHERS = 0.25  # operators on larger tensors, for each that computes a number
@@ -200,5 +201,5 @@ def _is_of_one(given: Inputs) -> bool:
 
 def _never(profile: Profile) -> Rows:
     """What no such loop holds: a module, a product, a step, a backward pass."""
-    found = profile.matching(NEVER, Category.OPERATOR, Category.ANNOTATION, Category.PYTHON)
+    found = profile.matching(f"^{MODULE}|{NOT_IN_LOOPS}", Category.OPERATOR, Category.ANNOTATION, Category.PYTHON)
     return united(found, profile.named(*aten.all_of("product")))

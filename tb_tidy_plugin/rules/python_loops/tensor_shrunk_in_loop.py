@@ -39,6 +39,8 @@ from collections.abc import Iterator, Sequence
 import msgspec
 import numpy as np
 
+from tb_tidy_plugin.event_names import MODULE
+from tb_tidy_plugin.profile.loops import NOT_IN_LOOPS
 from tb_tidy_plugin.profile.overhead import host_work
 from tb_tidy_plugin.rulekit import (
     Category,
@@ -59,7 +61,6 @@ from tb_tidy_plugin.trace.sets import united
 MASKS = aten.names("read", "nonzero") | aten.names("known", "masked_select")
 """They find what a mask selects; `x[mask]` runs the first."""
 
-NEVER = r"^nn\.Module: |^ProfilerStep#|^Optimizer\.|^autograd::|^torch/_tensor\.py\(\d+\): backward$"
 LEFT = (0.08, 0.04, 0.45)  # of the loop's time: most likely, at least, at most; see the page
 LARGEST_BODY = 128  # operators from one mask to the next
 
@@ -173,5 +174,5 @@ def _runs(
 
 def _never(profile: Profile) -> Rows:
     """What no such loop holds: a module, a product, random numbers, a step, a backward pass."""
-    found = profile.matching(NEVER, Category.OPERATOR, Category.ANNOTATION, Category.PYTHON)
+    found = profile.matching(f"^{MODULE}|{NOT_IN_LOOPS}", Category.OPERATOR, Category.ANNOTATION, Category.PYTHON)
     return united(found, profile.named(*aten.all_of("product"), *aten.all_of("random")))

@@ -30,17 +30,12 @@ The time from the begin of each capture to the end of its instantiation goes: a 
 Captures before the first replay: that is start-up. A single one later on.
 """
 
-import re
 from collections.abc import Iterator
 
 import msgspec
-import numpy as np
 
+from tb_tidy_plugin.event_names import BEGIN_CAPTURE, GRAPH_INSTANTIATE, GRAPH_LAUNCH
 from tb_tidy_plugin.rulekit import Category, Edit, Match, Nanoseconds, Profile, Remove, Rows, Rule, Threshold
-
-LAUNCH = re.compile(r"^(?:cuda|hip|cu)GraphLaunch")
-BEGIN = re.compile(r"^(?:cuda|hip|cu)StreamBeginCapture")
-INSTANTIATE = re.compile(r"^(?:cuda|hip|cu)GraphInstantiate")
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -70,15 +65,14 @@ class GraphCapturedAgain(Rule[Evidence]):
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         table = profile.table
-        runtime = table.category == Category.RUNTIME
-        launches = np.flatnonzero(runtime & table.is_named(LAUNCH.search))
+        launches = profile.matching(GRAPH_LAUNCH, Category.RUNTIME)
         if not len(launches):
             return
         first_ns = int(table.end_ns[launches].min())
-        made = np.flatnonzero(runtime & table.is_named(INSTANTIATE.search) & (table.start_ns > first_ns))
+        made = _after(profile, GRAPH_INSTANTIATE, first_ns)
         if len(made) < self.min_times:
             return
-        begins = np.flatnonzero(runtime & table.is_named(BEGIN.search) & (table.start_ns > first_ns))
+        begins = _after(profile, BEGIN_CAPTURE, first_ns)
         spans = {row: (_begin_ns(profile, row, begins, made), profile.end_ns(row)) for row in made.tolist()}
         time_ns = sum(end - start for start, end in spans.values())
         evidence = Evidence(len(made), Nanoseconds(time_ns), int(self.min_times))
@@ -88,6 +82,11 @@ class GraphCapturedAgain(Rule[Evidence]):
 
     def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
         yield Remove(match.events)
+
+
+def _after(profile: Profile, calls: str, after_ns: int) -> Rows:
+    rows = profile.matching(calls, Category.RUNTIME)
+    return rows[profile.table.start_ns[rows] > after_ns]
 
 
 def _begin_ns(profile: Profile, row: int, begins: Rows, made: Rows) -> int:

@@ -33,6 +33,7 @@ import msgspec
 
 from tb_tidy_plugin.profile.iterations import Iteration, iterations_of, mark_of
 from tb_tidy_plugin.rulekit import Edit, Match, Profile, Rule, Scale, Share, Threshold
+from tb_tidy_plugin.units import times
 
 LIKELY = 0.25
 """Part of the padded share that is most likely won: products of small batches are bound by reading weights."""
@@ -56,7 +57,7 @@ class Evidence(msgspec.Struct, frozen=True):
     @property
     def times(self) -> str:
         """How often."""
-        return "once" if self.iterations == 1 else f"{self.iterations} times"
+        return times(self.iterations)
 
     @property
     def batches(self) -> str:

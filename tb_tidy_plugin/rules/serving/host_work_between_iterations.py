@@ -33,8 +33,9 @@ from collections.abc import Iterator
 
 import msgspec
 
-from tb_tidy_plugin.profile.engine_work import functions_that_hold_up, served_ns
+from tb_tidy_plugin.profile.engine_work import functions_that_hold_up, share_held_up
 from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Rule, Scale, Share, Threshold
+from tb_tidy_plugin.units import times
 
 PARTS = {
     "scheduler": r"(?:^|/)(?:scheduler\w*|schedule_batch|schedule_policy|kv_cache_manager|block_manager)\.py\(|"
@@ -63,7 +64,7 @@ class Evidence(msgspec.Struct, frozen=True):
     @property
     def how_often(self) -> str:
         """How often the device waits for it."""
-        return "once" if self.calls == 1 else f"{self.calls} times"
+        return times(self.calls)
 
 
 class HostWorkBetweenIterations(Rule[Evidence]):
@@ -82,19 +83,16 @@ class HostWorkBetweenIterations(Rule[Evidence]):
     min_waiting = Threshold(0.03, "of the time: a shorter pause between two batches is ordinary")
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
-        served = served_ns(profile)
         for part, files in PARTS.items():
             found = functions_that_hold_up(profile, files, inside=False)
-            waits = {row: sum(end - start for start, end in spans) for row, spans in found.items()}
-            if sum(waits.values()) <= self.min_waiting * served:
+            share = share_held_up(profile, found)
+            if share <= self.min_waiting:
                 continue
-            share = Share(sum(waits.values()) / served)
-            for name in dict.fromkeys(map(profile.name, found)):
-                rows = [row for row in found if profile.name(row) == name]
-                time = Nanoseconds(sum(waits[row] for row in rows))
-                evidence = Evidence(part, name, len(rows), time, share, Share(self.min_waiting))
-                for row in rows:
-                    yield Match(row, (row,), evidence, subject=part, confidence="medium", lost=found[row])
+            for function in found:
+                calls, time = function.calls, Nanoseconds(function.waits_ns)
+                evidence = Evidence(part, function.name, len(calls), time, Share(share), Share(self.min_waiting))
+                for row, spans in calls.items():
+                    yield Match(row, (row,), evidence, subject=part, confidence="medium", lost=spans)
 
     def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
         yield Scale(match.events, 0.5, 0.0, 1.0)

@@ -35,6 +35,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 import numpy as np
 
+from tb_tidy_plugin.event_names import MODULE, class_of_module
 from tb_tidy_plugin.rulekit import Category, Edit, Match, Nanoseconds, Profile, Rows, Rule, Scale, Threshold
 from tb_tidy_plugin.trace.columns import ABSENT
 
@@ -143,12 +144,9 @@ def _chains(profile: Profile, kernels: Rows, longest_ns: float, pause_ns: int, l
             yield run
 
 
-MODULE = "nn.Module: "
-
-
 def _module(profile: Profile, rows: Sequence[int]) -> str:
     """Name of the innermost module around all of `rows`, without its number; empty where there is none."""
     above = [[at for at in profile.ancestors(row) if profile.name(at).startswith(MODULE)] for row in rows]
     shared = set(above[0]).intersection(*above[1:])
     innermost = next((at for at in above[0] if at in shared), None)
-    return "" if innermost is None else profile.name(innermost).removeprefix(MODULE).rpartition("_")[0]
+    return "" if innermost is None else class_of_module(profile.name(innermost))

@@ -41,8 +41,9 @@ from collections.abc import Iterator
 
 import msgspec
 
-from tb_tidy_plugin.profile.engine_work import functions_that_hold_up, served_ns
+from tb_tidy_plugin.profile.engine_work import functions_that_hold_up, share_held_up
 from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Rule, Scale, Share, Threshold
+from tb_tidy_plugin.units import times
 
 TOKENISER = (
     r"(?:^|/)(?:de)?tokeni[sz](?:er|ation)\w*\.py\(|(?:^|/)(?:tokenization|detokenizer)_\w+\.py\(|"
@@ -68,7 +69,7 @@ class Evidence(msgspec.Struct, frozen=True):
     @property
     def how_often(self) -> str:
         """How often the device waits for it."""
-        return "once" if self.calls == 1 else f"{self.calls} times"
+        return times(self.calls)
 
 
 class TokenisingOnEngineThread(Rule[Evidence]):
@@ -87,18 +88,15 @@ class TokenisingOnEngineThread(Rule[Evidence]):
     min_waiting = Threshold(0.02, "of the time: less is hardly worth another process")
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
-        served = served_ns(profile)
         found = functions_that_hold_up(profile, TOKENISER, inside=True)
-        waits = {row: sum(end - start for start, end in spans) for row, spans in found.items()}
-        if sum(waits.values()) <= self.min_waiting * served:
+        share = share_held_up(profile, found)
+        if share <= self.min_waiting:
             return
-        share = Share(sum(waits.values()) / served)
-        for name in dict.fromkeys(map(profile.name, found)):
-            rows = [row for row in found if profile.name(row) == name]
-            time = Nanoseconds(sum(waits[row] for row in rows))
-            evidence = Evidence(name, len(rows), time, share, Share(self.min_waiting))
-            for row in rows:
-                yield Match(row, (row,), evidence, confidence="medium", lost=found[row])
+        for function in found:
+            calls, time = function.calls, Nanoseconds(function.waits_ns)
+            evidence = Evidence(function.name, len(calls), time, Share(share), Share(self.min_waiting))
+            for row, spans in calls.items():
+                yield Match(row, (row,), evidence, confidence="medium", lost=spans)
 
     def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
         yield Scale(match.events, 0.0, 0.0, 1.0)

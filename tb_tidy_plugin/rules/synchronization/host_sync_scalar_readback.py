@@ -56,6 +56,7 @@ from tb_tidy_plugin.rulekit import (
     Unblock,
     parse_frame,
 )
+from tb_tidy_plugin.units import times
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.fixes.code import Code
@@ -97,7 +98,7 @@ class Evidence(msgspec.Struct, frozen=True):
         """How often."""
         if self.values:
             return f"{round(self.per_step)} times"
-        return "once" if self.per_step == 1 else f"{self.per_step:.4g} times"
+        return times(self.per_step)
 
     @property
     def effect(self) -> str:

@@ -43,6 +43,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from tb_tidy_plugin.event_names import MODULE
 from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Spot, Unfixable
 from tb_tidy_plugin.rulekit import Benchmark, Edit, Match, Nanoseconds, Profile, Rule, Scale, Share, Threshold
 from tb_tidy_plugin.rules.autograd.grad_graph_never_consumed.recorded_nodes import UnusedPass, unused_passes
@@ -50,7 +51,6 @@ from tb_tidy_plugin.rules.autograd.grad_graph_never_consumed.recorded_nodes impo
 if TYPE_CHECKING:
     from tb_tidy_plugin.fixes.code import Code
 
-MODULE = "nn.Module: "
 MOST, USUAL = (4_000, 0.5), (1_200, 0.15)  # what a node costs in ns, and what part of its operator, see the page
 NO_MODULE = -1
 

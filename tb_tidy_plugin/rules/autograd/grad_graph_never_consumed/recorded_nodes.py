@@ -12,13 +12,12 @@ from collections.abc import Iterator
 import msgspec
 import numpy as np
 
+from tb_tidy_plugin.event_names import MODULE
 from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.tree import forward_threads
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Rows
 from tb_tidy_plugin.trace.sets import among, distinct, without
-
-MODULE = r"^nn\.Module: "
 
 
 class Nodes(msgspec.Struct, frozen=True):
@@ -134,7 +133,7 @@ def _passes(profile: Profile, nodes: Nodes, module: Rows) -> tuple[Rows, Rows]:
 
 def _outermost_modules(profile: Profile, rows: Rows) -> Rows:
     """For each of `rows` the outermost module call around it, `ABSENT` for none."""
-    modules, last = profile.matching(MODULE, Category.PYTHON), profile.tree.last_descendant
+    modules, last = profile.matching(f"^{MODULE}", Category.PYTHON), profile.tree.last_descendant
     reach = np.maximum.accumulate(last[modules])
     outermost = modules[modules > np.append(ABSENT, reach)[: len(modules)]]
     found = np.append(outermost, ABSENT)[np.searchsorted(outermost, rows, side="right") - 1]

@@ -35,6 +35,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from tb_tidy_plugin.event_names import MODULE
 from tb_tidy_plugin.fixes.change import Change, Spot, Unfixable, changes_behaviour
 from tb_tidy_plugin.rulekit import Benchmark, Inputs, Match, Nanoseconds, Profile, Rule, Sizes, Threshold, aten, fitting
 from tb_tidy_plugin.rules.fusion.conv_bias_before_batchnorm.biases import BIAS, bias_handed_over, bias_work
@@ -193,7 +194,7 @@ def _lost(profile: Profile, conv: int, work: tuple[int, ...]) -> list[tuple[int,
 def _module(profile: Profile, row: int) -> str:
     """The nearest `nn.Module` around an operator, empty without stacks."""
     names = map(profile.name, profile.ancestors(row))
-    return next((name.removeprefix("nn.Module: ") for name in names if name.startswith("nn.Module: ")), "")
+    return next((name.removeprefix(MODULE) for name in names if name.startswith(MODULE)), "")
 
 
 def _in_sequences(code: "Code") -> "list[Call]":

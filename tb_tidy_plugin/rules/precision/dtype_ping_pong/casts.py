@@ -8,13 +8,12 @@ import msgspec
 import numpy as np
 
 from tb_tidy_plugin import aten
-from tb_tidy_plugin.profile.inputs import Inputs, Shape, tensor_bytes
+from tb_tidy_plugin.profile.inputs import FLOATING, Inputs, Shape, tensor_bytes
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT
 from tb_tidy_plugin.trace.sets import among
 from tb_tidy_plugin.trace.strings import numbers_where
 
-FLOATING = frozenset({"float", "double", "c10::Half", "c10::BFloat16"})
 CASTS = aten.names("known", "_autocast_to_reduced_precision _to_copy to type_as")
 OF_BACKWARD = re.compile("autograd::engine::")
 

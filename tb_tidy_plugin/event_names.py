@@ -1,0 +1,26 @@
+"""Names that PyTorch and the runtimes of GPUs give to events.
+
+The patterns of calls fit CUDA, its driver, HIP and runtimes whose calls have such names, too.
+"""
+
+from __future__ import annotations
+
+GRAPH_LAUNCH = r"^[a-z]{2,8}GraphLaunch"
+GRAPH_INSTANTIATE = r"^[a-z]{2,8}GraphInstantiate"
+BEGIN_CAPTURE = r"^[a-z]{2,8}StreamBeginCapture"
+END_CAPTURE = r"^[a-z]{2,8}StreamEndCapture"
+KERNEL_LAUNCH = r"Launch(?:Cooperative)?Kernel(?!.*Query)|ModuleLaunch"
+COPY_OR_FILL = r"Memcpy|Memset"
+ASYNC_COPY_OR_FILL = r"Mem(?:cpy|set)\w{0,100}Async"
+STREAM_WAIT = r"StreamWaitEvent"
+
+MODULE = "nn.Module: "
+"""Begins the frame of a module's call; the module's class and its number follow."""
+
+BACKWARD_NODE = "autograd::engine::evaluate_function: "
+"""Begins an operator of the backward pass."""
+
+
+def class_of_module(frame: str) -> str:
+    """The class in the name of a module's frame: `Linear` of `nn.Module: Linear_0`."""
+    return frame.removeprefix(MODULE).rpartition("_")[0]
