@@ -5,7 +5,7 @@ export default defineConfig({
   test: {
     environment: 'happy-dom',
     setupFiles: ['src/testing/setup.ts'],
-    testTimeout: 60_000,
+    testTimeout: 240_000, // four waits of a busy machine, each as long as `setup.ts` lets it be
     include: ['src/**/*.test.{ts,tsx}'],
     restoreMocks: true,
     unstubGlobals: true,

@@ -21,7 +21,8 @@ pytestmark = pytest.mark.browser
 
 SAMPLE = "image_classifier_untidy"
 LIMIT_MS = 60_000
-SOON_S = 10  # twice what is stated, since other tests keep the machine busy
+SOON_S = 5
+"""docs/ui.md: within this time a new run is on the page."""
 
 
 @pytest.fixture
@@ -58,9 +59,7 @@ def test_the_page_stands_alone_and_finds_new_runs_by_itself(browser: Browser, ad
         expect(page.get_by_role("tab", name=view)).to_have_attribute("aria-selected", "true")
         expect(page.get_by_role("main")).not_to_have_attribute("aria-busy", "true")
     trace(logs / "another" / "w.7.pt.trace.json")
-    began = time.monotonic()
     expect(page.get_by_text("another").first).to_be_attached(timeout=LIMIT_MS)
-    assert time.monotonic() - began < SOON_S
     page.keyboard.press("r")
     expect(page.get_by_role("table", name="Runs").get_by_role("button", name="another")).to_be_visible(timeout=LIMIT_MS)
     page.set_viewport_size({"width": 390, "height": 800})
@@ -68,4 +67,16 @@ def test_the_page_stands_alone_and_finds_new_runs_by_itself(browser: Browser, ad
     table = page.get_by_role("table", name="Runs")
     assert table.evaluate("pane => pane.scrollWidth <= pane.clientWidth")
     assert complaints == []
+    page.close()
+
+
+@pytest.mark.timed
+def test_a_new_run_is_soon_on_the_page(browser: Browser, address: str, logs: Path) -> None:
+    page = browser.new_page()
+    page.goto(address)
+    expect(page.get_by_role("listbox", name="Findings")).to_be_visible(timeout=LIMIT_MS)
+    trace(logs / "another" / "w.7.pt.trace.json")
+    began = time.monotonic()
+    expect(page.get_by_text("another").first).to_be_attached(timeout=LIMIT_MS)
+    assert time.monotonic() - began < SOON_S
     page.close()

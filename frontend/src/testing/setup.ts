@@ -4,7 +4,7 @@ import { configure } from '@testing-library/preact';
 import { afterEach, vi } from 'vitest';
 import { closePage } from './page';
 
-const PATIENCE_MS = 30_000;
+const PATIENCE_MS = 60_000;
 
 configure({ asyncUtilTimeout: PATIENCE_MS });
 

@@ -1,4 +1,4 @@
-import { configure, fireEvent, screen, within } from '@testing-library/preact';
+import { fireEvent, screen, within } from '@testing-library/preact';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import type { CompareAnswer, Comparison, ProfileReport, ProfileState } from '../api/types.gen';
 import { change, compareAnswer, finding, operatorChange, flame, outlier, place, report, state } from '../testing/fixtures';
@@ -10,12 +10,6 @@ beforeEach(() => { // nothing is laid out in a test: a pane as high as this has 
   vi.spyOn(HTMLElement.prototype, 'offsetWidth', 'get').mockReturnValue(900);
   vi.spyOn(HTMLElement.prototype, 'clientHeight', 'get').mockReturnValue(400);
 });
-
-const PATIENCE = { timeout: 4000 };
-configure({ asyncUtilTimeout: PATIENCE.timeout });
-
-/** As soon as it is so; the server's answers are waited for a little, and machines are slow at times. */
-const soon = <T>(check: () => T | Promise<T>): Promise<T> => vi.waitFor(check, PATIENCE);
 
 const STEPS = {
   basis: 'profiler_step' as const, count: 4, median_ns: 100e6,
@@ -113,9 +107,9 @@ describe('the sides', () => {
     const server = await open({}, `${LINK}&p.torchtidy.steps=3-4`);
     await verdict();
     fireEvent.click(screen.getByRole('button', { name: 'Swap baseline and candidate' }));
-    await soon(() => expect(lastAsked(server)).toEqual({ base: 'after', candidate: 'before', candidate_steps: '3-4', limit: '0' }));
+    await vi.waitFor(() => expect(lastAsked(server)).toEqual({ base: 'after', candidate: 'before', candidate_steps: '3-4', limit: '0' }));
     window.history.back();
-    await soon(() => expect(address('cmp')).toBe('before'));
+    await vi.waitFor(() => expect(address('cmp')).toBe('before'));
     expect(await (await side('Baseline')).findByDisplayValue('3-4')).toBeTruthy();
   });
 
@@ -125,7 +119,7 @@ describe('the sides', () => {
     expect(base.queryByLabelText('Rank')).toBeNull();
     fireEvent.change(base.getByLabelText('Run'), { target: { value: 'wide' } });
     fireEvent.change(await base.findByLabelText('Rank'), { target: { value: 'rank1' } });
-    await soon(() => expect(lastAsked(server)).toEqual({ base: 'wide', base_rank: 'rank1', candidate: 'after', limit: '0' }));
+    await vi.waitFor(() => expect(lastAsked(server)).toEqual({ base: 'wide', base_rank: 'rank1', candidate: 'after', limit: '0' }));
   });
 
   it('are not asked about where they are the same', async () => {
@@ -143,18 +137,18 @@ describe('steps', () => {
     const server = await open();
     fireEvent.click(await step('Candidate', 4));
     fireEvent.click(await step('Candidate', 6), { shiftKey: true });
-    await soon(() => expect(lastAsked(server)).toMatchObject({ candidate_steps: '4-6' }));
-    await soon(() => expect(address('with_steps')).toBe('4-6'));
+    await vi.waitFor(() => expect(lastAsked(server)).toMatchObject({ candidate_steps: '4-6' }));
+    await vi.waitFor(() => expect(address('with_steps')).toBe('4-6'));
   });
 
   it('are chosen by dragging, and asked for once it ends', async () => {
     const server = await open();
     await verdict();
     fireEvent.pointerDown(await step('Baseline', 5), { button: 0 });
-    await soon(async () => { fireEvent.pointerEnter(await step('Baseline', 3)); expect((await step('Baseline', 4)).getAttribute('aria-selected')).toBe('true'); });
+    await vi.waitFor(async () => { fireEvent.pointerEnter(await step('Baseline', 3)); expect((await step('Baseline', 4)).getAttribute('aria-selected')).toBe('true'); });
     expect(address('steps')).toBeNull();
     fireEvent.pointerUp(window);
-    await soon(() => expect(lastAsked(server)).toMatchObject({ base_steps: '3-5' }));
+    await vi.waitFor(() => expect(lastAsked(server)).toMatchObject({ base_steps: '3-5' }));
   });
 
   it('are chosen by arrows, by Shift with arrows, and all of them by Esc', async () => {
@@ -162,21 +156,21 @@ describe('steps', () => {
     await verdict();
     const list = await strip('Candidate');
     key('ArrowRight', list);
-    await soon(async () => expect((await step('Candidate', 3)).getAttribute('aria-selected')).toBe('true'));
+    await vi.waitFor(async () => expect((await step('Candidate', 3)).getAttribute('aria-selected')).toBe('true'));
     for (let times = 0; times < 2; times += 1) list.dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowRight', shiftKey: true, bubbles: true, cancelable: true }));
-    await soon(() => expect(lastAsked(server)).toMatchObject({ candidate_steps: '3-5' }));
+    await vi.waitFor(() => expect(lastAsked(server)).toMatchObject({ candidate_steps: '3-5' }));
     key('Escape', list);
-    await soon(() => expect(address('with_steps')).toBeNull());
+    await vi.waitFor(() => expect(address('with_steps')).toBeNull());
     expect(server.asked.filter((each) => each.includes('candidate_steps=3&')).length).toBe(0); // only what settled was asked for
   });
 
   it('say why they are outliers, as far as they are chosen', async () => {
     await open();
     const said = async (name: string) => (await side(name)).queryByText(/waited for/)?.textContent;
-    await soon(async () => expect([await said('Baseline'), await said('Candidate')]).toEqual(['▲ Step 5 waited for data.', '▲ Step 5 waited for data.']));
+    await vi.waitFor(async () => expect([await said('Baseline'), await said('Candidate')]).toEqual(['▲ Step 5 waited for data.', '▲ Step 5 waited for data.']));
     fireEvent.click(await step('Candidate', 4));
-    await soon(async () => expect([await said('Baseline'), await said('Candidate')]).toEqual(['▲ Step 5 waited for data.', undefined]));
-    await soon(() => expect(address('with_steps')).toBe('4')); // once it has settled, which would else be in the next test
+    await vi.waitFor(async () => expect([await said('Baseline'), await said('Candidate')]).toEqual(['▲ Step 5 waited for data.', undefined]));
+    await vi.waitFor(() => expect(address('with_steps')).toBe('4')); // once it has settled, which would else be in the next test
   });
 
   it('are typed as a range, and what is none is said and not asked', async () => {
@@ -190,13 +184,13 @@ describe('steps', () => {
     fireEvent.input(field, { target: { value: '9' } });
     expect(await screen.findByText('There are the steps 3-6.')).toBeTruthy();
     fireEvent.input(field, { target: { value: '5' } });
-    await soon(() => expect(screen.queryByText('There are the steps 3-6.')).toBeNull());
+    await vi.waitFor(() => expect(screen.queryByText('There are the steps 3-6.')).toBeNull());
     field.focus();
     key('Enter', field);
-    await soon(() => expect(lastAsked(server)).toMatchObject({ candidate_steps: '5' }));
+    await vi.waitFor(() => expect(lastAsked(server)).toMatchObject({ candidate_steps: '5' }));
     expect(document.activeElement).toBe(field);
     fireEvent.click(await (await side('Candidate')).findByRole('button', { name: 'All steps' }));
-    await soon(() => expect(address('with_steps')).toBeNull());
+    await vi.waitFor(() => expect(address('with_steps')).toBeNull());
   });
 });
 
@@ -209,7 +203,7 @@ describe('what came of it', () => {
     const shown = await text();
     expect(shown.indexOf('Different device: A100 against H100.')).toBeGreaterThan(0);
     expect(shown.indexOf('Different device')).toBeLessThan(shown.indexOf('1.25× faster'));
-    await soon(() => expect(document.querySelector('[aria-live=polite]')?.textContent).toContain('1.25× faster'));
+    await vi.waitFor(() => expect(document.querySelector('[aria-live=polite]')?.textContent).toContain('1.25× faster'));
   });
 
   it('says that no difference is clear as plainly as faster', async () => {
@@ -327,13 +321,13 @@ describe('the findings', () => {
     expect(['run', 'worker', 'span', 'finding', 'cmp'].map(address)).toEqual(['before', 'rank1', '2', 'a', null]);
     window.history.back();
     fireEvent.click(await screen.findByRole('button', { name: /Finding b/ }));
-    await soon(() => expect([address('run'), address('finding')]).toEqual(['after', 'b']));
+    await vi.waitFor(() => expect([address('run'), address('finding')]).toEqual(['after', 'b']));
   });
 
   it('lead to their lines in the run that has them', async () => {
     await open({ findings: [change('a', { places: [place({ file: '/job/model.py', line: 7, function: 'forward' })] })] });
     fireEvent.click(await screen.findByRole('button', { name: 'model.py:7 in forward' }));
-    await soon(() => expect([address('view'), address('run'), address('file'), address('line')]).toEqual(['source', 'before', '/job/model.py', '7']));
+    await vi.waitFor(() => expect([address('view'), address('run'), address('file'), address('line')]).toEqual(['source', 'before', '/job/model.py', '7']));
   });
 });
 
@@ -343,12 +337,12 @@ describe('operators and kernels', () => {
   it('are rows with both sides, and searched by the server once typing pauses', async () => {
     const server = await open({ operators: OPERATORS });
     const cells = async () => (await screen.findAllByRole('row')).map((row) => within(row).queryAllByRole('cell').map((cell) => cell.textContent)).filter((row) => row.length === 6);
-    await soon(async () => expect(await cells()).toEqual([
+    await vi.waitFor(async () => expect(await cells()).toEqual([
       ['aten::mm', '64×64 · float32', '4 → 0', '3 ms', '0 ns', '▼ −3 ms'], ['aten::add', '64×64 · float32', '4', '3 ms', '3.5 ms', '▲ +500 µs'],
     ]));
     expect(lastAsked(server)).toMatchObject({ offset: '0', limit: '100' });
     fireEvent.input(screen.getByRole('searchbox', { name: 'Search operators and kernels' }), { target: { value: ' add' } });
-    await soon(() => expect(lastAsked(server)).toMatchObject({ q: 'add' }));
+    await vi.waitFor(() => expect(lastAsked(server)).toMatchObject({ q: 'add' }));
     expect(screen.queryByRole('group', { name: 'Show' })).toBeNull(); // there are no kernels
   });
 
@@ -356,7 +350,7 @@ describe('operators and kernels', () => {
     await open({ operators: OPERATORS, kernels: [{ name: 'gemm', shapes: '', base_calls: 1, candidate_calls: 1, base_ns: 1000, candidate_ns: 4000 }] });
     fireEvent.click(await screen.findByRole('button', { name: 'Kernels' }));
     const table = await screen.findByRole('table', { name: 'Kernels' });
-    await soon(() => expect(within(table).getAllByRole('cell').map((cell) => cell.textContent)).toEqual(['gemm', '–', '1', '1 µs', '4 µs', '▲ +3 µs']));
+    await vi.waitFor(() => expect(within(table).getAllByRole('cell').map((cell) => cell.textContent)).toEqual(['gemm', '–', '1', '1 µs', '4 µs', '▲ +3 µs']));
   });
 
   it('say that nothing matches', async () => {
@@ -382,7 +376,7 @@ describe('until it is there', () => {
     expect(screen.getByText(/1 of 2 recordings are analysed\. Reading 12 of 35 MB/)).toBeTruthy();
     expect(screen.queryByRole('heading', { level: 2, name: /faster/ })).toBeNull();
     if (done) server.answers['compare'] = done;
-    await soon(async () => expect((await verdict()).textContent).toContain('faster'));
+    await vi.waitFor(async () => expect((await verdict()).textContent).toContain('faster'));
   });
 
   it('says in the words of the server what went wrong, and asks again', async () => {
@@ -408,7 +402,7 @@ describe('until it is there', () => {
     const again = await screen.findByRole('button', { name: 'Compare again' });
     expect((await verdict()).textContent).toContain('1.25× faster');
     fireEvent.click(again);
-    await soon(async () => expect((await verdict()).textContent).toContain('2.00× faster'));
+    await vi.waitFor(async () => expect((await verdict()).textContent).toContain('2.00× faster'));
   });
 
   it('keeps what it shows when the server is gone', async () => {

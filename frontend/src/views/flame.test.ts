@@ -1,11 +1,8 @@
-import { cleanup, configure, fireEvent, screen, within } from '@testing-library/preact';
+import { cleanup, fireEvent, screen, within } from '@testing-library/preact';
 import { afterEach, expect, it, vi } from 'vitest';
 import { finding, flame, ledger, ledgerEntry, report, state } from '../testing/fixtures';
 import { effects, key, openPage } from '../testing/page';
 import { serveProfile } from '../testing/server';
-
-configure({ asyncUtilTimeout: 5000 });
-vi.setConfig({ testTimeout: 20_000 }); // chunks are loaded, and the machine may be busy
 
 afterEach(cleanup);
 

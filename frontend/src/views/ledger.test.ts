@@ -1,5 +1,5 @@
-import { cleanup, configure, fireEvent, screen, waitFor, within } from '@testing-library/preact';
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { cleanup, fireEvent, screen, waitFor, within } from '@testing-library/preact';
+import { afterEach, describe, expect, it } from 'vitest';
 import type { Ledger } from '../api/ledger';
 import type { ProfileReport } from '../api/types.gen';
 import type { Recording } from '../base/ledger';
@@ -7,8 +7,6 @@ import { finding, lane, ledger, ledgerEntry, ledgerOwner, report, saving, state 
 import { openPage, rows } from '../testing/page';
 import { serveProfile } from '../testing/server';
 
-configure({ asyncUtilTimeout: 5000 });
-vi.setConfig({ testTimeout: 20_000 }); // chunks are loaded, and the machine may be busy
 afterEach(cleanup);
 
 const MS = 1_000_000;

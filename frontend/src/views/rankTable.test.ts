@@ -43,18 +43,16 @@ async function open(answer: Ranks | null = ranks(), pending = 0, workers = 3): P
   });
   server.answers['ranks'] = () => ({ ranks: answer, pending });
   await openPage('torchtidy&p.torchtidy.view=ranks');
-  await vi.waitFor(() => expect(document.querySelector('h1')?.textContent).toBe('Ranks'), PATIENCE_MS);
+  await vi.waitFor(() => expect(document.querySelector('h1')?.textContent).toBe('Ranks'));
   return server;
 }
-
-const PATIENCE_MS = 4000; // the rows' library is loaded when first needed
 
 /** By selectors: looking for roles among hundreds of cells takes seconds here. */
 const table = () => vi.waitFor(() => {
   const found = document.querySelector<HTMLElement>('[role=table][aria-label="Table of ranks"]');
   if (!found?.querySelector('[data-key]')) throw new Error('no rows yet');
   return found;
-}, PATIENCE_MS);
+});
 const buttons = async () => [...(await table()).querySelectorAll<HTMLElement>('button[data-key]')];
 const names = async () => (await buttons()).map((button) => button.textContent);
 const rankButton = async (name: string) => (await buttons()).find((button) => button.textContent === name) ?? document.body;

@@ -1,12 +1,9 @@
-import { cleanup, configure, fireEvent, screen, within } from '@testing-library/preact';
+import { cleanup, fireEvent, screen, within } from '@testing-library/preact';
 import { afterEach, expect, it, vi } from 'vitest';
 import type { Roofline } from '../api/types.gen';
 import { finding, report, state } from '../testing/fixtures';
 import { openPage } from '../testing/page';
 import { serveProfile } from '../testing/server';
-
-configure({ asyncUtilTimeout: 5000 });
-vi.setConfig({ testTimeout: 20_000 }); // chunks are loaded, and the machine may be busy
 
 afterEach(cleanup);
 

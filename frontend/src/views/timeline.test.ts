@@ -1,4 +1,4 @@
-import { cleanup, configure, fireEvent, screen, waitFor, within } from '@testing-library/preact';
+import { cleanup, fireEvent, screen, waitFor, within } from '@testing-library/preact';
 import { afterEach, expect, it, vi } from 'vitest';
 import type { Ledger, TimelineEvent } from '../api/types.gen';
 import { gutterOf } from '../base/timelineLayout';
@@ -9,9 +9,6 @@ import { Refusal, serveProfile, type TestServer } from '../testing/server';
 const NO_BARS = { lane: [], depth: [], start_ns: [], duration_ns: [], busy_ns: [], events: [], id: [], name: [], category: [], marked: [] };
 const NO_ARROWS = { from_lane: [], from_depth: [], from_ns: [], to_lane: [], to_depth: [], to_ns: [], left_out: 0 };
 const ROWS = Array.from({ length: 3 }, (_, at) => eventRow({ id: 10 + at, start_ns: 1_000_000 * (at + 1), duration_ns: 2000 }));
-
-configure({ asyncUtilTimeout: 5000 });
-vi.setConfig({ testTimeout: 20_000 }); // chunks are loaded, and the machine may be busy
 
 afterEach(cleanup);
 
