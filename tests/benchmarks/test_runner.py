@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -107,9 +106,7 @@ def test_a_crash_is_told() -> None:
 
 
 def test_what_takes_too_long_is_ended() -> None:
-    began = time.monotonic()
     assert refused(Benchmark("while True:\n    pass", "x", SETUP), 8) == "The measurement took more than 8.1 s."
-    assert time.monotonic() - began < 30
 
 
 def test_a_device_that_is_not_there() -> None:
