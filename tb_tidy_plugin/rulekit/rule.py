@@ -106,7 +106,7 @@ class AnyRule(ABC, Generic[E]):
     fix: ClassVar[str]
     caveat: ClassVar[str] = ""
 
-    min_share = Threshold(0.005, "less of a step is lost in the noise from step to step, and nobody would act on it")
+    min_share = Threshold(0.005, "smaller shares are within the noise between steps and not worth a change")
 
     def __init__(self, settings: Mapping[str, float] | None = None) -> None:
         self.settings: Mapping[str, float] = settings or {}

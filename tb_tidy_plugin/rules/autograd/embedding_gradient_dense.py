@@ -1,12 +1,12 @@
-"""Dense gradient of a table of which a batch uses few rows.
+"""Dense gradient of an embedding that a batch uses sparsely.
 
 ## What it finds
-`embedding_dense_backward` or `_embedding_bag_dense_backward` for a table of 10,000 rows or more, of which the batch can
-use a tenth at most.
+`embedding_dense_backward` or `_embedding_bag_dense_backward` for a table of 10,000 rows or more, of which a batch can
+use at most a tenth.
 
 ## Why it is slow
-The gradient has the size of the table: all of it is set to zero, and the optimizer then reads and writes every row, of
-which all but a few have a gradient of zero.
+The gradient has the size of the table: the backward pass sets all of it to zero, and the optimizer reads and writes
+every row, although all but a few have a gradient of zero.
 
 ## Example
 ```python
@@ -21,14 +21,14 @@ optimizer = torch.optim.SparseAdam(table.parameters())
 ```
 
 ## How the saving is estimated
-The gradient takes as much less as fewer rows are used: with torch 2.13 on a CPU, 0.002 to 0.13 of the time was left for
-tables of 10,000 to 100,000 rows of which 0.3 to 8 % were used. At most half of the time is left. The optimizer's step
-saves more, which is not counted: it took 0.01 to 0.6 of its time.
+The time of the gradient is scaled by the share of used rows: with torch 2.13 on a CPU, 0.002 to 0.13 of the time
+remained for tables of 10,000 to 100,000 rows of which 0.3 to 8 % were used. At most half of the time remains. The
+optimizer's step also becomes faster, which is not counted: it took 0.01 to 0.6 of its time.
 
 ## When it stays quiet
-Tables of fewer rows. Batches that use more of them. Gradients that take less than 1 % of the step. Tables whose
-gradient has another source too, such as a language model that shares it with its output layer: the product's gradient
-is dense in any case.
+Tables with fewer rows. Batches that use a larger share of them. Gradients that take less than 1 % of the step. Tables
+whose gradient also has another source, such as one that a language model shares with its output layer: that gradient is
+always dense.
 """
 
 import re
@@ -80,25 +80,25 @@ class Evidence(msgspec.Struct, frozen=True):
 
 
 class EmbeddingGradientDense(Rule[Evidence]):
-    """Dense gradient of a table of which a batch uses few rows."""
+    """Dense gradient of an embedding that a batch uses sparsely."""
 
     code = "TT1151"
     needs = frozenset({"shapes"})
     action = "Make the embedding's gradient sparse"
-    message = "The gradient of an embedding has {rows} rows, of which a batch uses {used} at most: {time} per step"
+    message = "The gradient of an embedding has {rows} rows, of which a batch uses at most {used}: {time} per step"
     why = (
         "The backward pass writes a table of {width} columns for {share} of its rows. Reported for {least} rows or "
         "more, of which {most} or less are used"
     )
     fix = "Pass `sparse=True` to `Embedding` or `EmbeddingBag`, and update it with `SparseAdam`, `Adagrad` or `SGD`"
     caveat = (
-        "`SparseAdam` leaves momentum and averages of unused rows as they are, and decays no weights. DDP gathers "
-        "sparse gradients with gloo only."
+        "`SparseAdam` leaves momentum and averages of unused rows unchanged, and has no weight decay. DDP gathers "
+        "sparse gradients only with gloo."
     )
 
-    min_share = Threshold(0.01, "less is not worth an optimizer of its own")
+    min_share = Threshold(0.01, "less is not worth a separate optimizer")
     min_rows = Threshold(10_000, "smaller tables fit into a cache")
-    max_used = Threshold(0.1, "of the table: with more, sorting the indices takes what zeros save")
+    max_used = Threshold(0.1, "of the table; with more rows, sorting the indices costs as much as the zeros save")
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         found: dict[tuple[int, int, int], list[int]] = {}
@@ -137,19 +137,19 @@ class EmbeddingGradientDense(Rule[Evidence]):
         exact = [call for call, size in zip(found, sizes, strict=True) if size == str(int(evidence.rows))]
         found = exact or [call for call, size in zip(found, sizes, strict=True) if not size.isdigit()]
         if len(found) != 1:
-            raise Unfixable("The lines do not look up rows of one `Embedding` that this file makes.")
+            raise Unfixable("The lines do not look up rows of a single `Embedding` that this file creates.")
         if code.argument(found[0], "scale_grad_by_freq"):
             raise Unfixable("`scale_grad_by_freq` needs a dense gradient.")
         optimizers = [call for call in code.calls if OPTIMIZER.fullmatch(code.qualified(call.func))]
         if not optimizers:
-            raise Unfixable("This file does not make the optimizer, which has to take sparse gradients.")
+            raise Unfixable("This file does not create the optimizer, which must support sparse gradients.")
         for call in optimizers:
             if not _takes_sparse(code, call):
                 raise Unfixable(f"`{code.source(call)}` does not take sparse gradients.")
         if any(code.callee(call).rpartition(".")[2].startswith("clip_grad_") for call in code.calls):
             raise Unfixable("Sparse gradients cannot be clipped.")
         splices = code.with_arguments(found[0], {"sparse": "True"}, instead_of="False")
-        check = "Nothing else reads the table's gradient; with DDP, only gloo takes sparse ones."
+        check = "Nothing else reads the table's gradient; with DDP, only gloo supports sparse gradients."
         return Change(tuple(splices), SAME_UP_TO_ROUNDING, check)
 
 

@@ -1,12 +1,12 @@
-"""Rows picked by an index whose gradient is accumulated element by element.
+"""Gradient of an index accumulated element by element.
 
 ## What it finds
-`table[index]` in the forward pass, one index for the first dimension, whose backward pass runs `index_put_` with
+`table[index]` in the forward pass, with one index for the first dimension, whose backward pass runs `index_put_` with
 `accumulate=True`.
 
 ## Why it is slow
-The index may name a row twice, so `index_put_` sorts all indices on a GPU, and adds one element after the other on a
-CPU. `index_select` and `embedding` know that whole rows are picked, and add rows.
+The index may contain a row twice, so `index_put_` sorts all indices on a GPU, and adds one element after the other on a
+CPU. `index_select` and `embedding` select whole rows, so their backward pass adds whole rows.
 
 ## Example
 ```python
@@ -24,8 +24,8 @@ rows = table.index_select(0, index)
 reports 0.04 to 0.63.
 
 ## When it stays quiet
-Masks, and indices of several dimensions: `index_select` takes none. Gradients that take less than 1 % of the step. On a
-CPU, jobs that run with one thread, where the capture says so: `index_select` takes 0.9 to 1.5 of the time there.
+Masks and indices of several dimensions, which `index_select` does not accept. Gradients that take less than 1 % of the
+step. Jobs with one thread on a CPU, if the capture shows this: there `index_select` takes 0.9 to 1.5 of the time.
 """
 
 from collections.abc import Iterator
@@ -74,17 +74,17 @@ class Evidence(msgspec.Struct, frozen=True):
 
 
 class IndexGradientAccumulated(Rule[Evidence]):
-    """Rows picked by an index whose gradient is accumulated element by element."""
+    """Gradient of an index accumulated element by element."""
 
     code = "TT1150"
     needs = frozenset({"shapes"})
     action = "Pick rows of the table with `index_select` or `embedding`"
-    message = "The gradient of picking rows by an index takes {time} per step: {picked} from {table}"
+    message = "The gradient of selecting rows by an index takes {time} per step: {picked} from {table}"
     why = "The backward pass of `table[index]` runs `index_put_` with `accumulate=True`, which works element by element"
     fix = "Pick rows with `table.index_select(0, index)` or `torch.nn.functional.embedding(index, table)`"
     caveat = "Sums of gradients differ in their last bits."
 
-    min_share = Threshold(0.01, "less is not worth another call")
+    min_share = Threshold(0.01, "less is not worth a different call")
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         found: dict[tuple[Sizes, Sizes], list[tuple[int, int]]] = {}
@@ -109,23 +109,23 @@ class IndexGradientAccumulated(Rule[Evidence]):
     def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
         found = code.indexed_by_names(spot.lines)
         if len({code.source(picked.value) for picked, _ in found}) != 1:
-            raise Unfixable("The lines do not pick rows of one tensor by an index that has a name.")
+            raise Unfixable("The lines do not select rows of one tensor by a named index.")
         dimensions = len(evidence.picked) - len(evidence.table) + 1
         splices: list[Splice] = []
         for picked, index in found:
             start, end = code.span(picked)
             table_end, (index_start, index_end) = code.span(picked.value)[1], code.span(index)
             if picked.lpar or "#" in code.text[table_end:end]:
-                raise Unfixable("The index stands beside a comment, or in parentheses of its own.")
+                raise Unfixable("The index has a comment or its own parentheses.")
             if dimensions == 1:
                 splices += [Splice(table_end, index_start, ".index_select(0, "), Splice(index_end, end, ")")]
             elif dimensions > 1 and len(evidence.table) == ROWS:
                 function = f"{code.module_called('torch')}.nn.functional.embedding"
                 splices.append(Splice(start, end, f"{function}({code.source(index)}, {code.source(picked.value)})"))
             else:
-                raise Unfixable("The index has several dimensions, and the table's rows, too.")
+                raise Unfixable("The index has several dimensions, and so do the table's rows.")
         indices = " and ".join(dict.fromkeys(f"`{code.source(index)}`" for _, index in found))
-        check = f"{indices} must hold whole numbers, 0 or greater: neither function counts from the end."
+        check = f"{indices} must hold integers, 0 or greater: neither function accepts negative indices."
         return Change(tuple(splices), SAME_UP_TO_ROUNDING, check)
 
 

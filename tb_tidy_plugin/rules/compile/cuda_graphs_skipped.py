@@ -2,12 +2,12 @@
 
 ## What it finds
 Functions compiled with `mode="reduce-overhead"` or `"max-autotune"` that launch their kernels one by one, because
-Inductor found a reason not to use CUDA graphs. A trace does not say so; the reason is in the side file of a capture.
+Inductor found a reason not to use CUDA graphs. A trace does not show this; the reason is in the capture's side file.
 
 ## Why it is slow
-A graph is launched once, for all of its kernels. Without it the host runs the generated code and launches each kernel,
-5 to 10 µs apiece, and the device waits for it where its kernels are shorter than that. Inductor says why in a log that
-few read, and goes on.
+A graph needs one launch for all of its kernels. Without it, the host runs the generated code and launches each kernel,
+at 5 to 10 µs each, and the device waits if its kernels are shorter than that. Inductor only writes the reason to a log
+and goes on.
 
 ## Example
 ```python
@@ -31,12 +31,12 @@ class Decoder(nn.Module):
 ```
 
 ## How the saving is estimated
-Time in which the device has nothing to do while the function's code launches kernels. One launch is left of all, two
-are expected, since inputs may have to be copied; at most half of the time stays.
+The estimate counts the time in which the device has nothing to do while the function launches kernels. At best one
+launch remains; two are expected, since inputs may have to be copied. At most half of the time remains.
 
 ## When it stays quiet
-Recordings without a side file of `tb_tidy_plugin.capture`, imported before the function was compiled. Functions for
-which no CUDA graphs were asked. Calls of fewer than 8 kernels. Calls in which the device is always busy.
+Recordings without a side file of `tb_tidy_plugin.capture`, which must be imported before the function is compiled.
+Functions compiled without CUDA graphs. Calls of fewer than 8 kernels. Calls in which the device is always busy.
 """
 
 import re
@@ -51,16 +51,16 @@ from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Rule, Scal
 
 CURES: Mapping[str, str] = {
     r"mutat": (
-        "Return the new value instead of writing to an input, or keep what is written in a buffer that "
-        "`torch._dynamo.mark_static_address` marks"
+        "Return the new value instead of writing to an input, or write to a buffer marked with "
+        "`torch._dynamo.mark_static_address`"
     ),
     r"cpu device|multiple devices": "Move all tensors of the function to the device before it is called",
-    r"dynamic|symbolic|shape": "Pad inputs to a few sizes, each of which gets a graph of its own",
-    r"re-record": "Keep the same tensors as inputs from call to call, or copy into them",
-    r"data dependent|unbacked|nonzero|item|scalar": "Take what depends on values of tensors out of the function",
+    r"dynamic|symbolic|shape": "Pad inputs to a few sizes, each of which gets its own graph",
+    r"re-record": "Use the same tensors as inputs in each call, or copy into them",
+    r"data dependent|unbacked|nonzero|item|scalar": "Move code that depends on values of tensors out of the function",
     r"override|annotation": "Remove the annotation that turns CUDA graphs off",
 }
-OTHERWISE = "Take what the reason names out of the function"
+OTHERWISE = "Move the cause that Inductor names out of the function"
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -106,9 +106,9 @@ class CudaGraphsSkipped(Rule[Evidence]):
     message = "{what} runs without CUDA graphs: {launches} launches per call, with the device idle for {idle} of it"
     why = "Inductor's reason: {reason}{where}. Reported for {least} launches per call or more"
     fix = "{cure}"
-    caveat = "CUDA graphs need constant shapes and keep memory of their own."
+    caveat = "CUDA graphs need constant shapes and keep their own memory."
 
-    min_launches = Threshold(8, "per call: inputs are copied for a graph, so that fewer launches gain little")
+    min_launches = Threshold(8, "per call; inputs are copied for a graph, so fewer launches gain little")
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         if not (skips := skip_reasons(profile)):

@@ -1,13 +1,13 @@
-"""Compiled graph that falls back to eager operators in its middle.
+"""Eager operators inside a compiled graph.
 
 ## What it finds
-Pointwise operators that run as operators of their own inside a graph that Inductor generated: arithmetic with complex
-numbers, for which Inductor generates no code, and the bodies of custom operators, into which it does not look.
+Pointwise operators that run separately inside a graph that Inductor generated: arithmetic with complex numbers, for
+which Inductor generates no code, and the bodies of custom operators, which it does not inspect.
 
 ## Why it is slow
-Inductor fuses pointwise operators with what makes their inputs and what uses their results. An operator that it cannot
-generate takes the graph apart: what comes before writes a tensor to memory, the operator reads it and writes another,
-and what follows reads that.
+Inductor fuses pointwise operators with the producers of their inputs and the users of their results. An operator that
+it cannot generate splits the graph: the code before it writes a tensor to memory, the operator reads it and writes
+another, and the code after it reads that.
 
 ## Example
 ```python
@@ -33,15 +33,15 @@ def scores(q, k):
 ```
 
 ## How the saving is estimated
-The operators become part of the kernels beside them, which read and write these tensors anyway: at best nothing is
-left, at most half. With torch 2.13 on one core, on a million float32 elements, a graph with a custom operator of five
-pointwise ones took 6.6 ms, with the same five in the graph 2.8 ms. A rotary embedding with complex numbers took 1.27
-ms, with real ones 0.87 to 0.98 ms; the product of complex numbers alone takes 0.3 ms.
+The operators become part of the neighbouring kernels, which read and write these tensors anyway: at best nothing
+remains, at most half. With torch 2.13 on one core and a million float32 elements, a graph with a custom operator of
+five pointwise ones took 6.6 ms, and 2.8 ms with the same five in the graph. A rotary embedding took 1.27 ms with
+complex numbers and 0.87 to 0.98 ms with real ones; the complex product alone takes 0.3 ms.
 
 ## When it stays quiet
-Products, convolutions, sorting, indexing and other operators that have kernels of their own in any case. Pointwise
-operators that Inductor does not know, such as `igamma`. Fewer than 2 pointwise operators in one custom operator.
-Backends that run a graph operator by operator. PyTorch before 2.6, whose traces do not name generated graphs.
+Products, convolutions, sorting, indexing and other operators that always have their own kernels. Pointwise operators
+that Inductor does not know, such as `igamma`. Fewer than 2 pointwise operators in one custom operator. Backends that
+run a graph operator by operator. PyTorch before 2.6, whose traces do not name generated graphs.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -105,7 +105,7 @@ class Evidence(msgspec.Struct, frozen=True):
     def cause(self) -> str:
         """Why Inductor did not generate them."""
         if self.custom:
-            return f"Inductor does not look into a custom operator. Reported for {self.least} such operators or more"
+            return f"Inductor does not inspect a custom operator. Reported for {self.least} such operators or more"
         if self.is_complex:
             return "Inductor generates no code for complex numbers"
         return "Inductor generates these operators for real numbers, so these are probably complex"
@@ -115,27 +115,27 @@ class Evidence(msgspec.Struct, frozen=True):
         """What to do."""
         if self.custom:
             return (
-                f"Call what `{self.custom}` runs without `torch.library.custom_op`, or move its pointwise operators "
-                "out of it, so that it holds only what PyTorch cannot do"
+                f"Call the code of `{self.custom}` without `torch.library.custom_op`, or move its pointwise operators "
+                "out of it, so that it contains only what PyTorch cannot do"
             )
-        return "Compute with real and imaginary parts in tensors of their own, or as `torch.view_as_real` gives them"
+        return "Compute with real and imaginary parts in separate tensors, or on the result of `torch.view_as_real`"
 
 
 class EagerOperatorsInCompiledGraph(Rule[Evidence]):
-    """Compiled graph that falls back to eager operators in its middle."""
+    """Eager operators inside a compiled graph."""
 
     code = "TT1004"
-    action = "Let the compiler generate {counted} that it runs eagerly"
+    action = "Let the compiler generate {counted} that now run eagerly"
     message = "{counted}{within} run eagerly in the middle of a compiled graph and take {time} per call: {which}"
     why = (
         "Each reads its inputs from memory and writes its result for the next kernel, instead of being fused with it. "
         "{cause}"
     )
     fix = "{cure}"
-    caveat = "Fused operators round less often: results differ in their last bits."
+    caveat = "Fused operators round less often, so results differ in their last bits."
 
-    min_share = Threshold(0.01, "to rewrite a function for less is not worth a user's while")
-    min_operators = Threshold(2, "in a custom operator: one alone may belong to the foreign kernel beside it")
+    min_share = Threshold(0.01, "less is not worth rewriting a function")
+    min_operators = Threshold(2, "in a custom operator; a single one may belong to the custom kernel beside it")
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         for (_, custom), rows in _by_call(profile).items():

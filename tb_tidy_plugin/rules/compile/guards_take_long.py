@@ -1,12 +1,12 @@
-"""Guards of compiled code that take long.
+"""Slow guards of compiled code.
 
 ## What it finds
-Steps that spend a good part of their time on finding the variant of a compiled function: each call evaluates guards on
-all that the function read when it was compiled, modules, parameters, attributes and sizes.
+Steps that spend a good part of their time finding the right variant of a compiled function. Each call evaluates guards
+on everything that the function read during compilation: modules, parameters, attributes and sizes.
 
 ## Why it is slow
-Guards are evaluated on the host before anything of the function runs, for one variant after the other until all of its
-guards hold. A model of many modules has thousands of them.
+The host evaluates guards before the function runs, one variant after the other until all guards of a variant hold. A
+model of many modules has thousands of guards.
 
 ## Example
 ```python
@@ -26,13 +26,12 @@ with torch.compiler.set_stance(skip_guard_eval_unsafe=True):
 ```
 
 ## How the saving is estimated
-Without the guards that all variants share, looking up a variant took 43 instead of 238 µs, for a network of 48 blocks
-with torch 2.13 on one core: a fifth is expected to stay, at most three fifths.
+Without the guards that all variants share, looking up a variant took 43 instead of 238 µs for a network of 48 blocks
+with torch 2.13 on one core. So a fifth is expected to remain, at most three fifths.
 
 ## When it stays quiet
 Less than 3 % of the step, or 500 µs, in look-ups. More than 3 compiled calls per step: `small-compiled-regions` reports
-these.
-Calls that a graph break took apart are `torch-compile-graph-break`. Steps that are not marked.
+these. Calls that a graph break split, which `torch-compile-graph-break` reports. Recordings without marked steps.
 """
 
 from collections.abc import Iterator
@@ -64,7 +63,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
 
 class GuardsTakeLong(Rule[Evidence]):
-    """Guards of compiled code that take long."""
+    """Slow guards of compiled code."""
 
     code = "TT1007"
     action = "Skip guards that all variants share"
@@ -72,16 +71,17 @@ class GuardsTakeLong(Rule[Evidence]):
     why = "Each call evaluates its guards on the host before its graph runs. Reported for {least} of the step or more"
     fix = (
         "Once all variants are compiled, run the steps under "
-        "`torch.compiler.set_stance(skip_guard_eval_unsafe=True)`, which evaluates only guards that tell variants apart"
+        "`torch.compiler.set_stance(skip_guard_eval_unsafe=True)`, which evaluates only the guards that distinguish "
+        "variants"
     )
     caveat = (
-        "Unsafe where more than sizes and values of tensors changes: a module or an attribute that is replaced then "
-        "goes unnoticed."
+        "This is unsafe if anything but sizes and values of tensors changes: it does not notice a replaced module or "
+        "attribute."
     )
 
-    max_calls = Threshold(3, "per step: of more, each costs its prologues, too, and one region for all is better")
-    min_share = Threshold(0.03, "of the step: less is not worth an unsafe setting")
-    min_lookup_ns = Threshold(500_000, "per step: steps in which less counts are too short to be a model's")
+    max_calls = Threshold(3, "per step; with more calls, prologues also cost time, and one region for all is better")
+    min_share = Threshold(0.03, "of the step; less is not worth an unsafe setting")
+    min_lookup_ns = Threshold(500_000, "per step; steps in which less matters are too short for a model")
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         if profile.steps.basis == "whole_trace":

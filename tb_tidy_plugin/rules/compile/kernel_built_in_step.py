@@ -1,12 +1,12 @@
 """Kernels built inside steps.
 
 ## What it finds
-Steps after the warm-up that wait for a compiler which their own code runs: Triton for a kernel with new arguments, or
-its autotuner for new sizes; TorchScript, Numba, NVRTC, or a C++ extension.
+Steps after the warm-up that wait for a compiler: Triton for a kernel with new arguments, Triton's autotuner for new
+sizes, TorchScript, Numba, NVRTC, or a C++ extension.
 
 ## Why it is slow
-To build a kernel takes from some milliseconds to minutes, a step some milliseconds. What is built is kept for arguments
-of one kind. Where these change from step to step, each step builds again.
+Building a kernel takes from a few milliseconds to minutes; a step takes a few milliseconds. A built kernel is reused
+for arguments of the same kind. If these change from step to step, each step builds again.
 
 ## Example
 ```python
@@ -23,12 +23,12 @@ for batch in batches:
 ```
 
 ## How the saving is estimated
-The time in the compiler goes. It is divided by all recorded steps: a recording that goes on for longer than the builds
-do shows less.
+The time in the compiler goes. It is divided by all recorded steps, so a recording that continues after the builds shows
+less.
 
 ## When it stays quiet
-Builds in the first 2 recorded steps: warm-up. Fewer than 2 builds by one function after those steps. What
-`torch.compile` builds: `torch-compile-recompilation` reports that. Steps that are not marked.
+Builds in the first 2 recorded steps, which are the warm-up. Fewer than 2 builds by one function after those steps.
+Compilations by `torch.compile`, which `torch-compile-recompilation` reports. Recordings without marked steps.
 """
 
 from collections.abc import Iterator, Mapping
@@ -41,17 +41,17 @@ from tb_tidy_plugin.rulekit import Category, Match, Nanoseconds, Profile, Rule, 
 
 FIXES: Mapping[Builder, str] = {
     "Triton": (
-        "Keep `tl.constexpr` arguments the same from step to step: pass numbers that change as ordinary arguments, "
-        "name them in `do_not_specialize`, or build all variants before the loop with `kernel.warmup`"
+        "Keep `tl.constexpr` arguments the same in all steps: pass changing numbers as ordinary arguments, name them "
+        "in `do_not_specialize`, or build all variants before the loop with `kernel.warmup`"
     ),
     "Triton's autotuner": (
-        "Leave sizes that change in each step out of the `key` of `triton.autotune`, or round them; keep what was "
-        "tuned with `cache_results=True`"
+        "Leave sizes that change in each step out of the `key` of `triton.autotune`, or round them; keep tuning "
+        "results with `cache_results=True`"
     ),
     "TorchScript": "Script or trace the module once, before the loop",
-    "NVRTC": "Compile the kernel once, before the loop, and pass what changes as arguments",
-    "Numba": "Call the function with the same types and layouts in each step, or give it its signatures",
-    "a C++ extension": "Load the extension once, where the program begins",
+    "NVRTC": "Compile the kernel once, before the loop, and pass changing values as arguments",
+    "Numba": "Call the function with the same types and layouts in each step, or declare its signatures",
+    "a C++ extension": "Load the extension once, at the start of the program",
 }
 
 
@@ -90,13 +90,15 @@ class KernelBuiltInStep(Rule[Evidence]):
     action = "Build kernels once, before the steps"
     message = "{what} builds code {builds} times inside steps, which takes {time}"
     why = (
-        "The builds come after the first {warm_up} recorded steps, by when all should be built, and take {share} of "
-        "the recorded steps. Reported for {least} builds or more"
+        "The builds come after the first {warm_up} recorded steps, when all kernels should be built, and take {share} "
+        "of the recorded steps. Reported for {least} builds or more"
     )
     fix = "{cure}"
 
-    warm_up_steps = Threshold(2, "kernels are built when they are first called")
-    min_builds = Threshold(2, "after the warm-up: one more may be for the last, smaller batch or a first validation")
+    warm_up_steps = Threshold(2, "kernels are built at their first call")
+    min_builds = Threshold(
+        2, ("after the warm-up; a single build may be for the last, smaller batch or a first validation")
+    )
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         if profile.steps.basis == "whole_trace":

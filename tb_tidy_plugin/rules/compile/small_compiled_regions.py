@@ -1,13 +1,12 @@
 """Many small compiled regions instead of one.
 
 ## What it finds
-Steps that call compiled code again and again, each call a region of its own beside the others: `torch.compile` around
-each layer or each small function, and eager code that calls them.
+Steps that call many separate compiled regions: `torch.compile` around each layer or each small function, and eager code
+that calls them.
 
 ## Why it is slow
-Each call looks up its variant and evaluates its guards, runs the prologues of its graph and is a node of its own in the
-backward pass. Operators are fused within a region only. For layers of a few operators that is more than what fusing
-them saves.
+Each call looks up its variant, evaluates its guards, runs the prologues of its graph and adds a node to the backward
+pass. Operators are fused only within a region. For layers of a few operators this costs more than fusion saves.
 
 ## Example
 ```python
@@ -21,15 +20,15 @@ model = torch.compile(nn.Sequential(*layers))
 ```
 
 ## How the saving is estimated
-Counted are the look-ups and the prologues of the regions. One region is left with one of each; at most half stay, since
-one region that stands for many has more guards. With torch 2.13 on one core, the forward pass of 16 layers of width 32
-took 0.3 to 0.5 ms without a compiler, 2.3 to 6.1 ms with a region for each, and 0.4 to 0.8 ms with one for all (backend
-`aot_eager`). What fusion across the regions would save is not counted.
+The estimate counts the look-ups and prologues of the regions. One region with one of each remains; at most half remain,
+since one large region has more guards. With torch 2.13 on one core, the forward pass of 16 layers of width 32 took 0.3
+to 0.5 ms without a compiler, 2.3 to 6.1 ms with a region for each layer, and 0.4 to 0.8 ms with one for all (backend
+`aot_eager`). The gain from fusion across regions is not counted.
 
 ## When it stays quiet
-Fewer than 4 regions per step. Less than 3 % of the step in look-ups and prologues: large layers may well be compiled
-one by one, which compiles sooner. Calls that a graph break took apart are `torch-compile-graph-break`. Steps that are
-not marked.
+Fewer than 4 regions per step. Less than 3 % of the step in look-ups and prologues: compiling large layers one by one is
+fine, and compiles sooner. Calls that a graph break split, which `torch-compile-graph-break` reports. Recordings without
+marked steps.
 """
 
 from collections.abc import Iterator
@@ -66,13 +65,13 @@ class SmallCompiledRegions(Rule[Evidence]):
         "regions per step or more"
     )
     fix = (
-        "Call `torch.compile` on the function or module that calls the parts, instead of on each of them. Where they "
-        "must stay apart, make them larger"
+        "Call `torch.compile` on the function or module that calls the parts, instead of on each part. If they must "
+        "stay separate, make them larger"
     )
     caveat = "One large graph takes longer to compile than equal parts, which share their code."
 
-    min_regions = Threshold(4, "per step: a model, a loss and an optimizer are compiled apart in sound programs")
-    min_share = Threshold(0.03, "of the step: larger regions may well stay apart")
+    min_regions = Threshold(4, "per step; sound programs also compile a model, a loss and an optimizer separately")
+    min_share = Threshold(0.03, "of the step; larger regions can stay separate")
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         calls = dict(whole_calls(profile)) if profile.steps.basis != "whole_trace" else {}

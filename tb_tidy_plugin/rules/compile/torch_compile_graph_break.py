@@ -1,13 +1,13 @@
-"""Compiled code that breaks into pieces.
+"""Graph breaks in compiled code.
 
 ## What it finds
-A function under `torch.compile` in which Dynamo meets what it cannot compile, in each step: a number that is read back
-to decide something, a `print`, a call into a library. What follows goes on in a frame `torch_dynamo_resume_in_…_at_…`,
-whose line is the place of the break, and in a compiled region of its own inside the region that was broken.
+A function under `torch.compile` in which Dynamo meets code that it cannot compile in each step: a number read back for
+a decision, a `print`, a call into a library. The rest of the function runs in a frame `torch_dynamo_resume_in_…_at_…`,
+whose line is the place of the break, and in a separate compiled region inside the broken one.
 
 ## Why it is slow
-Each piece looks up and checks its guards, runs the prologues of its graph and is a node of its own in the backward
-pass. Operators are fused within a piece only, and on a GPU reading a number back waits for the device.
+Each piece looks up and checks its guards, runs the prologues of its graph and adds a node to the backward pass.
+Operators are fused only within a piece, and on a GPU reading a number back waits for the device.
 
 ## Example
 ```python
@@ -27,17 +27,18 @@ def loss(x, limit):
 ```
 
 ## How the saving is estimated
-Counted is what a piece takes beside operators: look-ups of guards, prologues, the code that wraps its graph, and the
-same around its node of the backward pass; and operators that ran between pieces, which would run inside a graph. All
-of it is expected to go, at least half: the one region that is left may have to check its guards. With torch 2.13 on a
-CPU a piece was measured to cost 110 to 370 µs with AOTAutograd, both ways, 25 to 130 µs without gradients, 10 to 50 µs
-with the backend `eager`. What fusion across the pieces would save is not counted, nor waiting for a number.
+The estimate counts the time of a piece beside its operators: guard look-ups, prologues, the code around its graph, and
+the same around its node of the backward pass. It also counts operators between pieces, which would run inside a graph.
+All of this is expected to go, at least half, since the remaining region may have to check the same guards. With torch
+2.13 on a CPU, a piece cost 110 to 370 µs with AOTAutograd for forward and backward pass, 25 to 130 µs without
+gradients, and 10 to 50 µs with the backend `eager`. The gain from fusion across pieces is not counted, nor is the wait
+for a number.
 
 ## When it stays quiet
-Breaks that were asked for, by `torch.compiler.disable` or `torch._dynamo.graph_break`. Fewer than one break per step,
-or a single one in the profile. Functions that Dynamo gave up as a whole, which breaks in a loop cause: they leave no
-trace. Without stacks there are no lines, and what was asked for cannot be told: then only calls in which a number is
-read back are reported, with medium confidence.
+Intended breaks, by `torch.compiler.disable` or `torch._dynamo.graph_break`. Fewer than one break per step, or a single
+one in the profile. Functions that Dynamo gave up as a whole, as it does for a break in a loop: they leave no trace.
+Without stacks there are no lines, and intended breaks cannot be recognised: then the rule reports only calls that read
+a number back, with medium confidence.
 """
 
 import re
@@ -99,21 +100,21 @@ class Evidence(msgspec.Struct, frozen=True):
 
 
 class TorchCompileGraphBreak(Rule[Evidence]):
-    """Compiled code that breaks into pieces."""
+    """Graph breaks in compiled code."""
 
     code = "TT1001"
     action = "Remove the graph breaks from the compiled code"
     message = "`torch.compile` breaks the graph{where}: {pieces} per call, with {time} of overhead"
     why = (
-        "Compiled regions lie inside the region that was called, and each looks up its guards and runs a prologue of "
-        "its own{reads}{because}. Reported for {least} breaks per step or more"
+        "Compiled regions lie inside the called region, and each looks up its guards and runs its own "
+        "prologue{reads}{because}. Reported for {least} breaks per step or more"
     )
     fix = (
         "Keep the decision on the device (`torch.where`, `torch.cond`), move `print` and `.item()` out of the compiled "
         "code, and look for others with `TORCH_LOGS=graph_breaks`"
     )
 
-    min_breaks = Threshold(1, "per step: what breaks more rarely lies outside of the loop")
+    min_breaks = Threshold(1, "per step; rarer breaks are outside of the loop")
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         by_cause: dict[str, list[Match[Evidence]]] = {}

@@ -1,12 +1,12 @@
-"""Function compiled again and again.
+"""Function recompiled repeatedly.
 
 ## What it finds
-A function under `torch.compile` that is compiled again in step after step, because its guards do not hold: lengths that
-change, a Python number or flag that changes, an attribute that counts.
+A function under `torch.compile` that is recompiled in many steps because its guards fail: changing lengths, a changing
+Python number or flag, or an attribute that counts up.
 
 ## Why it is slow
-One compilation takes from a tenth of a second to minutes, a step milliseconds. All wait for it. After 8 variants
-(`torch._dynamo.config.recompile_limit`) Dynamo gives up, and the function runs without being compiled.
+One compilation takes from a tenth of a second to minutes; a step takes milliseconds and waits for it. After 8 variants
+(`torch._dynamo.config.recompile_limit`) Dynamo gives up, and the function runs uncompiled.
 
 ## Example
 ```python
@@ -23,14 +23,14 @@ for batch in batches:
 ```
 
 ## How the saving is estimated
-The time in the compiler goes, that of backward passes included. It is divided by all recorded steps: a recording that
-goes on for longer than the recompilations do shows less.
+The time in the compiler goes, including that of backward passes. It is divided by all recorded steps, so a recording
+that continues after the recompilations shows less.
 
 ## When it stays quiet
-First compilations (variant 0 of a function), in whichever step they come: warm-up. Recompilations in the first 2
-recorded steps, where Dynamo learns which sizes change. Fewer than 2 variants of a function after those steps, such as
-one for a last, smaller batch. Traces of PyTorch before the variants had numbers count any compilation after those
-steps, with medium confidence.
+First compilations (variant 0 of a function) in any step, which are the warm-up. Recompilations in the first 2 recorded
+steps, in which Dynamo learns which sizes change. Fewer than 2 variants of a function after those steps, such as one for
+a last, smaller batch. In traces of older PyTorch without variant numbers, any compilation after those steps counts,
+with medium confidence.
 """
 
 import re
@@ -87,7 +87,7 @@ class Evidence(msgspec.Struct, frozen=True):
         if not self.sizes:
             return (
                 "Find what changes with `TORCH_LOGS=recompiles`. Then mark changing sizes with "
-                "`torch._dynamo.mark_dynamic`, pass `dynamic=True` or pad to a few sizes, and keep changing Python "
+                "`torch._dynamo.mark_dynamic`, pass `dynamic=True` or pad to a few sizes. Keep changing Python "
                 "numbers in tensors, or set `torch._dynamo.config.allow_unspec_int_on_nn_module` for those of modules"
             )
         marks = [f"`torch._dynamo.mark_dynamic({tensor}, {at})`" for tensor, at in self.sizes[:MARKS]]
@@ -109,23 +109,25 @@ class Evidence(msgspec.Struct, frozen=True):
 
 
 class TorchCompileRecompilation(Rule[Evidence]):
-    """Function compiled again and again."""
+    """Function recompiled repeatedly."""
 
     code = "TT1002"
     action = "Keep {function} from recompiling"
     message = "`torch.compile` recompiles {function}: {variants} more variants take {time}"
     why = (
-        "{late} of the {variants} variants are compiled after the first {warm_up} recorded steps, by when all should "
-        "be compiled; the compiler takes {share} of the recorded steps{because}. Reported for {least} variants or more"
+        "{late} of the {variants} variants are compiled after the first {warm_up} recorded steps, when all should be "
+        "compiled; the compiler takes {share} of the recorded steps{because}. Reported for {least} variants or more"
     )
     fix = "{cure}"
     caveat = (
-        "`mark_dynamic` raises an error where the function works with one size only; `maybe_mark_dynamic` compiles for "
-        "each size then."
+        "`mark_dynamic` raises an error if the function works with only one size; `maybe_mark_dynamic` then compiles "
+        "for each size."
     )
 
-    warm_up_steps = Threshold(2, "Dynamo compiles for the first sizes, then once more for sizes that change")
-    min_variants = Threshold(2, "after the warm-up: one more may be the last, smaller batch or a first validation")
+    warm_up_steps = Threshold(2, "Dynamo compiles for the first sizes, then once more for changing sizes")
+    min_variants = Threshold(
+        2, ("after the warm-up; a single one may be for the last, smaller batch or a first validation")
+    )
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         found, by_function = compilations(profile), dict[str, list[Compilation]]()
@@ -144,8 +146,8 @@ class TorchCompileRecompilation(Rule[Evidence]):
         if profile.steps.basis != "whole_trace" or not compilations(profile):
             return None
         return (
-            "The profile has no steps, so that warm-up cannot be told from recompilations; record with a `schedule` "
-            "and call `prof.step()` after each step."
+            "The profile has no steps, so warm-up cannot be distinguished from recompilations; record with a "
+            "`schedule` and call `prof.step()` after each step."
         )
 
     def _matches(
@@ -187,7 +189,7 @@ class TorchCompileRecompilation(Rule[Evidence]):
             return Change((code.after_imports(line),), SAME_UP_TO_ROUNDING)
         made = code.constructor([call.func for call in code.calls_on(spot.lines)], COMPILED)
         splices = code.with_arguments(made, {"dynamic": "True"}, instead_of="False")
-        return Change(tuple(splices), SAME_UP_TO_ROUNDING, "Sizes are what changes: see `TORCH_LOGS=recompiles`.")
+        return Change(tuple(splices), SAME_UP_TO_ROUNDING, "Only sizes change: see `TORCH_LOGS=recompiles`.")
 
 
 def _sizes(reason: str) -> Iterator[tuple[str, int]]:

@@ -1,4 +1,4 @@
-"""Batches loaded in the training process itself.
+"""Batches loaded in the training process.
 
 ## What it finds
 A `DataLoader` with `num_workers=0` whose loading takes a noticeable part of
@@ -21,29 +21,29 @@ loader = DataLoader(dataset, batch_size=64, num_workers=4, persistent_workers=Tr
 ```
 
 ## How the saving is estimated
-Workers load beside the rest of the step, each as much at a time as the rest
-of the step is long. Expected are as many as hide all loading, up to the cores
-of the machine where these were captured, else up to 8. Handing a batch over
-takes 0.2 to 1 ms on a quiet machine, 1.4 to 3 ms were measured on a busy one:
-1 ms of each stays. Where the cores were captured, workers get no more of them
-than there are: with all work on C cores, of which the step itself uses T, the
-loading L and the rest R take (L + T·R) / C at best. A step on the CPU uses as
-many cores as torch has threads. Where that is all of them, workers take cores
-from the step, and half of that best saving is expected: four public programs
-on two such cores kept −7 to 15 %, where 8 to 36 % was the best. At most all
-loading goes, which needs loading that waits for a disk; at least nothing.
+Workers load while the rest of the step runs. The estimate uses as many workers
+as hide all loading: up to the cores of the machine if these were captured,
+otherwise up to 8. Handing a batch over takes 0.2 to 1 ms on a quiet machine and
+took 1.4 to 3 ms on a busy one, so 1 ms per batch remains. If the cores were
+captured, workers cannot use more of them than the machine has: with all work on
+C cores, of which the step itself uses T, the loading L and the rest R take at
+best (L + T·R) / C. A step on the CPU uses as many cores as torch has threads.
+If those are all cores, workers take cores from the step, and half of that best
+saving is expected: four public programs on two such cores saved −7 to 15 %,
+where at best 8 to 36 % was possible. At most all loading goes, which requires
+loading that waits for a disk; at least nothing goes.
 
-Fewer calls per batch save more than workers where the cores are few: a
-transform for a whole batch, results that are kept, a dataset that is one
-tensor. The functions that take most of the loading are named for that.
+With few cores, fewer calls per batch save more than workers: transform a whole
+batch, keep results, or make the dataset one tensor. The finding therefore names
+the functions that take most of the loading.
 
 ## When it stays quiet
-Loading of less than 5 % of the step or less than 1 ms per step, such as
-slices of tensors in memory, for which workers would only add the cost of
-handing over. Most batches that short: a few long ones are the machine's doing,
-which had something else to run, or the start of the recording. Batches loaded
-before the first step. Loaders with workers, however slow they are. Jobs that
-may use one core.
+Loading of less than 5 % of the step or less than 1 ms per step, such as slices
+of tensors in memory, for which workers would only add the cost of handing over.
+Loading in which most batches are that short: the few long ones come from other
+load on the machine or from the start of the recording. Batches loaded before
+the first step. Loaders with workers, however slow. Jobs that may use only one
+core.
 """
 
 from collections.abc import Iterator, Sequence
@@ -155,25 +155,25 @@ class DataloaderNumWorkersZero(Rule[Evidence]):
     action = "Load batches in worker processes"
     message = "`DataLoader` loads each batch in the training process, which takes {loading} of a step ({share}){where}"
     why = (
-        "`_SingleProcessDataLoaderIter.__next__` runs {runs}, the longest for "
-        "{longest}{cores}. Reported for {least_share} and {least} of a step or more; what is loaded before the first "
-        "step "
-        "does not count"
+        "`_SingleProcessDataLoaderIter.__next__` runs {runs}, for up to {longest}{cores}. Reported for {least_share} "
+        "and {least} of a step or more; batches loaded before the first step do not count"
     )
     fix = (
         "{give} `num_workers{workers}` and `persistent_workers=True` to `DataLoader`, with `pin_memory=True` for a GPU"
     )
     caveat = (
-        "Where processes are spawned (Windows, macOS), dataset and collate function must be picklable; each worker "
-        "holds a copy of the dataset object and draws random numbers of its own."
+        "If processes are spawned (Windows, macOS), the dataset and the collate function must be picklable; each "
+        "worker holds a copy of the dataset object and draws random numbers of its own."
     )
 
-    min_share = Threshold(0.05, "below it, loading is not what the step waits for; torch-tb-profiler's limit")
-    min_ns = Threshold(1_000_000, "handing a batch over from a worker costs up to 1 ms per step itself")
+    min_share = Threshold(
+        0.05, ("below this share, the step does not wait for loading; also the limit of torch-tb-profiler")
+    )
+    min_ns = Threshold(1_000_000, "handing a batch over from a worker itself costs up to 1 ms per step")
 
     def not_applicable(self, profile: Profile) -> str | None:
         if profile.settings.threads.available_cores == 1:
-            return "The process may use one core: a worker would take it from the step."
+            return "The process may use only one core, which a worker would take from the step."
         return None
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:

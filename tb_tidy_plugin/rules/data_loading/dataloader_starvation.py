@@ -1,11 +1,11 @@
-"""Workers that load more slowly than the step uses up.
+"""Data loader workers slower than the step.
 
 ## What it finds
-A `DataLoader` with workers for whose batches the training thread waits, again and again.
+A `DataLoader` with workers whose batches the training thread repeatedly waits for.
 
 ## Why it is slow
-Workers prepare batches beside the step. Where all of them together take longer for a batch than the step takes, the
-queue runs empty: the thread waits for the next batch, and a GPU idles once its own queue has run empty, too.
+Workers prepare batches while the step runs. If all of them together take longer for a batch than the step takes, the
+queue runs empty: the training thread waits for the next batch, and a GPU idles once its own queue is empty, too.
 
 ## Example
 ```python
@@ -18,16 +18,16 @@ loader = DataLoader(dataset, batch_size=64, num_workers=4, persistent_workers=Tr
 ```
 
 ## How the saving is estimated
-Twice as many workers load twice as fast, as long as there are cores for them: waits that are no longer than the rest of
-the step go, of longer ones half of the step remains. Where the cores were captured, no more workers than these count:
-with as many workers as cores, more of them are expected to save nothing. At most all waits go, at least nothing where
-cores, disk or network are what limits the workers.
+Twice as many workers load twice as fast, as long as there are cores for them. Waits that are no longer than the rest of
+the step then go; for longer waits, half of the step remains. If the cores were captured, the estimate uses no more
+workers than cores: with as many workers as cores, more workers are expected to save nothing. At most all waits go. At
+least nothing goes, if cores, disk or network limit the workers.
 
 ## When it stays quiet
-Batches that are there within 1 ms; fewer than two waits; waits of less than 5 % of the step. The first batch of an
-epoch, for which workers start again, and one wait that is more than twice as long as all others. Waits while a device
-still runs what was launched before. Time that the training process itself takes to unpack a batch: stacks show it;
-without them it is taken to be 1 ms, at medium confidence.
+Batches that arrive within 1 ms; fewer than two waits; waits of less than 5 % of the step. The first batch of an epoch,
+for which workers start again, and a single wait that is more than twice as long as all others. Waits during which a
+device still runs earlier work. Time in which the training process itself unpacks a batch: stacks show it; without them
+it is assumed to be 1 ms, at medium confidence.
 """
 
 from collections.abc import Iterator, Sequence
@@ -92,31 +92,34 @@ class Evidence(msgspec.Struct, frozen=True):
     def workers(self) -> str:
         """What to do about the number of workers."""
         if self.faster <= 1:
-            return "Make loading cheaper: there are as many workers as cores"
-        return "Give the `DataLoader` more workers (up to the cores that the process may use), or make loading cheaper"
+            return "Make loading cheaper: there are already as many workers as cores"
+        return (
+            "Give the `DataLoader` more workers (up to the number of cores that the process may use), or make loading "
+            "cheaper"
+        )
 
 
 class DataloaderStarvation(Rule[Evidence]):
-    """Workers that load more slowly than the step uses up."""
+    """Data loader workers slower than the step."""
 
     code = "TT102"
     action = "Give the `DataLoader` more workers"
     message = "The step waits {waiting} ({share}) for the workers of a `DataLoader`"
     why = (
-        "{waited} of {batches} batches were not there when the training thread asked for them, the longest wait is "
+        "{waited} of {batches} batches were not ready when the training thread asked for them; the longest wait is "
         "{longest}{rhythm}{given}. Reported for {least_waits} waits of {least} or more, and for {least_share} of the "
         "step or more"
     )
     fix = (
-        "{workers}. A recording with `num_workers=0` shows which functions load, and their lines: do their work for a "
-        "whole batch at once, or once, beforehand"
+        "{workers}. To see the loading functions and their lines, record with `num_workers=0`. Then do their work for "
+        "a whole batch at once, or once beforehand"
     )
     caveat = "Each worker holds its own copy of the dataset object and `prefetch_factor` batches in memory."
 
-    min_share = Threshold(0.05, "below it, loading is not what the step waits for; torch-tb-profiler's limit")
-    min_wait_ns = Threshold(
-        1_000_000, "taking over a batch that is ready costs 0.1 to 1 ms, with any number of workers"
+    min_share = Threshold(
+        0.05, ("below this share, the step does not wait for loading; also the limit of torch-tb-profiler")
     )
+    min_wait_ns = Threshold(1_000_000, "fetching a batch that is ready costs 0.1 to 1 ms, with any number of workers")
     min_waits = Threshold(2, "a single wait may be a pause of the disk or the start of an epoch")
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:

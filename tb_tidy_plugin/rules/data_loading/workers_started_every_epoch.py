@@ -1,12 +1,12 @@
-"""Loader processes started again for each epoch.
+"""Loader workers restarted for each epoch.
 
 ## What it finds
 A `DataLoader` with workers that starts its processes more than once within the recorded steps: frames `_get_iterator`
 that start processes.
 
 ## Why it is slow
-Each start forks or spawns processes, imports what they need and copies the data set into them: tens of milliseconds
-with `fork`, seconds with `spawn`. The first batches arrive only after that.
+Each start forks or spawns processes, imports modules and copies the dataset into them. This takes tens of milliseconds
+with `fork` and seconds with `spawn`. The first batches arrive only after that.
 
 ## Example
 ```python
@@ -19,11 +19,11 @@ loader = DataLoader(dataset, batch_size=64, num_workers=4, persistent_workers=Tr
 ```
 
 ## How the saving is estimated
-Starting and stopping the processes goes, except for the first start. What the first batch of an epoch waits for is not
-counted: the prefetch of persistent workers begins with the epoch, too.
+The time to start and stop the processes goes, except for the first start. The wait for the first batch of an epoch is
+not counted, because persistent workers also begin to prefetch with the epoch.
 
 ## When it stays quiet
-One start in the recording. `persistent_workers=True`. Steps that are not marked, and recordings without stacks.
+A single start in the recording. `persistent_workers=True`. Recordings without marked steps or without stacks.
 """
 
 from collections.abc import Iterator
@@ -60,7 +60,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
 
 class WorkersStartedEveryEpoch(Rule[Evidence]):
-    """Loader processes started again for each epoch."""
+    """Loader workers restarted for each epoch."""
 
     code = "TT150"
     needs = frozenset({"stacks"})
@@ -69,10 +69,11 @@ class WorkersStartedEveryEpoch(Rule[Evidence]):
     why = "It starts {processes} processes {starts} times in the profile. Reported for {least} starts or more"
     fix = "Pass `persistent_workers=True` to the `DataLoader`"
     caveat = (
-        "Workers keep their memory between epochs, and do not see what the training process changes in the data set."
+        "Workers keep their memory between epochs, and do not see changes that the training process makes to the "
+        "dataset."
     )
 
-    min_starts = Threshold(2, "within the recorded steps: one start belongs to any job")
+    min_starts = Threshold(2, "within the recorded steps: every job starts its workers once")
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         processes = profile.matching(STARTS_PROCESS, Category.PYTHON)
@@ -96,5 +97,5 @@ class WorkersStartedEveryEpoch(Rule[Evidence]):
     def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
         loader = code.constructor(code.iterated_on(spot.lines), self.made_by(evidence))
         splices = code.with_arguments(loader, {"persistent_workers": "True"}, instead_of="False")
-        how = "later random numbers differ, since workers are seeded once"
-        return Change(tuple(splices), changes_behaviour(how), "The data set does not change between epochs.")
+        how = "later random numbers differ, because workers are seeded only once"
+        return Change(tuple(splices), changes_behaviour(how), "The dataset does not change between epochs.")

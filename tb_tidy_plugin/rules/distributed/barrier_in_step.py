@@ -4,8 +4,8 @@
 `torch.distributed.barrier()` or `monitored_barrier()` in at least half of the recorded steps, by its frame.
 
 ## Why it is slow
-All ranks wait for the slowest one, and on a GPU the host also waits until the device has done what was launched. The
-collectives of a step make ranks wait for one another where they exchange something; a barrier adds a wait without one.
+All ranks wait for the slowest one, and on a GPU the host also waits until the device has finished all launched work.
+The collectives of a step already make ranks wait where they exchange data; a barrier adds a wait without an exchange.
 
 ## Example
 ```python
@@ -21,12 +21,12 @@ for batch in loader:
 ```
 
 ## How the saving is estimated
-The barrier goes. The wait for the slowest rank moves to the next collective, so that half of the time is expected to be
+The barrier goes. The wait for the slowest rank moves to the next collective, so half of the time is expected to be
 saved, at least nothing and at most all of it.
 
 ## When it stays quiet
 Barriers in fewer than half of the steps, such as those around a checkpoint, and recordings of one step. Barriers that
-take less than 50 µs per step. Steps that are not marked.
+take less than 50 µs per step. Recordings without marked steps.
 """
 
 from collections.abc import Iterator
@@ -50,11 +50,11 @@ class BarrierInStep(Rule[WaitingCalls]):
     needs = frozenset({"stacks"})
     action = "Remove `barrier()` from the step"
     message = "All ranks wait for one another in `barrier()` {times} per step, for {held} on this rank"
-    why = "Half of the steps or more have a barrier. Reported for {least} per step or more"
-    fix = "Remove `barrier()` from the step: collectives wait for what they exchange"
-    caveat = "A rank that reads what another one writes to a disk needs a barrier there."
+    why = "At least half of the steps have a barrier. Reported for {least} per step or more"
+    fix = "Remove `barrier()` from the step: collectives already wait for the data that they exchange"
+    caveat = "A rank that reads a file written by another rank still needs a barrier."
 
-    min_wait_ns = Threshold(50_000, "per step: a barrier of ranks that are there takes 20 to 50 µs")
+    min_wait_ns = Threshold(50_000, "per step; a barrier takes 20 to 50 µs even if all ranks arrive together")
 
     def detect(self, profile: Profile) -> Iterator[Match[WaitingCalls]]:
         rows = usual_calls(profile, BARRIERS)
@@ -67,5 +67,7 @@ class BarrierInStep(Rule[WaitingCalls]):
     def fixer(self, code: "Code", spot: Spot, evidence: WaitingCalls) -> Change:
         splice = code.without_statement(spot.lines, "barrier", "monitored_barrier")
         return Change(
-            (splice,), SAME_RESULTS, "No rank reads what another one writes, and no time is measured with it."
+            (splice,),
+            SAME_RESULTS,
+            ("No rank reads a file that another one writes, and no time is measured with the barrier."),
         )

@@ -1,13 +1,13 @@
 """One rank that all others wait for.
 
 ## What it finds
-In a run of which several ranks were recorded: a rank that comes last to the
-collectives in nearly every step, and the ranks that come as late with it, as
-all ranks of a slow host do.
+In a run with recordings of several ranks: a rank that arrives last at the
+collectives in nearly every step, and other ranks that arrive as late, such as
+all ranks of a slow host.
 
 ## Why it is slow
-A collective is done when its last rank has come. Every rank before it waits,
-and its device with it: one slow rank makes the whole job as slow as itself.
+A collective completes only after its last rank has arrived. Every other rank waits, and so does its device: one slow
+rank makes the whole job as slow as itself.
 
 ## Example
 ```python
@@ -22,16 +22,17 @@ mine = shards[rank::world_size]
 ```
 
 ## How the saving is estimated
-Clocks of different machines differ, so they are set by the ends of the
-collectives, which no rank leaves before the last one has come. The others
-wait from their own start to that of the last rank. Without it they would
-still wait for the second last one: the saving is the time between these two,
-where the cause goes. Work that is only shared out makes the others later: of
-two ranks half of that time is left, of eight an eighth. That is expected.
+Clocks of different machines differ, so they are aligned by the ends of the
+collectives, which no rank leaves before the last one has arrived. The others
+wait from their own start to that of the last rank. Without that rank they would
+still wait for the second to last one. So the saving is the time between these
+two if the cause goes. If the work is only redistributed, the others become
+slower: with two ranks half of that time remains, with eight an eighth. This is
+what the estimate assumes.
 
 ## When it stays quiet
-Lateness that goes round among the ranks, that comes from a few steps only, or
-that is no more than the clocks' error; the warm-up; fewer than three steps;
+Lateness that alternates between ranks, that comes from a few steps only, or
+that is within the clocks' error; the warm-up; fewer than three steps;
 recordings of one rank.
 """
 
@@ -113,18 +114,16 @@ class CollectiveStraggler(RunRule[Evidence]):
     action = "Give each rank as much work as the others"
     message = "{who} late to `{kind}`: the other ranks wait for {lost} of each step ({share})"
     why = (
-        "Last in {last} of {steps} steps, where chance gives {chance}, and {late} after the middle one of the others. "
-        "{extra}. Clocks are set right to {error} by the ends of {meetings} collectives"
+        "Last in {last} of {steps} steps (by chance {chance}), and {late} after the median of the others. {extra}. "
+        "Clocks are aligned to {error} by the ends of {meetings} collectives"
     )
     fix = "Give each rank as much work as the others, or find what slows this one down: {advice}"
-    caveat = "Sharing samples out differently changes what each rank's batches hold."
+    caveat = "Distributing samples differently changes the batches of each rank."
 
-    min_share = Threshold(
-        0.05, "ranks of a balanced job that share their cores with others were seen to differ by 3.4 % for eight steps"
-    )
-    min_steps = Threshold(3, "a habit shows in no fewer steps")
+    min_share = Threshold(0.05, "ranks of a balanced job that shared their cores differed by 3.4 % over eight steps")
+    min_steps = Threshold(3, "fewer steps cannot show a pattern")
     min_steadiness = Threshold(
-        5, "so many standard errors; in four steps chance alone reaches that in less than one run of a hundred"
+        5, "standard errors; in four steps, chance alone reaches this in less than one run in a hundred"
     )
 
     def not_applicable(self, run: Run) -> str | None:
@@ -132,7 +131,7 @@ class CollectiveStraggler(RunRule[Evidence]):
         if steps >= max(self.min_steps, 2):  # one step has no spread
             return None
         return (
-            f"The ranks meet in too few steps besides the warm-up: {steps}; record at least {self.min_steps:.0f}, "
+            f"The ranks share too few steps besides the warm-up: {steps}. Record at least {self.min_steps:.0f}, "
             "the same ones on all ranks, with a `schedule` and `prof.step()`."
         )
 

@@ -1,12 +1,12 @@
 """Buffers broadcast before each forward pass of DistributedDataParallel.
 
 ## What it finds
-`DistributedDataParallel` that sends the model's buffers, such as the running statistics of batch normalisation, from
-one rank to all before each forward pass.
+`DistributedDataParallel` that sends the model's buffers, such as running statistics of batch normalisation, from one
+rank to all others before each forward pass.
 
 ## Why it is slow
-Each rank packs the buffers, waits for the broadcast and copies every buffer back, one launch each, before the model's
-first operator. All ranks start the pass together, so that each step waits for the slowest.
+Before the model's first operator, each rank packs the buffers, waits for the broadcast and copies every buffer back,
+with one launch each. All ranks start the pass together, so each step waits for the slowest.
 
 ## Example
 ```python
@@ -22,8 +22,8 @@ model = DistributedDataParallel(model, device_ids=[rank], broadcast_buffers=Fals
 The broadcasts and the copies around them go.
 
 ## When it stays quiet
-Less than 0.5 % of a step. Models without buffers, and `broadcast_buffers=False`. Broadcasts outside of the forward
-pass of `DistributedDataParallel`, and those of the model itself: they send something else.
+Less than 0.5 % of a step. Models without buffers, and `broadcast_buffers=False`. Broadcasts outside of the forward pass
+of `DistributedDataParallel` and those of the model itself, which send something else.
 """
 
 from collections.abc import Iterator
@@ -64,16 +64,16 @@ class DdpBuffersBroadcast(Rule[Evidence]):
     action = "Stop sending the buffers of the model in each step"
     message = "`DistributedDataParallel` sends the model's buffers to all ranks for {time} of a step ({share})"
     why = (
-        "Before a forward pass it sends {buffers} buffers; collectives for that: {broadcasts}. Reported for {least} of "
-        "a step or more"
+        "Before a forward pass it sends {buffers} buffers; collectives per pass: {broadcasts}. Reported for {least} "
+        "of a step or more"
     )
     fix = "Pass `broadcast_buffers=False` to `DistributedDataParallel`"
     caveat = (
         "Each rank then keeps its own buffers: running statistics of batch normalisation differ between ranks, and a "
-        "checkpoint holds those of the rank that writes it."
+        "checkpoint contains those of the rank that writes it."
     )
 
-    min_share = Threshold(0.005, "less of a step is lost in the noise from step to step")
+    min_share = Threshold(0.005, "smaller shares are within the noise between steps")
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         passes = buffer_broadcasts(profile)

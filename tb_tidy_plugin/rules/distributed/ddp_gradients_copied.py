@@ -18,10 +18,10 @@ model = DistributedDataParallel(model, device_ids=[rank], gradient_as_bucket_vie
 ```
 
 ## How the saving is estimated
-The copies go. What they take on the device can run behind other work, and then little is gained.
+The copies go. If they run beside other work on the device, little is gained.
 
 ## When it stays quiet
-Less than 0.5 % of a step. Gradients that are views of their buckets: nothing is copied.
+Less than 0.5 % of a step. Gradients that are views of their buckets, which need no copy.
 """
 
 from collections.abc import Iterator
@@ -63,19 +63,22 @@ class DdpGradientsCopied(Rule[Evidence]):
     """Gradients copied out of the buckets of DistributedDataParallel."""
 
     code = "TT1303"
-    action = "Let gradients live in the buckets of `DistributedDataParallel`"
+    action = "Keep gradients in the buckets of `DistributedDataParallel`"
     message = "`DistributedDataParallel` copies gradients out of its buckets for {time} of a step ({share})"
     why = (
-        "Copies of one gradient (`copy_bucket_to_grad`) per step: {copies}. Gradients that are views of the buckets "
-        "need none. Reported for {least} of a step or more"
+        "Copies of a single gradient (`copy_bucket_to_grad`) per step: {copies}. Gradients that are views of the "
+        "buckets need no copy. Reported for {least} of a step or more"
     )
     fix = (
         "Pass `gradient_as_bucket_view=True` to `DistributedDataParallel`; this also saves the memory of one copy of "
         "all gradients"
     )
-    caveat = "Gradients are then views: `grad.detach_()` fails, as in `zero_grad(set_to_none=False)` of older versions."
+    caveat = (
+        "Gradients are then views, on which `grad.detach_()` fails; older versions call it in "
+        "`zero_grad(set_to_none=False)`."
+    )
 
-    min_share = Threshold(0.005, "less of a step is lost in the noise from step to step")
+    min_share = Threshold(0.005, "smaller shares are within the noise between steps")
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         operators = gradient_copies(profile).tolist()

@@ -1,15 +1,14 @@
-"""Communication that nothing hides.
+"""Exposed communication.
 
 ## What it finds
-Collectives (NCCL, RCCL, gloo) during which the device computes nothing, or
-during which the training thread only waits where there is no device. A
-recording of one rank cannot tell for sure sending from waiting for a rank
-that comes late, so the confidence is never high, and low where waiting seems
-to be the larger part.
+Collectives (NCCL, RCCL, gloo) during which the device computes nothing or,
+without a device, the training thread only waits. A recording of one rank cannot
+clearly distinguish sending from waiting for a late rank. So the confidence is
+never high, and it is low if waiting seems to be the larger part.
 
 ## Why it is slow
-A collective uses the network, not the cores. Run beside the backward pass it
-costs next to nothing; run in line with it, every byte makes the step longer.
+A collective uses the network, not the cores. If it overlaps with the backward pass, it costs next to nothing; otherwise
+every byte makes the step longer.
 
 ## Example
 ```python
@@ -25,15 +24,16 @@ loss.backward()
 ```
 
 ## How the saving is estimated
-Each collective is taken to send for as long as the fastest equal one takes.
-The time before counts as waiting, which no overlap takes away and which is
-no cost of this finding. What is sent could run beside the rest of the step,
-so it can hide for as long as the rest takes at most.
+The estimate assumes that each collective sends for as long as the fastest equal
+one takes. The time before that counts as waiting, which overlap does not remove
+and which is not a cost of this finding. The transfer could overlap with the
+rest of the step, so at most as much time as the rest takes can be hidden.
 
 ## When it stays quiet
 Exposed collectives of one kind that send for less than 5 % of the step;
-collectives behind kernels or, on the CPU, behind operators and Python's own
-work. What is recorded of several ranks is looked at by collective-straggler.
+collectives hidden behind kernels or, on the CPU, behind operators and Python's
+own work. Waiting between several recorded ranks, which collective-straggler
+reports.
 """
 
 from collections.abc import Iterator
@@ -45,13 +45,13 @@ from tb_tidy_plugin.rulekit import Bytes, Edit, Match, Nanoseconds, Overlap, Pro
 
 GRADIENTS = (
     "Let `DistributedDataParallel` send gradients in buckets while the backward pass runs (`bucket_cap_mb` sets their "
-    "size), or send fewer bytes: a `bf16_compress_hook`, `no_sync()` between accumulation steps"
+    "size), or send fewer bytes with a `bf16_compress_hook` or `no_sync()` between accumulation steps"
 )
 PREFETCH = (
-    "Gather the next layer's parameters while this one computes (FSDP: `forward_prefetch`, `backward_prefetch`); where "
-    "results are gathered, reduce them on each rank first"
+    "Gather the next layer's parameters while this one computes (FSDP: `forward_prefetch`, `backward_prefetch`); if "
+    "you gather results, reduce them on each rank first"
 )
-ASYNC = "Start it with `async_op=True` as soon as its input is ready, and `wait()` where its result is first used"
+ASYNC = "Start it with `async_op=True` as soon as its input is ready, and call `wait()` where its result is first used"
 ADVICE = {"all_reduce": GRADIENTS, "all_gather": PREFETCH, "reduce_scatter": PREFETCH}
 
 
@@ -107,7 +107,7 @@ class Evidence(msgspec.Struct, frozen=True):
         if not self.waiting:
             return ""
         return (
-            f"; another {self.waiting} per step look like waiting for a late rank, which the recording of one rank "
+            f"; another {self.waiting} per step looks like waiting for a late rank, which the recording of one rank "
             "cannot prove"
         )
 
@@ -122,16 +122,18 @@ class ExposedCommunication(Rule[Evidence]):
 
     code = "TT1301"
     action = "Overlap `{kind}` with compute"
-    message = "`{kind}` is exposed for {exposed} of a step ({share}): the {lane} {state} meanwhile"
+    message = "`{kind}` is exposed for {exposed} of a step ({share}): meanwhile the {lane} {state}"
     why = (
-        "{count} `{kind}` per step{sent} {take} {total}. Of equal collectives, the time of the fastest counts as "
+        "{count} `{kind}` per step{sent} {take} {total}. The time of the fastest of equal collectives counts as "
         "transfer{beyond}. Reported for {least} of a step or more"
     )
     fix = "{advice}"
     caveat = "A compressed gradient is less precise."
 
-    min_share = Threshold(0.05, "below it, communication is not what the step waits for; TraceLens has the same limit")
-    min_sent_share = Threshold(0.5, "where less of the exposed time is spent on sending, confidence is low")
+    min_share = Threshold(
+        0.05, ("below this share, the step does not wait for communication; TraceLens has the same limit")
+    )
+    min_sent_share = Threshold(0.5, "if less of the exposed time is spent on sending, confidence is low")
 
     def not_applicable(self, profile: Profile) -> str | None:
         return "The job has one rank." if profile.metadata.world_size == 1 else None

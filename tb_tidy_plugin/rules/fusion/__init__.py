@@ -1,1 +1,1 @@
-"""Work that one kernel could do, or that need not be done, spread over several."""
+"""Several kernels for work that one kernel could do, or that is not needed."""

@@ -1,14 +1,14 @@
 """RMSNorm, rotary embedding or gated activation written out.
 
 ## What it finds
-Pieces of decoder models that user or library code runs operator by operator: RMSNorm (`pow`, `mean`, `add`, `rsqrt`,
+Pieces of decoder models that your code or a library runs operator by operator: RMSNorm (`pow`, `mean`, `add`, `rsqrt`,
 `mul`, with its casts), rotary embedding (`mul`, `neg`, `cat`, `mul`, `add`) and gated activation (`silu` or `gelu`,
-then `mul`, as in SwiGLU), recognised by their operators and shapes.
+then `mul`, as in SwiGLU). The rule recognises them by their operators and shapes.
 
 ## Why it is slow
 Each operator reads its tensors from memory and writes a new one, often in float32. One kernel reads a row once, keeps
-it in registers and writes the result: a ninth of the bytes for RMSNorm with casts, a fifth for the rotary embedding,
-three fifths for the gated activation. Every layer has two or three of them.
+it in registers and writes the result. It moves a ninth of the bytes for RMSNorm with casts, a fifth for the rotary
+embedding, and three fifths for the gated activation. Every layer has two or three of these pieces.
 
 ## Example
 ```python
@@ -22,14 +22,14 @@ y = F.rms_norm(x, weight.shape, weight, eps)
 ```
 
 ## How the saving is estimated
-Time goes down to the bytes that one kernel must move, divided by those that the operators move, and a quarter more;
-gradients as well. At best the quarter is not needed. Where launching takes longer than the work, one launch of all is
-left. At worst nothing is gained.
+The time is scaled by the bytes that one kernel must move divided by those that the operators move, plus a quarter; so
+are gradients. At best the quarter is not needed. If launching takes longer than the work, one launch remains. At worst
+nothing is gained.
 
 ## When it stays quiet
-Less than 1 % of the step for one kind of piece in one function. Recordings without a device: PyTorch has fused kernels
-for devices only. Compiled code. Other forms: LayerNorm by hand, norms by `x.norm()`, rotary embeddings of complex
-numbers or of a part of each head.
+Less than 1 % of the step for one kind of piece in one function. Recordings without a device, since PyTorch has fused
+kernels only for devices. Compiled code. Other forms: handwritten LayerNorm, norms with `x.norm()`, rotary embeddings
+with complex numbers or for a part of each head.
 """
 
 from collections.abc import Iterator
@@ -54,7 +54,7 @@ from tb_tidy_plugin.rulekit import (
 from tb_tidy_plugin.units import plural
 
 BEYOND_BYTES = 1.25  # times as long as its bytes alone let one kernel take; it also reduces, or takes sines
-COMPILE = "`torch.compile` the model, or take the kernels of Liger (`apply_liger_kernel_to_…`)"
+COMPILE = "`torch.compile` the model, or use the Liger kernels (`apply_liger_kernel_to_…`)"
 FIXES = {
     "RMSNorm": f"Call `F.rms_norm`, which has a kernel of its own in newer versions of PyTorch, or {COMPILE}",
     "Rotary embedding": COMPILE,
@@ -125,9 +125,9 @@ class DecoderPiecesWrittenOut(Rule[Evidence]):
         "time{backward}. Reported for {least} of a step or more"
     )
     fix = "{fix}"
-    caveat = "One kernel rounds less often: results differ in their last bits."
+    caveat = "One kernel rounds less often, so results differ in their last bits."
 
-    min_share = Threshold(0.01, "to compile a model or swap its functions for less is not worth a user's while")
+    min_share = Threshold(0.01, "less is not worth compiling a model or replacing its functions")
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         for piece in decoder_pieces(profile):

@@ -1,12 +1,13 @@
-"""Pointwise operators in a row, each of them run on its own.
+"""Chain of pointwise operators, each run separately.
 
 ## What it finds
-Eight or more pointwise operators (`add`, `mul`, `exp`, `clamp`, `where`, …) that user code runs one after the other on
-tensors of one shape, with nothing but views in between.
+Eight or more pointwise operators (`add`, `mul`, `exp`, `clamp`, `where`, …) that your code runs one after the other on
+tensors of one shape, with only views in between.
 
 ## Why it is slow
-Each operator reads its tensors from memory and writes a new one for the next; on a GPU, each is a launch of its own.
-One fused operator reads and writes once. Autograd keeps most tensors in between, and goes the same way back.
+Each operator reads its tensors from memory and writes a new one for the next; on a GPU, each needs its own launch. One
+fused operator reads and writes once. Autograd also keeps most intermediate tensors and repeats the chain in the
+backward pass.
 
 ## Example
 ```python
@@ -19,14 +20,15 @@ y = F.gelu(x, approximate="tanh")  # or torch.compile the function, where no suc
 ```
 
 ## How the saving is estimated
-What is read and written goes down to what a fused operator must: at best one tensor in and one out, at most what no
-operator in between can have made; half way is expected. On a CPU half of the arithmetic stays: of what operators take
-beyond the quickest of them. With torch 2.13 there, `torch.compile` took 0.12 to 0.31 of the time for chains on 300,000
-elements. Chains on small tensors cost the launches.
+The bytes read and written go down to those that a fused operator needs: at best one tensor in and one out, at worst
+every tensor that no operator of the chain can have made; the middle is expected. On a CPU half of the arithmetic
+remains, which is the time that operators take beyond the fastest of them. With torch 2.13 on a CPU, `torch.compile`
+took 0.12 to 0.31 of the time for chains on 300,000 elements. For chains on small tensors the launches count.
 
 ## When it stays quiet
-Small tensors in fewer than 24 operators: compiled, eight took 0.5 to 1 of the time on 30,000 elements. Optimizers,
-loaders, compiled code, torch's own operators. The same few for one tensor after the other, as in an update by hand.
+Fewer than 24 operators on small tensors: compiled, eight operators took 0.5 to 1 of the time on 30,000 elements.
+Optimizers, loaders, compiled code, torch's own operators. The same few operators for one tensor after the other, as in
+a handwritten update.
 """
 
 from collections.abc import Iterator
@@ -131,12 +133,14 @@ class ElementwiseOpFlood(Rule[Evidence]):
         "time{backward}. Reported for {least} operators or more on large "
         "tensors, {least_small} or more on small ones"
     )
-    fix = "Compile the function with `torch.compile`, or call a single operator that does all of it where torch has one"
-    caveat = "A fused operator rounds less often: results differ in their last bits."
+    fix = "Compile the function with `torch.compile`, or call a single operator if torch has one that does all of it"
+    caveat = "A fused operator rounds less often, so results differ in their last bits."
 
-    min_share = Threshold(0.01, "to compile or rewrite a function for less is not worth a user's while")
-    min_operators = Threshold(8, "shorter sequences are ordinary code: a residual, a gate, a loss of a few terms")
-    min_operators_small = Threshold(24, "a compiled call costs about eight operators, so fewer gain little or nothing")
+    min_share = Threshold(0.01, "less is not worth compiling or rewriting a function")
+    min_operators = Threshold(8, "shorter chains are ordinary code: a residual, a gate, a loss of a few terms")
+    min_operators_small = Threshold(
+        24, ("a compiled call costs as much as about eight operators, so fewer gain little or nothing")
+    )
     min_bytes = Threshold(262_144, "smaller tensors stay in the cache of a CPU; measured from 30,000 elements on")
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
@@ -196,7 +200,7 @@ class ElementwiseOpFlood(Rule[Evidence]):
     def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
         found = code.functions(spot.function)
         if len(found) != 1 or found[0].decorators or not code.is_pure(found[0]):
-            raise Unfixable("The operators do not have a function of their own that could be compiled.")
+            raise Unfixable("The operators do not have their own function, which could be compiled.")
         added = code.before(found[0], f"@{code.module_called('torch')}.compile")
         return Change((added,), SAME_UP_TO_ROUNDING, "The function is called with few different shapes.")
 

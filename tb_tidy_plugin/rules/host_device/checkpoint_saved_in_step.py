@@ -4,8 +4,8 @@
 `torch.save` or `torch.distributed.checkpoint.save` in at least half of the recorded steps, by their frames.
 
 ## Why it is slow
-Saving copies each tensor to the host, serialises it and writes it to a disk. The training thread launches nothing
-meanwhile, so the device idles.
+Saving copies each tensor to the host, serialises it and writes it to disk. Meanwhile the training thread launches
+nothing, so the device idles.
 
 ## Example
 ```python
@@ -23,12 +23,12 @@ for number, batch in enumerate(loader):
 ```
 
 ## How the saving is estimated
-Writing runs beside the next steps. The copy to the host stays: a tenth of the time, since disks write at some 1 GB/s
-and copies run at 10 GB/s or more.
+Writing overlaps with the next steps. The copy to the host remains: a tenth of the time, since disks write at about 1
+GB/s and copies run at 10 GB/s or more.
 
 ## When it stays quiet
-Checkpoints in fewer than half of the steps, and recordings of one step. `async_save`, which returns when the copy is
-done. Small states that take less than 1 % of the steps. Steps that are not marked.
+Checkpoints in fewer than half of the steps, and recordings of one step. `async_save`, which returns after the copy.
+Small states that take less than 1 % of the steps. Recordings without marked steps.
 """
 
 from collections.abc import Iterator
@@ -60,12 +60,14 @@ class CheckpointSavedInStep(Rule[Evidence]):
     code = "TT250"
     needs = frozenset({"stacks"})
     action = "Save checkpoints less often, and in the background"
-    message = "The steps save checkpoints, which takes {time} per step"
-    why = "`save` runs {count} times in {steps} steps, in line with the work. Reported where half of the steps save"
+    message = "Saving checkpoints in the step takes {time} per step"
+    why = (
+        "`save` runs {count} times in {steps} steps and blocks the training thread. Reported if half of the steps save"
+    )
     fix = "Save every few hundred steps, and write in the background with `torch.distributed.checkpoint.async_save`"
     caveat = "A background write needs memory for a copy of the state, and a crash loses the steps since the last save."
 
-    min_share = Threshold(0.01, "less is a small state, which costs nothing worth a change")
+    min_share = Threshold(0.01, "below this share the state is small and a change is not worth it")
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         rows = usual_calls(profile, SAVES)

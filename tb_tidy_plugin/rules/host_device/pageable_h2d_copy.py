@@ -1,12 +1,12 @@
 """Copy to the GPU from memory that is not pinned.
 
 ## What it finds
-Copies of batches and the like from ordinary (pageable) host memory to the GPU, in every step.
+Copies from ordinary (pageable) host memory to the GPU in every step, for example of batches.
 
 ## Why it is slow
-The GPU can only read memory that stays where it is. From pageable memory the driver first copies piece by piece into a
-buffer of its own, which is slower than the bus, and the Python thread stands still until the end, even with
-`non_blocking=True`. Meanwhile it launches nothing: the GPU runs out of work.
+The GPU can read only memory that cannot be moved. The driver first copies pageable memory piece by piece into a pinned
+buffer, which is slower than the bus, and blocks the Python thread until the end, even with `non_blocking=True`.
+Meanwhile the thread launches nothing, and the GPU runs out of work.
 
 ## Example
 ```python
@@ -23,14 +23,14 @@ for batch in loader:
 ```
 
 ## How the saving is estimated
-Counted is the time of the copy in which no kernel runs beside it, and that of the call in which no device runs. Of it
-remains what the same bytes take from pinned memory, as fast as other copies of the recording or as usual for the
-device. At most all of it goes, where the next batch is copied beside the step that runs.
+The estimate counts the time of the copy during which no kernel runs, and the time of the call during which no device
+runs. The time that the same bytes take from pinned memory remains, at the speed of other copies in the recording or at
+the device's usual speed. At most all of it goes, if the next batch is copied while the current step runs.
 
 ## When it stays quiet
-Copies of less than 64 KiB, and what is hidden behind kernels. Copies that do not come again in another step, such as
-those of a model that is loaded. Pinned memory. Recordings on ROCm, which do not say where a copy comes from, and
-recordings without steps.
+Copies of less than 64 KiB, and copies hidden behind kernels. Copies that do not repeat in another step, such as those
+of loading a model. Pinned memory. Recordings on ROCm, which do not show the source of a copy, and recordings without
+steps.
 """
 
 from collections.abc import Iterator
@@ -117,24 +117,24 @@ class PageableH2dCopy(Rule[Evidence]):
     action = "Pin the memory that `{operator}` copies from"
     message = "`{operator}` copies {size} to the GPU from pageable memory, and the step waits {time} for it"
     why = (
-        "The copy runs at {speed}, where pinned memory reaches {pinned} ({source}), and blocks the Python thread for "
-        "{host}. Reported for {least} or more where it happens in every step"
+        "The copy runs at {speed}, while pinned memory reaches {pinned} ({source}), and blocks the Python thread for "
+        "{host}. Reported for {least} or more if it happens in every step"
     )
     fix = "Pin the memory (`pin_memory=True` of the `DataLoader`) and copy with `non_blocking=True`"
     caveat = (
-        "Pinned memory cannot be swapped out. After a copy with `non_blocking=True` the source must stay unchanged "
-        "until the copy is done. `tensor.pin_memory()` right before the copy only moves the cost: let the loader pin."
+        "Pinned memory cannot be swapped out. With `non_blocking=True` the source must stay unchanged until the copy "
+        "is done. Calling `tensor.pin_memory()` right before the copy only moves the cost: let the loader pin."
     )
 
-    min_bytes = Threshold(65_536, "smaller copies take as long as their launch, from any memory")
+    min_bytes = Threshold(65_536, "smaller copies take as long as their launch from either kind of memory")
 
     def not_applicable(self, profile: Profile) -> str | None:
         if profile.platform == "rocm":
             return "ROCm's traces do not say whether the memory of a copy was pinned."
         if profile.steps.basis in NO_STEPS:
             return (
-                "Without steps, copies of batches look like those of a model that is loaded; record "
-                "with a `schedule` and call `prof.step()` after each step."
+                "Without steps, copies of batches look like those of loading a model; record with a `schedule` and "
+                "call `prof.step()` after each step."
             )
         return None
 

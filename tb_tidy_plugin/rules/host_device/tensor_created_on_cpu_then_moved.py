@@ -1,12 +1,12 @@
 """Tensor created on the CPU, then copied to the GPU.
 
 ## What it finds
-A tensor that `torch.ones(...)`, `torch.empty(...).normal_()` or the like makes on the CPU, and that `.to("cuda")`,
-`.cuda()` or `.copy_()` then takes to the GPU.
+A tensor that `torch.ones(...)`, `torch.empty(...).normal_()` or a similar call creates on the CPU, and that
+`.to("cuda")`, `.cuda()` or `.copy_()` then copies to the GPU.
 
 ## Why it is slow
-The CPU fills the memory, then the copy crosses the bus, and from pageable memory it keeps the Python thread waiting.
-The GPU would fill the tensor beside it.
+The CPU fills the memory, then the copy crosses the bus and, from pageable memory, blocks the Python thread. The GPU
+could fill the tensor itself while the host goes on.
 
 ## Example
 ```python
@@ -19,13 +19,13 @@ mask = torch.ones(batch, length, device="cuda")
 ```
 
 ## How the saving is estimated
-The fill and the copy go, with all that the host waits for in them. What is left of both calls stands for the fill on
-the GPU that takes their place.
+The fill and the copy go, including the host's waits in them. The remaining time of both calls stands for the fill on
+the GPU that replaces them.
 
 ## When it stays quiet
-Tensors below 1 KiB. Copies that reach no GPU: on the CPU, to `meta`, a change of dtype only. Copies from pinned memory,
-which no factory returns by itself. Memory that was not allocated right before its fill: a buffer that is kept. A
-factory of another shape or dtype, or more than 5 operators back.
+Tensors below 1 KiB. Copies that do not reach a GPU: on the CPU, to `meta`, or only to another dtype. Copies from pinned
+memory, which no factory returns by itself. Memory that was not allocated right before its fill, which is a kept buffer.
+A factory of another shape or dtype, or more than 5 operators earlier.
 """
 
 import re
@@ -110,14 +110,16 @@ class TensorCreatedOnCpuThenMoved(Rule[Evidence]):
     message = "`{factory}` makes {size} on the CPU, then `{move}` copies them to the GPU"
     why = (
         "Making {shape} values of {dtype} takes {fill_time}, and copying them {copy_time}. The copy is operator "
-        "{distance} after the factory. Reported for {least} or more where shape and dtype are equal and the copy is "
-        "operator {farthest} or an earlier one"
+        "{distance} after the factory. Reported for {least} or more if shape and dtype are equal and the copy is at "
+        "most operator {farthest} after the factory"
     )
     fix = "Pass `device=` where the tensor is made"
     caveat = "Random numbers made on the GPU differ from those made on the CPU with the same seed."
 
-    min_bytes = Threshold(1024, "below this the copy is lost in launch overhead")
-    max_distance = Threshold(5, "no trace says that two operators are about one tensor: they must be near each other")
+    min_bytes = Threshold(1024, "below this, launch overhead outweighs the copy")
+    max_distance = Threshold(
+        5, ("a trace does not show that two operators use the same tensor, so they must be near each other")
+    )
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         causes = profile.launched_by[profile.matching(TO_DEVICE, Category.COPY)]
@@ -180,7 +182,7 @@ class TensorCreatedOnCpuThenMoved(Rule[Evidence]):
             splices.append(Splice(code.span(factory)[1], code.span(move)[1], ""))
             made.add(name.removeprefix("torch."))
         if not splices:
-            raise Unfixable("The lines do not hold a factory of `torch` and its copy in one expression.")
+            raise Unfixable("The lines do not contain a `torch` factory and its copy in one expression.")
         how = "random numbers drawn on the device differ from those of the CPU"
         return Change(tuple(splices), changes_behaviour(how) if made & RANDOM else SAME_RESULTS)
 

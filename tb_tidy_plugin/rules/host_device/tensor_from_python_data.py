@@ -5,8 +5,9 @@
 numbers or of NumPy arrays, in every step.
 
 ## Why it is slow
-PyTorch looks at each element as a Python object: once to find out dtype and shape, once to convert it. That takes tens
-of nanoseconds where copying an array's memory takes less than one; each number of an array is unpacked from it first.
+PyTorch examines each element as a Python object: once to find dtype and shape, and once to convert it. That takes tens
+of nanoseconds per element; copying an array's memory takes less than one. Each number in an array must also be unpacked
+first.
 
 ## Example
 ```python
@@ -19,12 +20,13 @@ states = torch.from_numpy(np.stack([buffer[i] for i in picked]))
 ```
 
 ## How the saving is estimated
-The time until the data is in place is scaled: `numpy.asarray` took 0.08 to 0.36 times as long for lists of numbers,
-`numpy.stack` 0.002 to 0.08 times for arrays, told apart by the time before memory is allocated. At most all of it goes.
+The time until the data is in place is scaled by measured factors: `numpy.asarray` took 0.08 to 0.36 times as long for
+lists of numbers, and `numpy.stack` 0.002 to 0.08 times for arrays. The time before memory is allocated distinguishes
+the two. At most all of the time goes.
 
 ## When it stays quiet
 Up to 256 elements, or less than 0.1 ms. A single array or tensor, whose memory is copied at once. Tensors in the list,
-which `torch.stack` handles no faster. Data made once, such as constants. Time that a busy device hides.
+which `torch.stack` does not handle faster. Data created once, such as constants. Time hidden by a busy device.
 """
 
 from collections.abc import Iterator
@@ -108,13 +110,13 @@ class TensorFromPythonData(Rule[Evidence]):
     message = "`{function}` makes a tensor{of} from Python objects, element by element: {time}"
     why = (
         "The call takes {time} until the data is in place; copying an array of that size takes less than 1 ns per "
-        "element. Reported for {least} or more, above {least_elements} elements, where it happens in every step"
+        "element. Reported for {least} or more, above {least_elements} elements, if it happens in every step"
     )
     fix = "Make one NumPy array first (`numpy.stack`, `numpy.asarray`), and give that to `torch.from_numpy`"
     caveat = "`torch.from_numpy` keeps the array's dtype, which is float64 for an array of Python numbers."
 
-    min_ns = Threshold(100_000, "for one tensor; below it, the calls of NumPy and PyTorch cost as much themselves")
-    min_elements = Threshold(256, "so few are converted about as fast as an array is made of them")
+    min_ns = Threshold(100_000, "for one tensor; below this, the calls of NumPy and PyTorch themselves cost as much")
+    min_elements = Threshold(256, "converting so few elements takes about as long as making an array of them")
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         idle = device_idle(profile)
@@ -165,9 +167,9 @@ class TensorFromPythonData(Rule[Evidence]):
     def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
         calls = [call for call in code.calls_on(spot.lines) if code.qualified(call.func) == "torch.tensor"]
         if not evidence.holds_arrays and evidence.dtype not in FILLS:
-            raise Unfixable(f"NumPy may make another dtype of the numbers than `{evidence.dtype}`.")
+            raise Unfixable(f"NumPy may choose a dtype for the numbers other than `{evidence.dtype}`.")
         if len(calls) != 1 or len(calls[0].args) != 1 or not code.is_list(calls[0].args[0].value):
-            raise Unfixable("The lines do not hold one call of `torch.tensor` with a list and nothing else.")
+            raise Unfixable("The lines do not contain a single call of `torch.tensor` with only a list.")
         call = calls[0]
         start, end = code.span(call.args[0].value)
         torch = code.source(call.func).removesuffix("tensor")

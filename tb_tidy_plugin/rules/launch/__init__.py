@@ -1,1 +1,1 @@
-"""The launches of device work and the pace at which the host makes them."""
+"""The pace at which the host launches device work."""

@@ -1,12 +1,12 @@
 """Device idle while the host computes.
 
 ## What it finds
-Python code, or operators on the CPU, that run in line with the step while the device has nothing to do and no thread
-launches anything: images are resized, normalised or decoded, lists are walked, results are post-processed.
+Python code or CPU operators that run in the step while the device has nothing to do and no thread launches anything,
+for example to resize, normalise or decode images, to walk lists, or to post-process results.
 
 ## Why it is slow
-The device waits for all of it. A CPU needs milliseconds for what a device does in microseconds or another process could
-have prepared during the step before.
+The device waits for all of it. A CPU needs milliseconds for work that a device does in microseconds, or that another
+process could have prepared during the previous step.
 
 ## Example
 ```python
@@ -23,14 +23,14 @@ for images in batches:
 ```
 
 ## How the saving is estimated
-The work runs beside the rest of the step, as a `DataLoader` with as many workers as that takes would let it. Handing
-over takes 1 ms. At best all of the idle time goes; where the work has to stay where it is, nothing does.
+The work is expected to run beside the rest of the step, as in a `DataLoader` with enough workers. Handing over takes 1
+ms. At best all of the idle time goes; if the work must stay in the step, nothing goes.
 
 ## When it stays quiet
-Less than 5 % or 1 ms of a step. Start-up, compilation, capture, and steps that warm up. Time in a `DataLoader`, in
-waits for the device, in communication, garbage collection or single long calls of the runtime. Operators that launch
-device work: what they take before that is the library's own doing. Pauses below 500 µs, and work that is scattered over
-many functions: both are the host's pace.
+Less than 5 % or 1 ms of a step. Start-up, compilation, capture, and warm-up steps. Time in a `DataLoader`, in waits for
+the device, in communication, garbage collection or single long calls of the runtime. Operators that launch device work,
+since the library decides what they do before the launch. Pauses below 500 µs, and work scattered over many functions:
+both belong to the host's pace.
 """
 
 from collections.abc import Iterator
@@ -105,11 +105,15 @@ class HostWorkHoldsDevice(Rule[Evidence]):
         "Move the work to worker processes (`DataLoader` with `num_workers`), do it on the device, or do it once "
         "before the loop"
     )
-    caveat = "Libraries for the host and the device may round differently."
+    caveat = "Libraries for the host and for the device may round differently."
 
-    min_share = Threshold(0.05, "below it, the host's work is not what the step waits for; the same limit as loading")
-    min_named = Threshold(0.5, "of the time is in three functions; what is scattered over many is the host's own pace")
-    min_ns = Threshold(1_000_000, "handing work over to another process costs up to 1 ms per step itself")
+    min_share = Threshold(
+        0.05, ("below this share, the step does not wait for the host's work; the same limit as for loading")
+    )
+    min_named = Threshold(
+        0.5, ("of the time is in three functions; work scattered over many functions is the host's own pace")
+    )
+    min_ns = Threshold(1_000_000, "handing work over to another process itself costs up to 1 ms per step")
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         for wait in waits_for_host_work(profile):

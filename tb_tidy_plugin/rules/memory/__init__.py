@@ -1,1 +1,1 @@
-"""Memory that is made, copied or laid out without need."""
+"""Memory that is allocated, copied or rearranged without need."""

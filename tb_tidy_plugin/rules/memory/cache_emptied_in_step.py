@@ -1,11 +1,11 @@
-"""Cached device memory given back in each step.
+"""Cached device memory freed in each step.
 
 ## What it finds
 `torch.cuda.empty_cache()` in at least half of the recorded steps, by its frame.
 
 ## Why it is slow
-The call waits for the device, frees each cached block with `cudaFree`, and the next operators ask the driver for the
-same memory again: each `cudaMalloc` takes 0.1 to 1 ms and holds the host.
+The call waits for the device and frees each cached block with `cudaFree`. The next operators then allocate the same
+memory again: each `cudaMalloc` takes 0.1 to 1 ms and blocks the host.
 
 ## Example
 ```python
@@ -24,8 +24,8 @@ for batch in loader:
 The calls go, and with them the allocations of the same steps (`cudaMalloc`, `hipMalloc`).
 
 ## When it stays quiet
-Calls in fewer than half of the steps, such as between training and evaluation. Recordings of one step. Steps that are
-not marked.
+Calls in fewer than half of the steps, such as between training and evaluation. Recordings of one step, or without
+marked steps.
 """
 
 from collections.abc import Iterator
@@ -65,18 +65,18 @@ class Evidence(msgspec.Struct, frozen=True):
 
 
 class CacheEmptiedInStep(Rule[Evidence]):
-    """Cached device memory given back in each step."""
+    """Cached device memory freed in each step."""
 
     code = "TT1250"
     needs = frozenset({"stacks"})
     action = "Remove `empty_cache()` from the step"
     message = "`empty_cache()` runs in the steps and takes {time} per step{again}"
-    why = "The profile holds {count} calls. Reported where half of the steps have one"
+    why = "The profile contains {count} calls. Reported if half of the steps have one"
     fix = (
-        "Remove `empty_cache()` from the step. Against fragmented memory set "
+        "Remove `empty_cache()` from the step. To reduce fragmentation, set "
         "`PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`"
     )
-    caveat = "Other processes on the device get less memory."
+    caveat = "Other processes on the device have less memory."
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         rows = usual_calls(profile, EMPTIES)
@@ -99,7 +99,7 @@ class CacheEmptiedInStep(Rule[Evidence]):
 
     def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
         splice = code.without_statement(spot.lines, "empty_cache")
-        return Change((splice,), SAME_RESULTS, "No other process needs the device's memory meanwhile.")
+        return Change((splice,), SAME_RESULTS, "No other process needs the device's memory.")
 
 
 def _allocations(profile: Profile) -> Rows:

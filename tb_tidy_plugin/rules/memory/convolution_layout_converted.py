@@ -5,9 +5,9 @@ Kernels that convert between the layouts NCHW and NHWC (`nchwToNhwcKernel` and `
 `batched_transpose_…` of MIOpen), which convolutions and their gradients launch around the kernel that computes.
 
 ## Why it is slow
-Matrix units read the channels of a pixel together, so fast kernels for half precision expect NHWC. Where model and
-input are in NCHW, PyTorch's default, the library converts input, weight and result at each convolution, forward and
-backward: each conversion reads and writes a whole tensor.
+Matrix units read the channels of a pixel together, so fast half-precision kernels expect NHWC. If model and input are
+in NCHW, PyTorch's default, the library converts input, weight and result of each convolution in the forward and the
+backward pass. Each conversion reads and writes a whole tensor.
 
 ## Example
 ```python
@@ -22,11 +22,11 @@ y = model(x.to(memory_format=torch.channels_last))
 ```
 
 ## How the saving is estimated
-A tenth of the conversions stays: those of the model's input, and of what needs the other layout. At best all go, at
-worst none, since an operator that knows NCHW only converts back. That other kernels may be faster is not counted.
+A tenth of the conversions remains: those of the model's input, and of operators that need the other layout. At best all
+go; at worst none, since an operator that supports only NCHW converts back. A gain from faster kernels is not counted.
 
 ## When it stays quiet
-Less than 2 % of the step. Conversions that no convolution launches. Compiled code, which chooses layouts itself.
+Less than 2 % of the step. Conversions not launched by a convolution. Compiled code, which chooses layouts itself.
 """
 
 import re
@@ -100,8 +100,8 @@ class ConvolutionLayoutConverted(Rule[Evidence]):
     action = "Keep model and input in `channels_last`"
     message = "Convolutions convert tensors between NCHW and NHWC for {time} of a step ({share})"
     why = (
-        "{kernels} kernels per step, such as `{kernel}`, only convert; {convolutions} convolutions and gradients per "
-        "step launch them. Reported for {least} of a step or more"
+        "{kernels} kernels per step, such as `{kernel}`, only convert layouts; {convolutions} convolutions and "
+        "gradients per step launch them. Reported for {least} of a step or more"
     )
     fix = (
         "Keep model and input in channels_last: `model.to(memory_format=torch.channels_last)`, and the same for the "
@@ -109,7 +109,7 @@ class ConvolutionLayoutConverted(Rule[Evidence]):
     )
     caveat = "Results differ in their last bits. Code that relies on strides or calls `view` may need `reshape`."
 
-    min_share = Threshold(0.02, "to change the layout of a whole model for less is not worth a user's while")
+    min_share = Threshold(0.02, "less is not worth changing the layout of a whole model")
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         found = profile.matching(CONVERSION, Category.KERNEL)
@@ -143,14 +143,14 @@ class ConvolutionLayoutConverted(Rule[Evidence]):
     def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
         found = [call for call in code.calls_on(spot.lines) if code.bound(code.source(call.func)) == 1]
         if len(found) != 1:
-            raise Unfixable("The lines do not hold one call of a model that this file makes.")
+            raise Unfixable("The lines do not contain a single call of a model that this file creates.")
         made = code.made_by(found[0].func)
         if code.argument(made, "memory_format"):
             raise Unfixable("The model has a memory format already.")
         end = code.span(made)[1]
         added = f".to(memory_format={code.module_called('torch')}.channels_last)"
         return Change(
-            (Splice(end, end, added),), SAME_UP_TO_ROUNDING, "The model calls no `view`, and reads no strides."
+            (Splice(end, end, added),), SAME_UP_TO_ROUNDING, "The model does not call `view` or read strides."
         )
 
 

@@ -1,11 +1,12 @@
 """Gradients clipped one parameter at a time.
 
 ## What it finds
-`clip_grad_norm_` or `clip_grad_value_` on a GPU that run an operator for each parameter, and no `_foreach_` operator.
+Calls of `clip_grad_norm_` or `clip_grad_value_` on a GPU that run an operator for each parameter, and no `_foreach_`
+operator.
 
 ## Why it is slow
-Each parameter takes a norm and a product, each a kernel of a few µs that the host launches. `_foreach_` operators do
-that for all parameters in a few kernels.
+Each parameter needs a norm and a product, and the host launches a kernel of a few µs for each. `_foreach_` operators
+handle all parameters in a few kernels.
 
 ## Example
 ```python
@@ -18,7 +19,7 @@ torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
 ```
 
 ## How the saving is estimated
-As for an optimizer that updates one parameter at a time: on GPUs 0.3 of the time is left, 0.13 to 0.88.
+As for an optimizer that updates one parameter at a time, 0.3 of the time on a GPU remains (0.13 to 0.88).
 
 ## When it stays quiet
 Gradients on a CPU, where `foreach` takes 0.6 to 3 times as long (torch 2.13: faster for parameters of 1,000 elements,
@@ -71,7 +72,7 @@ class GradientsClippedOneByOne(Rule[Evidence]):
     fix = "Leave out `foreach=False`; with PyTorch before 2.0, upgrade"
     caveat = "Norms differ in their last bits."
 
-    min_parameters = Threshold(10, "per call: for fewer, the loop costs little more than a joint call")
+    min_parameters = Threshold(10, "per call; for fewer parameters the loop costs little more than one joint call")
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         found: list[tuple[int, int, int]] = []
@@ -95,5 +96,5 @@ class GradientsClippedOneByOne(Rule[Evidence]):
         ]
         given = [(call, arg) for call, arg in calls if code.callee(call).rpartition(".")[2] in NAMES]
         if len(given) != 1 or code.source(given[0][1].value) != "False":
-            raise Unfixable("The lines do not hold one call that clips with `foreach=False`.")
+            raise Unfixable("The lines do not contain a single call that clips with `foreach=False`.")
         return Change(tuple(code.without_argument(*given[0])), SAME_UP_TO_ROUNDING)

@@ -1,12 +1,12 @@
 """Moving average of weights, one parameter at a time.
 
 ## What it finds
-Python loops that mix one tensor after the other into an average: `lerp_`, `mul_` followed by `add_` of an equal
-tensor, or a sum of two products by numbers that `copy_` writes, outside of an optimizer. Target networks and averaged
-weights (EMA, Polyak) are kept this way.
+Python loops outside of an optimizer that update an average one tensor at a time: with `lerp_`, with `mul_` and `add_`
+of a tensor of equal shape, or with a weighted sum that `copy_` writes. Target networks and averaged weights (EMA,
+Polyak) are often kept this way.
 
 ## Why it is slow
-Each parameter takes one or two calls from Python, on a GPU as many launches, for a few elements each.
+Each parameter takes one or two calls from Python for a few elements each; on a GPU each call is also a launch.
 
 ## Example
 ```python
@@ -20,12 +20,12 @@ torch._foreach_lerp_(averages, weights, 0.01)  # torch.optim.swa_utils.AveragedM
 ```
 
 ## How the saving is estimated
-The operators are scaled by what was measured on a CPU with torch 2.13: `_foreach_lerp_` takes 0.1 to 0.62 of the time
-of `mul_` and `add_`, 0.19 to 0.93 of that of `lerp_`, 0.04 to 0.3 of that of two products, a sum and `copy_` (12 to 100
-parameters of 100 to 262,144 elements).
+The operators are scaled by factors measured on a CPU with torch 2.13: `_foreach_lerp_` takes 0.1 to 0.62 of the time of
+`mul_` and `add_`, 0.19 to 0.93 of the time of `lerp_`, and 0.04 to 0.3 of the time of two products, a sum and `copy_`
+(12 to 100 parameters of 100 to 262,144 elements).
 
 ## When it stays quiet
-Fewer than 8 parameters per step. Updates of an optimizer, which `optimizer-single-tensor` knows. Calls by libraries.
+Fewer than 8 parameters per step. Updates of an optimizer, which `optimizer-single-tensor` reports. Calls by libraries.
 Integer tensors.
 """
 
@@ -93,11 +93,11 @@ class MovingAveragePerParameter(Rule[Evidence]):
     needs = frozenset({"shapes"})
     action = "Average all tensors in one call"
     message = "A loop averages {parameters} tensors one at a time with {operators}, which takes {time} per step"
-    why = "Each tensor takes calls of its own from Python. Reported for {least} tensors or more"
+    why = "Each tensor needs its own calls from Python. Reported for {least} tensors or more"
     fix = "Average all tensors in one call: `torch._foreach_lerp_(averages, weights, weight)`"
-    caveat = "Results differ in their last bits. The lists need parameters of floating-point types on one device."
+    caveat = "Results differ in their last bits. The lists must hold floating-point parameters on one device."
 
-    min_parameters = Threshold(8, "per step: for fewer, the calls take some 50 µs")
+    min_parameters = Threshold(8, "per step; for fewer parameters the calls take about 50 µs")
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         found: dict[str, list[tuple[int, ...]]] = {}

@@ -5,8 +5,8 @@ An optimizer of `torch.optim` that runs its update once per parameter: frames `_
 `Optimizer.step` that repeats the same in-place operators and holds no `_foreach_` or `_fused_` operator.
 
 ## Why it is slow
-Adam takes nine operators per parameter, on a GPU as many launches, most of them too small to keep the device busy.
-`foreach` updates all parameters with each operator, `fused` all of them with one.
+Adam takes nine operators per parameter, on a GPU as many launches, most of them too small to keep the device busy. With
+`foreach`, each operator updates all parameters; with `fused`, a single operator does the whole update.
 
 ## Example
 ```python
@@ -19,16 +19,17 @@ optimizer = torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
 ```
 
 ## How the saving is estimated
-The update is scaled by what was measured. On a CPU, torch 2.13 takes 0.11 to 0.41 of the time with `fused=True` for
-Adam and AdamW, 0.17 to 0.73 for Adagrad, 0.15 to 0.94 for SGD with momentum or weight decay (10 to 200 parameters of 32
-to a million elements). The more elements a parameter has, the more is left: for Adam 0.2 up to 1,000 and 0.39 from
-65,000 on, for Adagrad 0.28 and 0.38, for SGD 0.19 and 0.65; in between it goes with the logarithm. On a GPU, `foreach`
-takes 0.13 to 0.88 by https://github.com/pytorch/pytorch/pull/49039.
+The update is scaled by measured factors. On a CPU with torch 2.13, `fused=True` takes 0.11 to 0.41 of the time for Adam
+and AdamW, 0.17 to 0.73 for Adagrad, and 0.15 to 0.94 for SGD with momentum or weight decay (10 to 200 parameters of 32
+to a million elements). The factor grows with the number of elements per parameter: for Adam it is 0.2 up to 1,000
+elements and 0.39 for 65,000 or more, for Adagrad 0.28 and 0.38, for SGD 0.19 and 0.65; in between it grows with the
+logarithm. On a GPU, `foreach` takes 0.13 to 0.88 according to https://github.com/pytorch/pytorch/pull/49039.
 
 ## When it stays quiet
-Optimizers of fewer than 10 parameters. On a CPU, where one parameter at a time is the default, optimizers without
-`fused`: `foreach` took 0.4 to 10 times as long there, more for larger parameters. Plain SGD on a CPU, whose operator
-`fused` replaces in 0.7 to 1.1 times its time. Sparse gradients and complex parameters, for which there is no other way.
+Optimizers with fewer than 10 parameters. On a CPU, where one parameter at a time is the default, optimizers without a
+`fused` version: `foreach` took 0.4 to 10 times as long there, more for larger parameters. Plain SGD on a CPU, whose
+operator `fused` replaces in 0.7 to 1.1 times its time. Sparse gradients and complex parameters, for which there is no
+alternative.
 """
 
 from collections import Counter
@@ -130,7 +131,9 @@ class OptimizerSingleTensor(Rule[Evidence]):
         "`fused=True` needs floating-point parameters, and on a CPU PyTorch 2.4 or newer."
     )
 
-    min_parameters = Threshold(10, "per step: for fewer, the loop costs little more than what a fused update prepares")
+    min_parameters = Threshold(
+        10, ("per step; for fewer parameters the loop costs little more than the preparation of a fused update")
+    )
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         by_optimizer: dict[str, list[Update]] = {}
@@ -174,7 +177,7 @@ class OptimizerSingleTensor(Rule[Evidence]):
         used = [each for call in steps for each in (code.receiver(call), *(arg.value for arg in call.args))]
         made = code.constructor(used, self.made_by(evidence))
         if code.argument(made, "differentiable") or code.argument(made, "capturable"):
-            raise Unfixable("The optimizer is made with `differentiable` or `capturable`.")
+            raise Unfixable("The optimizer is created with `differentiable` or `capturable`.")
         setting = evidence.setting.partition("=")[0]
         return Change(tuple(code.with_arguments(made, {setting: "True"}, instead_of="False")), SAME_UP_TO_ROUNDING)
 
@@ -236,4 +239,4 @@ def _switches(profile: Profile, optimizer: str) -> str:
         return ""
     given = {"foreach": known.foreach, "fused": known.fused, "capturable": known.capturable or None}
     text = " and ".join(f"`{name}={value}`" for name, value in given.items() if value is not None)
-    return f"; it was made with {text}" if text else "; neither `foreach` nor `fused` was given"
+    return f"; it was created with {text}" if text else "; neither `foreach` nor `fused` was given"

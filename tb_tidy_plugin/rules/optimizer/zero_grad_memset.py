@@ -6,8 +6,8 @@ every gradient.
 
 ## Why it is slow
 Each fill is an operator, on a GPU also a launch, that writes a whole gradient.
-The backward pass then reads the zeros again to add to them. A gradient that
-is `None` costs nothing: the backward pass puts the new one in its place.
+The backward pass then reads the zeros again and adds to them. A gradient that
+is `None` costs nothing: the backward pass stores the new one in its place.
 
 ## Example
 ```python
@@ -20,15 +20,15 @@ optimizer.zero_grad()
 ```
 
 ## How the saving is estimated
-The fills are taken off the step, and with them the first addition that the
-backward pass then makes to each of these gradients: what it adds would be put
-in the gradient's place. The memory of what it adds is given back either way.
+The fills go, and with them the first addition that the backward pass makes to
+each of these gradients: it would store its result as the gradient instead. The
+memory of that result is freed either way.
 
 ## When it stays quiet
 `set_to_none=True`, the default since PyTorch 2.0. Tensors that are zeroed
-outside of `zero_grad`. Profiles with CUDA graphs, which need gradients that
-stay where they are. With `DistributedDataParallel` the finding is of medium
-confidence, because gradients may be views into its buckets.
+outside of `zero_grad`. Profiles with CUDA graphs, which need gradients at fixed
+addresses. With `DistributedDataParallel` the finding is of medium confidence,
+because gradients may be views into its buckets.
 """
 
 import re
@@ -102,8 +102,8 @@ class ZeroGradMemset(Rule[Evidence]):
     why = "One call of `zero_grad` runs all {fills} × `{operator}`; with `set_to_none=True` it runs none"
     fix = "Call `zero_grad()` without `set_to_none=False`; before PyTorch 2.0 with `set_to_none=True`"
     caveat = (
-        "Code that reads `.grad` between `zero_grad` and the backward pass finds `None`, and the optimizer skips a "
-        "parameter without a gradient instead of stepping it with a gradient of zero."
+        "Code that reads `.grad` between `zero_grad` and the backward pass finds `None`. The optimizer skips a "
+        "parameter without a gradient instead of updating it with a gradient of zero."
     )
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
@@ -145,11 +145,11 @@ class ZeroGradMemset(Rule[Evidence]):
     def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
         calls = code.methods_on(spot.lines, "zero_grad")
         if len(calls) != 1:
-            raise Unfixable("The lines do not hold exactly one call of `zero_grad`.")
+            raise Unfixable("The lines do not contain exactly one call of `zero_grad`.")
         call, safety = calls[0], changes_behaviour("gradients are `None` between `zero_grad` and the backward pass")
         given = call.args[0] if len(call.args) == 1 else None
         if given is None or given.star or code.source(given.value) != "False":
-            raise Unfixable("The call does not say `set_to_none=False` itself.")
+            raise Unfixable("The call itself does not pass `set_to_none=False`.")
         return Change(tuple(code.without_argument(call, given)), safety)
 
 

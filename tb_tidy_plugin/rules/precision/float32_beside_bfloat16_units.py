@@ -1,12 +1,12 @@
-"""Products and convolutions in float32 on a CPU that multiplies bfloat16 faster.
+"""Float32 products and convolutions on a CPU with faster bfloat16.
 
 ## What it finds
-Matrix products and convolutions in float32, large enough to gain from bfloat16, that take a good part of a step on a
-CPU. Only recordings with `tb_tidy_plugin.capture` know whether the CPU has AVX512-BF16 or AMX instructions.
+Float32 matrix products and convolutions on a CPU that are large enough to gain from bfloat16 and take a good part of
+the step. Only recordings with `tb_tidy_plugin.capture` say whether the CPU has AVX512-BF16 or AMX instructions.
 
 ## Why it is slow
-AVX512-BF16 multiplies twice as many numbers per instruction as AVX512 does in float32, AMX about eight times as many.
-Half as many bytes are moved as well.
+AVX512-BF16 multiplies twice as many numbers per instruction as AVX512 does in float32, and AMX about eight times as
+many. bfloat16 also halves the bytes that must be moved.
 
 ## Example
 ```python
@@ -20,13 +20,14 @@ with torch.autocast("cpu", dtype=torch.bfloat16):
 ```
 
 ## How the saving is estimated
-Measured on a CPU with AVX512-BF16, torch 2.13, one thread and two, forward and backward pass: linear layers and
-convolutions of 30 MFLOP or more take 0.34 to 0.88 of their time under autocast, most of them 0.5, with all casts.
+The factor was measured on a CPU with AVX512-BF16, torch 2.13, one and two threads, forward and backward pass. Under
+autocast, linear layers and convolutions of 30 MFLOP or more take 0.34 to 0.88 of their time including all casts, most
+of them 0.5.
 
 ## When it stays quiet
-CPUs that have neither AVX512-BF16 nor AMX, or of which that is not known. Products below 30 MFLOP and of fewer than 128
-rows or columns: casts take what the product gains (32 × 512 by 512 × 512 took 1 to 2.2 times as long). Less than a
-third of the step. Programs that compute in bfloat16 or float16 somewhere. GPUs.
+CPUs without AVX512-BF16 and AMX, or for which this is unknown. Products below 30 MFLOP and products with fewer than 128
+rows or columns, where the casts cost as much as the product gains (32 × 512 by 512 × 512 took 1 to 2.2 times as long).
+Less than a third of the step. Programs that already compute in bfloat16 or float16 somewhere. GPUs.
 """
 
 from collections.abc import Iterator, Mapping
@@ -77,7 +78,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
 
 class Float32BesideBfloat16Units(Rule[Evidence]):
-    """Products and convolutions in float32 on a CPU that multiplies bfloat16 faster."""
+    """Float32 products and convolutions on a CPU with faster bfloat16."""
 
     code = "TT450"
     needs = frozenset({"shapes"})
@@ -92,19 +93,21 @@ class Float32BesideBfloat16Units(Rule[Evidence]):
     fix = 'Use mixed precision: `torch.autocast("cpu", dtype=torch.bfloat16)` around the forward pass'
     caveat = "bfloat16 has 7 bits of fraction instead of 23. Check that training converges to the same result."
 
-    min_share = Threshold(0.33, "mixed precision changes the whole program; for less of the step it is not worth that")
-    min_flops = Threshold(30_000_000, "per call: smaller ones gain less than their casts take")
+    min_share = Threshold(
+        0.33, ("mixed precision changes the whole program, which is not worth it for less of the step")
+    )
+    min_flops = Threshold(30_000_000, "per call; smaller products gain less than their casts cost")
 
     def not_applicable(self, profile: Profile) -> str | None:
         if profile.platform != "cpu":
-            return "The profile has a device, whose precision other rules look at."
+            return "The profile has a device, whose precision other rules check."
         known = profile.settings.processor.bfloat16
         if known is None:
             return (
                 "Whether the CPU multiplies bfloat16 faster was not recorded: record with `tb_tidy_plugin.capture`, or "
                 'try `torch.autocast("cpu", dtype=torch.bfloat16)` if `lscpu` shows `avx512_bf16` or `amx_bf16`.'
             )
-        return None if known else "The CPU multiplies bfloat16 no faster than float32."
+        return None if known else "The CPU does not multiply bfloat16 faster than float32."
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         candidates = profile.named(*PRODUCTS, *CONVOLUTIONS)

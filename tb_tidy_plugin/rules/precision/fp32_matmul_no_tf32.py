@@ -4,9 +4,9 @@
 A matrix product of float32 tensors that runs on the CUDA cores of an NVIDIA GPU whose tensor cores could do it in TF32.
 
 ## Why it is slow
-PyTorch computes float32 matrix products in full precision unless told otherwise. From compute capability 8.0 on, tensor
-cores multiply float32 matrices in TF32, which keeps 10 of the 23 bits of each factor's fraction, up to eight times as
-fast. A product that only waits for memory gains nothing.
+By default PyTorch computes float32 matrix products in full precision. On GPUs with compute capability 8.0 or higher,
+tensor cores can multiply float32 matrices in TF32, up to eight times as fast. TF32 keeps 10 of the 23 fraction bits of
+each factor. A product that is limited by memory gains nothing.
 
 ## Example
 ```python
@@ -21,12 +21,13 @@ model = build_model().cuda()
 
 ## How the saving is estimated
 The kernel is scaled to the longest of three times: its arithmetic at half the TF32 peak of the fastest card of this
-compute capability, factors and result at 3/4 of its memory bandwidth, and 5 µs. Bounds: its full peaks, and no gain.
+compute capability, its factors and result at 3/4 of that card's memory bandwidth, and 5 µs. The bounds are the card's
+full peaks and no gain.
 
 ## When it stays quiet
-AMD GPUs, and NVIDIA GPUs without TF32. Kernels that the rule does not know by name. Jobs that allow TF32, by captured
-settings or by any float32 product on tensor cores. Products that TF32 would speed up by less than a fifth, because they
-wait for memory. Convolutions: TF32 is on for them by default.
+AMD GPUs, and NVIDIA GPUs without TF32. Kernels whose names the rule does not know. Jobs that allow TF32, shown by
+captured settings or by a float32 product on tensor cores. Products that TF32 would speed up by less than a fifth,
+because memory limits them. Convolutions, for which TF32 is on by default.
 """
 
 import re
@@ -100,23 +101,24 @@ class Fp32MatmulNoTf32(Rule[Evidence]):
     action = "Allow TF32 for products in float32"
     message = "`{op}` of {sizes} takes {time} in full float32 and leaves the tensor cores of {device} unused"
     why = (
-        "`{kernel}` runs on CUDA cores, and none of the profile's {products} float32 products uses tensor cores. TF32"
-        " should reduce this one to about {expected}, at best to {best}; reported up to {most_left} of its time"
+        "`{kernel}` runs on CUDA cores, and none of the profile's {products} float32 products uses tensor cores. TF32 "
+        "should reduce this product to about {expected}, at best to {best}. Reported if at most {most_left} of its "
+        "time is expected to remain"
     )
     fix = 'Call `torch.set_float32_matmul_precision("high")` once at start-up'
     caveat = (
         "TF32 keeps 10 of the 23 fraction bits of each factor, so results change from about the third decimal digit. "
-        "Keep full precision where the numbers themselves are the result."
+        "Keep full precision if the numbers themselves are the result."
     )
 
-    max_left = Threshold(0.8, "estimates are good to a fifth at best; a product that waits for memory gains nothing")
+    max_left = Threshold(0.8, "estimates are accurate to a fifth at best; a product limited by memory gains nothing")
 
     def not_applicable(self, profile: Profile) -> str | None:
         if profile.platform != "cuda":
-            return "TF32 is a format of NVIDIA GPUs, and the profile has no NVIDIA GPU."
+            return "TF32 needs an NVIDIA GPU, and the profile has none."
         majors = [device.computeMajor for device in profile.metadata.devices if device.computeMajor is not None]
         if not majors:
-            return "The profile does not say which GPU it was recorded on, and not every one has TF32."
+            return "The profile does not say which GPU it was recorded on, and not every GPU has TF32."
         if max(majors) < FIRST_WITH_TF32:
             return "TF32 needs compute capability 8.0 (Ampere); the GPUs of this profile are older."
         return None
@@ -191,7 +193,7 @@ class Fp32MatmulNoTf32(Rule[Evidence]):
         if any(code.callee(call).endswith(f".{function}") for call in code.calls):
             raise Unfixable(f"The file calls `{function}` already.")
         line = f'{code.module_called("torch")}.{function}("high")'
-        how = "products keep 10 of 23 fraction bits of their factors"
+        how = "products keep 10 of the 23 fraction bits of their factors"
         return Change((code.after_imports(line),), changes_behaviour(how))
 
 

@@ -1,13 +1,13 @@
-"""Products and convolutions in float32 beside idle matrix units.
+"""Float32 products and convolutions while matrix units idle.
 
 ## What it finds
-Matrix products and convolutions in float32 that run on the ordinary cores of a GPU with matrix units (tensor cores),
-and take a good part of the step. Their kernels are known by name (`volta_sgemm_…`, `…_scudnn_…`, `wgrad_alg0_engine`
-with `float`, Winograd's, CUTLASS' `simt`), so neither shapes nor stacks are needed.
+Float32 matrix products and convolutions that run on the ordinary cores of a GPU with matrix units (tensor cores), and
+take a good part of the step. The rule knows their kernels by name (`volta_sgemm_…`, `…_scudnn_…`, `wgrad_alg0_engine`
+with `float`, Winograd's, CUTLASS' `simt`), so it needs neither shapes nor stacks.
 
 ## Why it is slow
 Matrix units multiply half precision about eight times as fast as ordinary cores multiply float32: 125 instead of 15.7
-TFLOP/s on a V100, 65 instead of 8.1 on a T4. Half as many bytes are moved as well.
+TFLOP/s on a V100, 65 instead of 8.1 on a T4. Half precision also halves the bytes that must be moved.
 
 ## Example
 ```python
@@ -26,13 +26,13 @@ scaler.update()
 ```
 
 ## How the saving is estimated
-The kernels take 0.4 of their time. NVIDIA's ResNet-50 trains 2.1 times as fast on V100s with mixed precision, and runs
-3.8 times as fast with TensorRT in half precision: 0.4 and 0.26 of the time of such kernels. At best they take an
-eighth; at worst, where they wait for memory or for the host, nothing is gained.
+The kernels are expected to take 0.4 of their time. NVIDIA's ResNet-50 trains 2.1 times as fast on V100s with mixed
+precision, and runs 3.8 times as fast with TensorRT in half precision, which means 0.4 and 0.26 of the time of such
+kernels. At best they take an eighth. At worst nothing is gained, if memory or the host limits them.
 
 ## When it stays quiet
-Less than a quarter of the step. GPUs without matrix units. AMD's and compiled kernels, whose names do not say where
-they multiply. Products that `fp32-matmul-no-tf32` reports: TF32 takes one line and no other dtype.
+Less than a quarter of the step. GPUs without matrix units. AMD's and compiled kernels, whose names do not show which
+units they use. Products that `fp32-matmul-no-tf32` reports: TF32 takes one line and keeps the dtype.
 """
 
 from collections.abc import Iterator, Mapping
@@ -99,11 +99,11 @@ class Evidence(msgspec.Struct, frozen=True):
     @property
     def scaling(self) -> str:
         """What else this type takes."""
-        return "" if self.has_bfloat16 else ", with `torch.amp.GradScaler` where it trains"
+        return "" if self.has_bfloat16 else ", with `torch.amp.GradScaler` for training"
 
 
 class Fp32OnOrdinaryCores(Rule[Evidence]):
-    """Products and convolutions in float32 beside idle matrix units."""
+    """Float32 products and convolutions while matrix units idle."""
 
     code = "TT403"
     needs = frozenset({"device"})
@@ -114,8 +114,8 @@ class Fp32OnOrdinaryCores(Rule[Evidence]):
         "whose matrix units are idle"
     )
     why = (
-        "The names of {kernels} kernels per step, most of the time `{kernel}`, show float32 without matrix units. "
-        "Reported for {least} of a step or more"
+        "The names of {kernels} kernels per step show float32 without matrix units; most of the time is in "
+        "`{kernel}`. Reported for {least} of a step or more"
     )
     fix = 'Use mixed precision: `torch.autocast("cuda", dtype=torch.{dtype})`{scaling}'
     caveat = (
@@ -123,12 +123,18 @@ class Fp32OnOrdinaryCores(Rule[Evidence]):
         "to the same result."
     )
 
-    min_share = Threshold(0.25, "mixed precision changes the whole program; for less of the step it is not worth that")
+    min_share = Threshold(
+        0.25, ("mixed precision changes the whole program, which is not worth it for less of the step")
+    )
 
     def not_applicable(self, profile: Profile) -> str | None:
         if profile.platform != "cuda":
             return "Only kernel names of NVIDIA GPUs show this, and the profile has no NVIDIA GPU."
-        return None if has_matrix_units(profile) else "The profile names no GPU that is known to have matrix units."
+        return (
+            None
+            if has_matrix_units(profile)
+            else ("The profile does not name a GPU that is known to have matrix units.")
+        )
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         kernels = float32_kernels(profile)
@@ -167,10 +173,10 @@ class Fp32OnOrdinaryCores(Rule[Evidence]):
             raise Unfixable("float16 needs a gradient scaler around several statements.")
         statements = code.statements_on(spot.lines)
         if len(statements) != 1 or code.methods_on(spot.lines, "backward"):
-            raise Unfixable("The lines do not hold exactly one statement of the forward pass.")
+            raise Unfixable("The lines do not contain exactly one statement of the forward pass.")
         torch = code.module_called("torch")
         splices = code.wrapped(statements[0], f'with {torch}.autocast("cuda", dtype={torch}.bfloat16):')
-        how = "products keep 7 of 23 fraction bits of their factors"
+        how = "products keep 7 of the 23 fraction bits of their factors"
         return Change(tuple(splices), changes_behaviour(how), "Training converges to the same result.")
 
 

@@ -5,8 +5,8 @@ Inference under `torch.autocast` with weights in float32: each linear layer and 
 multiplies, in each call.
 
 ## Why it is slow
-A cast reads and writes the whole weight, for a product that reads it once more. Autocast keeps casts only for training,
-and only until its block ends.
+A cast reads and writes the whole weight for a product that then reads it again. Autocast caches casts only for
+training, and only until its block ends.
 
 ## Example
 ```python
@@ -25,8 +25,8 @@ with torch.inference_mode():
 The casts of weights go. Inputs are still cast once, which is not counted.
 
 ## When it stays quiet
-Recordings with a backward pass: weights change in each step, and one cast for each is due. Fewer than 4 weights per
-step. Casts of inputs.
+Recordings with a backward pass: the weights change in each step, so each needs one cast per step. Fewer than 4 weights
+per step. Casts of inputs.
 """
 
 from collections.abc import Iterator
@@ -73,11 +73,11 @@ class WeightsCastEveryCall(Rule[Evidence]):
     needs = frozenset({"shapes"})
     action = "Cast the weights to {dtype} once"
     message = "Autocast casts {casts} weights to {dtype} per step, which takes {time}"
-    why = "The layers get float32 weights, and the profile holds no backward pass. Reported for {least} casts or more"
+    why = "The layers have float32 weights, and the profile has no backward pass. Reported for {least} casts or more"
     fix = "Cast the model once: `model.to(torch.{dtype})`"
-    caveat = "Layers that autocast keeps in float32, such as norms and softmax, compute in half precision as well."
+    caveat = "Layers that autocast keeps in float32, such as norms and softmax, then also compute in half precision."
 
-    min_casts = Threshold(4, "per step: fewer are a small part of any model")
+    min_casts = Threshold(4, "per step; fewer are a small part of any model")
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         if len(profile.matching(BACKWARD, Category.OPERATOR)):
@@ -112,7 +112,7 @@ class WeightsCastEveryCall(Rule[Evidence]):
         added = f".to({code.module_called('torch')}.{evidence.dtype})"
         splices = tuple(Splice(code.span(each)[1], code.span(each)[1], added) for each in layers or made)
         if any(code.source(each).endswith(added) for each in layers or made):
-            raise Unfixable(f"The weights are cast to {evidence.dtype} where they are made.")
+            raise Unfixable(f"The weights are cast to {evidence.dtype} where they are created.")
         how = f"weights are stored in {evidence.dtype}" + ("" if layers else ", those of norms as well")
         check = f"Nothing trains or saves the weights, and each call runs under autocast to {evidence.dtype}."
         return Change(splices, changes_behaviour(how), check)

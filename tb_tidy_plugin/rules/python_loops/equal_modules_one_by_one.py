@@ -1,12 +1,12 @@
 """Equal modules called one after the other.
 
 ## What it finds
-Four or more modules of one class, such as the heads of an attention or the members of an ensemble, that one module
-calls one after the other with equal shapes, and whose results it joins with `torch.cat` or `torch.stack`.
+Four or more modules of one class, such as attention heads or members of an ensemble, that one module calls one after
+the other with equal shapes. It then joins their results with `torch.cat` or `torch.stack`.
 
 ## Why it is slow
-Each module runs its own small products and all that comes with them, in the forward and in the backward pass. Weights
-that lie together in one tensor need one product for all, which keeps more cores or more of a GPU at work.
+Each module runs its own small products, with their overhead, in the forward and the backward pass. If the weights lie
+in one tensor, a single product does the work of all modules and keeps more cores, or more of a GPU, busy.
 
 ## Example
 ```python
@@ -24,12 +24,12 @@ out = F.scaled_dot_product_attention(query, key, value, is_causal=True).transpos
 ```
 
 ## How the saving is estimated
-The calls and their gradients are scaled to what one of them takes, or to the part of their time that is work on
-elements where that is more; at worst twice that is left.
+The calls and their gradients are scaled to the time of one call, or to the part of their time that is work on elements
+if that is longer. At worst twice that remains.
 
 ## When it stays quiet
-Modules whose shapes differ, and results that have the shape of the inputs: such a module may take what the one before
-it returned, as layers do. Other operators between the calls. Recordings without stacks or shapes.
+Modules with different shapes. Modules whose result has the shape of the input, since they may be layers that each take
+the previous result. Other operators between the calls. Recordings without stacks or shapes.
 """
 
 from bisect import bisect_left
@@ -98,13 +98,13 @@ class EqualModulesOneByOne(Rule[Evidence]):
         "work on elements. Reported for {least} modules or more"
     )
     fix = (
-        "Keep the weights of all {calls} in one tensor, such as that of an `nn.Linear` with {calls} times the outputs, "
-        "and give the modules a dimension of their own, as the example does; `torch.func.stack_module_state` and "
-        "`torch.vmap` do so for any module"
+        "Keep the weights of all {calls} in one tensor, such as that of an `nn.Linear` with {calls} times the "
+        "outputs, and give the modules a dimension of their own, as in the example; `torch.func.stack_module_state` "
+        "and `torch.vmap` do this for any module"
     )
-    caveat = "The parameters get other names: convert what was saved before. Results differ in their last bits."
+    caveat = "The parameters get new names, so convert old checkpoints. Results differ in their last bits."
 
-    min_calls = Threshold(4, "of one class: fewer are branches that may be meant to differ")
+    min_calls = Threshold(4, "of one class; fewer may be branches that are meant to differ")
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         joins = [

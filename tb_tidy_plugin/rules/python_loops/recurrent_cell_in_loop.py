@@ -1,13 +1,13 @@
 """Recurrent cell called once for each position.
 
 ## What it finds
-`nn.LSTMCell`, `nn.GRUCell` or `nn.RNNCell` called in a Python loop with nothing between the calls but views: no result
-of one position goes into the next input, so that the fused module computes the same. The same for `nn.LSTM`, `nn.GRU`
-and `nn.RNN` called with one position at a time. An embedding of a piece of a tensor of indices may stand before the
-call, and a linear layer after it: no result of a position is an index.
+`nn.LSTMCell`, `nn.GRUCell` or `nn.RNNCell` called in a Python loop with only views between the calls. No result of one
+position goes into the next input, so the fused module computes the same. Also `nn.LSTM`, `nn.GRU` and `nn.RNN` called
+with one position at a time. An embedding of a piece of an index tensor may come before the call, and a linear layer
+after it, if no result of a position is used as an index.
 
 ## Why it is slow
-Each call multiplies small matrices, from Python, for one position. `nn.LSTM` multiplies the inputs of all positions
+Each call from Python multiplies small matrices for one position. `nn.LSTM` multiplies the inputs of all positions
 together and runs the rest in one call; its backward pass does the same.
 
 ## Example
@@ -22,16 +22,16 @@ outputs, (hidden, state) = lstm(sequence)
 ```
 
 ## How the saving is estimated
-The calls are scaled by what was measured on a CPU with torch 2.13 for forward and backward pass (4 to 64 sequences of
-12 to 50 positions, 32 to 512 units): `nn.LSTM` takes 0.22 to 0.71 of the time of its cells, `nn.GRU` and `nn.RNN`
-0.7 to 1, since a CPU does not fuse them. Called with one position at a time, the modules are scaled to 0.06 to 0.6
-(`nn.LSTM`), 0.45 to 0.9 (`nn.GRU`) and 0.3 to 0.95 (`nn.RNN`). These were measured with 4 to 64 sequences of 12 to 50
-positions and 32 to 256 units. On a GPU all are fused. The backward pass is not counted.
+The calls are scaled by factors measured on a CPU with torch 2.13 for forward and backward pass (4 to 64 sequences of 12
+to 50 positions, 32 to 512 units). `nn.LSTM` takes 0.22 to 0.71 of the time of its cells, `nn.GRU` and `nn.RNN` 0.7 to
+1, since a CPU does not fuse them. Modules called with one position at a time are scaled to 0.06 to 0.6 (`nn.LSTM`),
+0.45 to 0.9 (`nn.GRU`) and 0.3 to 0.95 (`nn.RNN`), measured with 4 to 64 sequences of 12 to 50 positions and 32 to 256
+units. On a GPU all are fused. The backward pass is not counted.
 
 ## When it stays quiet
-Fewer than 8 calls in a row. Loops with other operators between the calls, such as an embedding of the last output or
-attention: there a position may need the one before, as where an index is drawn or chosen of what was computed. Calls
-by libraries other than PyTorch.
+Fewer than 8 calls in a row. Loops with other operators between the calls, such as an embedding of the last output,
+attention, or an index sampled or chosen from computed values: there a position may depend on the one before. Calls by
+libraries other than PyTorch.
 """
 
 from collections.abc import Iterator
@@ -92,7 +92,9 @@ class Evidence(msgspec.Struct, frozen=True):
     def how(self) -> str:
         """What the one call needs."""
         return (
-            "with the weights of the cell" if self.is_cell else "and what stands before and after it for all positions"
+            "with the weights of the cell"
+            if self.is_cell
+            else "and the operators before and after it for all positions"
         )
 
 
@@ -109,10 +111,10 @@ class RecurrentCellInLoop(Rule[Evidence]):
     )
     fix = "Call `nn.{fused}` once for the whole sequence, {how}"
     caveat = (
-        "Results differ in their last bits. The parameters of a cell have other names in a module (`weight_ih_l0`)."
+        "Results differ in their last bits. In the module, the parameters of a cell have other names (`weight_ih_l0`)."
     )
 
-    min_calls = Threshold(8, "in a row: for fewer, the module prepares as much as it saves")
+    min_calls = Threshold(8, "in a row; for fewer calls the module's preparation costs as much as it saves")
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         for rows in _in_a_row(profile):

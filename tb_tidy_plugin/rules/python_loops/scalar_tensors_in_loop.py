@@ -1,11 +1,12 @@
-"""Numbers computed as tensors of one element, one after the other.
+"""Numbers computed one by one as tensors of one element.
 
 ## What it finds
-A Python loop of your own that computes with single numbers as tensors, picked from larger ones or kept in lists, such
-as the sums over later rewards of a rollout (returns, advantages), where each number needs the one before.
+A Python loop in your code that computes with single numbers as tensors, taken from larger tensors or kept in lists. An
+example is the sum over later rewards of a rollout (returns, advantages), in which each number depends on the one
+before.
 
 ## Why it is slow
-Each operator costs a microsecond or more of dispatch for one addition; Python adds two numbers in some 30 ns.
+Each operator costs a microsecond or more of dispatch for one addition; Python adds two numbers in about 30 ns.
 
 ## Example
 ```python
@@ -25,14 +26,14 @@ returns = torch.tensor(found[::-1])
 ```
 
 ## How the saving is estimated
-The loop is scaled to 0.01 to 0.25 of its time, on a CPU with the Python in between. Measured on a CPU, lists took 0.02
-to 0.04 times as long for 16 to 500 numbers of 1 to 8 environments. A loop over whole rows, one number of each
-environment at a time, took 0.1 times as long for 8 environments, and hardly less for one.
+The loop is scaled to 0.01 to 0.25 of its time, on a CPU including the Python code in between. Measured on a CPU, lists
+took 0.02 to 0.04 times as long for 16 to 500 numbers of 1 to 8 environments. A loop over whole rows, with one number of
+each environment at a time, took 0.1 times as long for 8 environments, and hardly less for one.
 
 ## When it stays quiet
-Fewer than 64 such operators in a row, or less than 1 % of the step. Numbers through which gradients go back. Loops with
-matrix products, modules or steps of an optimizer between the numbers, or with many operators on larger tensors, such as
-norms of parameters that are added up. Recordings without stacks or shapes. Libraries' loops.
+Fewer than 64 such operators in a row, or less than 1 % of the step. Numbers that need gradients. Loops with matrix
+products, modules or optimizer steps between the numbers, or with many operators on larger tensors, such as a sum over
+norms of parameters. Recordings without stacks or shapes. Loops in libraries.
 """
 
 from collections.abc import Iterator, Sequence
@@ -93,7 +94,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
 
 class ScalarTensorsInLoop(Rule[Evidence]):
-    """Numbers computed as tensors of one element, one after the other."""
+    """Numbers computed one by one as tensors of one element."""
 
     code = "TT652"
     needs = frozenset({"stacks", "shapes"})
@@ -107,13 +108,12 @@ class ScalarTensorsInLoop(Rule[Evidence]):
     )
     fix = (
         "Call `.tolist()` before the loop (on `torch.stack` of a list), compute with Python numbers, and make one "
-        "tensor of the results after it. "
-        "Where there are many rows, let each operator take a whole row"
+        "tensor of the results afterwards. With many rows, let each operator take a whole row"
     )
     caveat = "Python computes in float64: results differ in their last bits. On a GPU `.tolist()` waits once."
 
-    min_operators = Threshold(64, "in a row: fewer take some 100 µs")
-    min_share = Threshold(0.01, "of the step; for less nobody rewrites a loop")
+    min_operators = Threshold(64, "in a row; fewer take about 100 µs")
+    min_share = Threshold(0.01, "of the step; less is not worth rewriting a loop")
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         numbers = _numbers(profile)

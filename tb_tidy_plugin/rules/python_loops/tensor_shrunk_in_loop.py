@@ -1,11 +1,12 @@
-"""Tensor that a Python loop shrinks by a mask, one pass after the other.
+"""Tensor shrunk by a mask in a Python loop.
 
 ## What it finds
-A Python loop of your own that compares one element with the rest, keeps those of the rest that a mask selects, and goes
-on until nothing is left, as where overlapping boxes are removed (non-maximum suppression).
+A Python loop in your code that compares one element with the rest, keeps the part of the rest that a mask selects, and
+repeats until nothing remains, for example to remove overlapping boxes (non-maximum suppression).
 
 ## Why it is slow
-Each pass runs a dozen operators or more on ever fewer elements, and waits for the number of those that the mask keeps.
+Each pass runs a dozen operators or more on ever fewer elements, and waits until the number of elements that the mask
+keeps is known.
 
 ## Example
 ```python
@@ -25,13 +26,12 @@ for at, index in enumerate(order.tolist()):
 ```
 
 ## How the saving is estimated
-The loop is scaled to 0.04 to 0.45 of its time, on a CPU with the Python in between. Measured on a CPU for boxes, all
-pairs at once took 0.05 to 0.11 times as long for 8 to 100 boxes, and 0.16 to 0.42 times for 300.
+The loop is scaled to 0.04 to 0.45 of its time, on a CPU including the Python code in between. Measured on a CPU for
+boxes, comparing all pairs at once took 0.05 to 0.11 times as long for 8 to 100 boxes, and 0.16 to 0.42 times for 300.
 
 ## When it stays quiet
-Fewer than 6 passes, or less than 1 % of the step. Loops with matrix products, modules or random numbers, as where a
-draw is repeated until it is accepted. Operators that mostly work on elements. Recordings without stacks or shapes.
-Libraries' loops.
+Fewer than 6 passes, or less than 1 % of the step. Loops with matrix products, modules or random numbers, such as
+rejection sampling. Operators that mostly work on elements. Recordings without stacks or shapes. Loops in libraries.
 """
 
 from collections.abc import Iterator, Sequence
@@ -87,7 +87,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
 
 class TensorShrunkInLoop(Rule[Evidence]):
-    """Tensor that a Python loop shrinks by a mask, one pass after the other."""
+    """Tensor shrunk by a mask in a Python loop."""
 
     code = "TT653"
     needs = frozenset({"stacks", "shapes"})
@@ -102,11 +102,11 @@ class TensorShrunkInLoop(Rule[Evidence]):
         "Compute all pairs in one operator, read the result once with `.tolist()`, and decide in Python; for boxes, "
         "call `torchvision.ops.nms` or `batched_nms`"
     )
-    caveat = "All pairs of n elements take n × n values of memory."
+    caveat = "Comparing all pairs of n elements needs memory for n × n values."
 
-    min_passes = Threshold(6, "in a row: so many falling sizes hardly follow one another by chance")
-    min_share = Threshold(0.01, "of the step; for less nobody rewrites a loop")
-    most_work = Threshold(0.5, "of the time in operators; above, all pairs at once are no faster")
+    min_passes = Threshold(6, "in a row; so many falling sizes are unlikely to be chance")
+    min_share = Threshold(0.01, "of the step; less is not worth rewriting a loop")
+    most_work = Threshold(0.5, "of the time in operators; above this, comparing all pairs at once is not faster")
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         sizes = _masks(profile)

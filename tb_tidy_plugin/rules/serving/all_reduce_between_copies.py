@@ -1,12 +1,12 @@
 """All-reduce between copies.
 
 ## What it finds
-An all-reduce that runs in a buffer of its own: a copy of the tensor into it stands right before, and a copy of the
-result out of it right behind.
+An all-reduce in a separate buffer: right before it the tensor is copied into the buffer, and right after it the result
+is copied out.
 
 ## Why it is slow
-Symmetric memory and custom all-reduces work on registered buffers. Each copy reads and writes the whole tensor and
-takes a launch, in every layer.
+Symmetric memory and custom all-reduces work on registered buffers. In every layer, each copy reads and writes the whole
+tensor and needs a launch.
 
 ## Example
 ```python
@@ -23,10 +23,10 @@ hidden = norm(buffer)  # or a fused all-reduce and norm
 ```
 
 ## How the saving is estimated
-The copies go. At worst the one in front stays.
+The copies go. At worst the first one remains.
 
 ## When it stays quiet
-Fewer than 8 such collectives. Collectives with a copy on one side only, or with other work between.
+Fewer than 8 such collectives. Collectives with a copy on one side only, or with other work in between.
 """
 
 from collections.abc import Iterator
@@ -64,13 +64,11 @@ class AllReduceBetweenCopies(Rule[Evidence]):
     code = "TT1504"
     needs = frozenset({"device"})
     action = "Remove the copies beside the collectives"
-    message = "{times} collectives (`{kernel}`) have a copy right before and behind them, which take {time}"
+    message = "{times} collectives (`{kernel}`) have a copy right before and after them, which take {time}"
     why = "The collectives themselves take {collective}. Reported for {least} of them or more"
-    fix = (
-        "Let the product write into the communication buffer, and use an all-reduce that is fused with the norm behind"
-    )
+    fix = "Let the product write into the communication buffer, and use an all-reduce fused with the norm that follows"
 
-    min_times = Threshold(8, "collectives: layers repeat them, and set-up code does not")
+    min_times = Threshold(8, "collectives; layers repeat them, and set-up code does not")
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         table = profile.table

@@ -1,12 +1,12 @@
 """Attention grid for the longest context.
 
 ## What it finds
-Attention of a decode step whose kernel has so many thread blocks along each sequence that each would read fewer than 16
-tokens of the cache. The grid was fixed when the graph was captured, for the longest context that the server allows.
+Attention in a decode step whose kernel has so many thread blocks along each sequence that each would read fewer than 16
+tokens of the cache. The grid was fixed at the capture of the graph, for the longest context that the server allows.
 
 ## Why it is slow
-A graph's replay launches the grid of its capture. Blocks behind the end of a sequence leave at once, but each takes its
-turn on the device, and the blocks that read wait between them.
+A replay launches the grid of the capture. Blocks beyond the end of a sequence exit at once, but each is still scheduled
+on the device and delays the blocks that read.
 
 ## Example
 ```python
@@ -20,12 +20,12 @@ server = launch(model, context_length=4096)  # 16 blocks; or an attention back e
 
 ## How the saving is estimated
 At best the attention reads its cache at 0.8 of the device's memory bandwidth, which good kernels reach; at worst
-nothing is won. Expected is the middle: how much the blocks that leave hold up the others, only a measurement tells.
+nothing is gained. The middle is expected, since only a measurement shows how much the empty blocks delay the others.
 
 ## When it stays quiet
-Batches whose annotation does not tell how many tokens are in the cache, and prefills. Kernels whose grid is not known:
-recordings of CUDA tell it with the kernel, of HIP with its launch, which a replay has in its capture alone.
-Devices whose bandwidth is not known. Attention that reads at more than 0.7 of the bandwidth.
+Batches whose annotation does not give the number of tokens in the cache, and prefills. Kernels with an unknown grid:
+CUDA recordings give it with the kernel, HIP recordings with its launch, which for a replay is only in the capture.
+Devices with an unknown bandwidth. Attention that reads at more than 0.7 of the bandwidth.
 """
 
 from collections.abc import Iterator, Sequence
@@ -84,22 +84,22 @@ class AttentionGridForLongestContext(Rule[Evidence]):
     message = "{which} of a decode step: {blocks} thread blocks for each sequence of {length} tokens, {time} in all"
     why = (
         "Each block would read fewer than {per_block} tokens if all of them worked, and the cache is read at {share} "
-        "of the memory's bandwidth. The grid is that of the longest context for which the graph was captured"
+        "of the memory bandwidth. The graph was captured with a grid for the longest context"
     )
     fix = (
         "Start the server with a shorter maximum context (`--context-length`, `--max-model-len`), or use an attention "
-        "back end that splits by the lengths of the batch"
+        "back end that splits by the lengths in the batch"
     )
-    caveat = "Requests with longer contexts are refused then."
+    caveat = "The server then refuses requests with longer contexts."
 
     min_tokens_per_block = Threshold(16, "kernels split a sequence into parts of 64 tokens or more")
-    min_blocks = Threshold(8, "along each sequence: fewer that leave at once take next to no time")
-    max_rate = Threshold(0.7, "of the device's memory bandwidth; the fastest kernels come to 0.8 of it")
+    min_blocks = Threshold(8, "along each sequence; fewer empty blocks take next to no time")
+    max_rate = Threshold(0.7, "of the device's memory bandwidth; the fastest kernels reach 0.8 of it")
 
     def not_applicable(self, profile: Profile) -> str | None:
         if device_of(profile) is None:
             return "The peak rates of this device are not known."
-        return None if _decodes(profile) else "No batch that decodes says how many tokens its cache holds."
+        return None if _decodes(profile) else "No decode batch says how many tokens its cache holds."
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         table = profile.table

@@ -2,11 +2,11 @@
 
 ## What it finds
 Kernels of a replayed graph that write a constant to a small tensor, 8 times or more in each replay. They read no other
-tensor, so that neither the batch nor a request changes what they write.
+tensor, so neither the batch nor a request changes the values that they write.
 
 ## Why it is slow
-A graph replays everything that was captured. A kernel that sets one number takes as long as the shortest kernels do,
-in each layer and each replay, and the next kernel waits for it.
+A graph replays everything that was captured. A kernel that sets one number takes as long as the shortest kernels, in
+each layer and each replay, and the next kernel waits for it.
 
 ## Example
 ```python
@@ -28,11 +28,11 @@ class Attention(torch.nn.Module):
 ```
 
 ## How the saving is estimated
-The kernels go. At worst nothing is won, since buffers that a kernel adds to must be cleared each time.
+The kernels go. At worst nothing is gained, since buffers that a kernel adds to must be cleared each time.
 
 ## When it stays quiet
-Kernels with another tensor: what they write may depend on it. Tensors of more than 1,024 elements. Replays of which
-the capture is not known.
+Kernels that read another tensor, on which their result may depend. Tensors of more than 1,024 elements. Replays without
+a known capture.
 """
 
 import re
@@ -86,13 +86,13 @@ class ConstantFilledInReplay(Rule[Evidence]):
     action = "Fill constants before the graph is captured"
     message = "`{operator}` writes a constant to {what} {times} times{how_often}: {time}"
     why = (
-        "It reads no other tensor, so that no request changes what it writes. Reported for {least} times or more in a "
-        "replay and up to {most} elements"
+        "It reads no other tensor, so no request changes the values that it writes. Reported for {least} times or "
+        "more in a replay and up to {most} elements"
     )
-    fix = "Make the tensor once, in `__init__` or before the capture, and pass it to all layers"
-    caveat = "A buffer that a kernel adds to must be cleared each time: then clear those of all layers by one fill."
+    fix = "Create the tensor once, in `__init__` or before the capture, and pass it to all layers"
+    caveat = "A buffer that a kernel adds to must be cleared each time: clear the buffers of all layers with one fill."
 
-    min_times = Threshold(8, "in one replay: layers repeat, and fewer are hardly worth a change")
+    min_times = Threshold(8, "in one replay; layers repeat, and fewer are hardly worth a change")
     max_elements = Threshold(1024, "of the tensor; larger ones are results that a kernel writes to")
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:

@@ -1,11 +1,11 @@
-"""Decode iterations that run without a graph, beside others that replay one.
+"""Decode iterations without a graph beside others that replay one.
 
 ## What it finds
-Iterations of a server that only decode, launch each kernel by itself and take longer than those that replay a graph.
+Decode iterations of a server that launch each kernel separately and take longer than those that replay a graph.
 
 ## Why it is slow
-A decode step has hundreds of kernels of some microseconds. The host launches them more slowly than the device runs
-them. Servers capture graphs for some batch sizes; a batch that is larger than all of them runs without.
+A decode step has hundreds of kernels of a few microseconds each. The host launches them more slowly than the device
+runs them. Servers capture graphs for some batch sizes; a batch larger than all of these runs without a graph.
 
 ## Example
 ```python
@@ -18,12 +18,12 @@ LLM(model, compilation_config={"cudagraph_capture_sizes": [1, 2, 4, 8, 16, 32, 6
 ```
 
 ## How the saving is estimated
-At best each such iteration takes as long as the median one that replays a graph; most likely half of that is won.
-Batches of different sizes differ in time, too.
+At best each such iteration takes as long as the median iteration with a graph; most likely half of that is gained.
+Batches of different sizes also differ in time.
 
 ## When it stays quiet
-Recordings without a graph in any decode iteration, or where the eager ones are as fast. Prefill and mixed iterations,
-whose shapes vary.
+Recordings without a graph in any decode iteration, or in which the eager iterations are as fast. Prefill and mixed
+iterations, whose shapes vary.
 """
 
 from collections.abc import Iterator
@@ -67,15 +67,15 @@ class EagerDecodeBesideGraphs(Rule[Evidence]):
 
     code = "TT1506"
     needs = frozenset({"device"})
-    action = "Capture graphs for all batch sizes that decode"
+    action = "Capture graphs for all decode batch sizes"
     message = (
         "{eager} of the decode iterations{batches} run without a graph and take {time}; with one they take {usual}"
     )
-    why = "{replayed} decode iterations replay a graph. Reported where that takes {limit} of the time or less"
+    why = "{replayed} decode iterations replay a graph. Reported if these take at most {limit} of the time"
     fix = "Capture graphs for these batch sizes too, or limit the batch to the largest captured size"
     caveat = "Each captured size takes memory and start-up time."
 
-    max_kept = Threshold(0.8, "of the time: smaller differences may come from the batch alone")
+    max_kept = Threshold(0.8, "of the time; smaller differences may come from the batch alone")
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         decodes = [each for each in iterations_of(profile) if each.batch.phase == "decode"]

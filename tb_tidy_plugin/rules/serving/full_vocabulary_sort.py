@@ -1,11 +1,12 @@
 """Sort of the whole vocabulary.
 
 ## What it finds
-`aten::sort` over a last dimension of 16,384 or more, with a row for each request: what sampling with top-p or top-k
-does where it is written with PyTorch's operators.
+`aten::sort` over a last dimension of 16,384 or more, with a row for each request. Top-p or top-k sampling written with
+PyTorch's operators does this.
 
 ## Why it is slow
-Sorting 150,000 values of each request takes several passes over memory, in every step, to find some fifty of them.
+Sorting 150,000 values of each request takes several passes over memory in every step, although only about fifty of them
+are needed.
 
 ## Example
 ```python
@@ -20,11 +21,11 @@ values = values.masked_fill(values.softmax(-1).cumsum(-1) > top_p, float("-inf")
 ```
 
 ## How the saving is estimated
-A fifth of the time remains most likely: one pass that selects, instead of several that sort. A tenth at best, half at
-worst.
+A fifth of the time is expected to remain, for one pass that selects instead of several that sort; a tenth at best, half
+at worst.
 
 ## When it stays quiet
-Shorter rows. More than 8,192 rows, which are no batch of requests. Sorts on the host.
+Shorter rows. More than 8,192 rows, which cannot be a batch of requests. Sorts on the host.
 """
 
 from collections.abc import Iterator
@@ -62,11 +63,11 @@ class FullVocabularySort(Rule[Evidence]):
     needs = frozenset({"shapes", "device"})
     action = "Select tokens with `torch.topk` instead of a sort"
     message = "`torch.sort` orders all {vocabulary} values of {requests} requests, which takes {time}"
-    why = "Sampling needs the largest of them only. Reported for rows of {least} values or more"
+    why = "Sampling needs only the largest of them. Reported for rows of {least} values or more"
     fix = "Select with `torch.topk`, or sample with a fused kernel for top-k and top-p, such as FlashInfer's"
-    caveat = "With `topk`, tokens beyond the first k have no chance at all."
+    caveat = "With `topk`, tokens beyond the first k are never sampled."
 
-    min_values = Threshold(16_384, "in a row: vocabularies begin at 30,000, and shorter rows sort in one pass")
+    min_values = Threshold(16_384, "in a row; vocabularies begin at 30,000, and shorter rows sort in one pass")
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         for row in profile.named("aten::sort").tolist():

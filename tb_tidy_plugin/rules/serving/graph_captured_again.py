@@ -1,11 +1,11 @@
 """Graphs captured again while the job runs.
 
 ## What it finds
-Graphs that are captured or instantiated after others were replayed already, twice or more in a recording.
+Graphs that are captured or instantiated after others were already replayed, twice or more in a recording.
 
 ## Why it is slow
-Capturing runs the whole model on the host, and instantiating builds the graph: milliseconds to seconds, in which the
-device has nothing to do. A graph pays only where it is replayed many times.
+Capturing runs the whole model on the host, and instantiating builds the graph. This takes milliseconds to seconds, in
+which the device has nothing to do. A graph pays off only if it is replayed many times.
 
 ## Example
 ```python
@@ -24,10 +24,10 @@ graph.replay()
 ```
 
 ## How the saving is estimated
-The time from the begin of each capture to the end of its instantiation goes: a graph that is kept is replayed at once.
+The time from the start of each capture to the end of its instantiation goes, since a kept graph is replayed at once.
 
 ## When it stays quiet
-Captures before the first replay: that is start-up. A single one later on.
+Captures before the first replay, which belong to start-up. A single later capture.
 """
 
 from collections.abc import Iterator
@@ -61,7 +61,7 @@ class GraphCapturedAgain(Rule[Evidence]):
     why = "Capturing belongs to start-up. Reported for {least} times or more"
     fix = "Capture one graph for each size before the first request, pad batches to these sizes, and keep the graphs"
 
-    min_times = Threshold(2, "after the first replay: a single one may be a size that occurs for the first time")
+    min_times = Threshold(2, "after the first replay; a single one may be for a new size")
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         table = profile.table

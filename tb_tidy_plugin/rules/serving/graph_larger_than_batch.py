@@ -1,11 +1,12 @@
 """Graphs captured for more requests than the batch has.
 
 ## What it finds
-Decode iterations that replay a graph captured for many more requests than there are, as the server's mark says.
+Decode iterations that replay a graph captured for many more requests than the batch has, according to the server's
+mark.
 
 ## Why it is slow
-Servers capture graphs for some batch sizes, and pad a batch to the next larger one. What is padded is computed, too,
-and thrown away.
+Servers capture graphs for some batch sizes, and pad a batch to the next larger size. The padding is computed, too, and
+its results are discarded.
 
 ## Example
 ```python
@@ -18,12 +19,11 @@ LLM(model, compilation_config={"cudagraph_capture_sizes": [1, 2, 4, 8, 16, 32, 6
 ```
 
 ## How the saving is estimated
-At best the iterations become shorter by the padded requests' share. Reading weights takes the same time for any batch:
-most likely a quarter of this is won, at worst nothing.
+At best the iterations become shorter by the share of padded requests. Reading weights takes the same time for any
+batch, so most likely a quarter of this is gained, at worst nothing.
 
 ## When it stays quiet
-Iterations whose marks do not say for how many requests the graph was captured, and those that are padded a little.
-Prefill and mixed iterations.
+Iterations whose marks do not give the graph's batch size, and those with little padding. Prefill and mixed iterations.
 """
 
 from collections.abc import Iterator
@@ -70,13 +70,13 @@ class GraphLargerThanBatch(Rule[Evidence]):
 
     code = "TT1511"
     needs = frozenset({"device"})
-    action = "Capture graphs for the batch sizes that are served"
+    action = "Capture graphs for the batch sizes that you serve"
     message = "Decode iterations of {batches} requests replay a graph for {captured}, {times}: {padded} is padding"
-    why = "Padded requests are computed like others. Reported above {limit}"
+    why = "Padded requests are computed like the others. Reported above {limit}"
     fix = "Capture a graph for a size between the next smaller one and {captured}"
     caveat = "Each captured size takes memory and start-up time."
 
-    min_padding = Threshold(0.25, "of the requests: less belongs to any choice of sizes")
+    min_padding = Threshold(0.25, "of the requests; every choice of sizes leaves some padding")
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         padded = [each for each in iterations_of(profile) if each.batch.phase == "decode" and _captured(each)]

@@ -1,12 +1,13 @@
-"""The scheduler or the sampler of a server, for which the device waits between two iterations.
+"""Device waits for a server's scheduler or sampler between iterations.
 
 ## What it finds
 Python functions of the scheduler or the sampler that run on the engine's thread between two iterations, while no kernel
 runs.
 
 ## Why it is slow
-The next batch is launched when the scheduler has put it together, and the scheduler waits for the tokens of the last
-one. A decode iteration takes some milliseconds, so that one millisecond of Python between two of them is a large part.
+The next batch can be launched only after the scheduler has assembled it, and the scheduler waits for the tokens of the
+previous batch. A decode iteration takes a few milliseconds, so one millisecond of Python between two iterations is a
+large part.
 
 ## Example
 ```python
@@ -21,12 +22,12 @@ engine.generate(prompts)
 ```
 
 ## How the saving is estimated
-At best the next batch is scheduled while the device runs the last one, and all of the waiting goes; most likely half of
-it does, and at worst nothing.
+At best the next batch is scheduled while the device runs the current one, and all of the waiting goes; most likely half
+of it goes, at worst nothing.
 
 ## When it stays quiet
-Functions that run while the device works. Functions inside an iteration's mark, and the loop around all of them.
-Recordings of one iteration, without Python functions, or where the device waits for a small part of the time.
+Functions that run while the device works. Functions inside an iteration's mark, and the loop around all iterations.
+Recordings of one iteration, without Python functions, or in which the device waits only a small part of the time.
 """
 
 from collections.abc import Iterator
@@ -74,13 +75,13 @@ class HostWorkBetweenIterations(Rule[Evidence]):
     needs = frozenset({"stacks", "device"})
     action = "Schedule the next batch while the device works"
     message = "Between iterations the device waits {time} for the {part}: `{function}`, {how_often}"
-    why = "All functions of the {part} hold it up for {share} of the time. Reported above {limit}"
+    why = "All functions of the {part} delay it for {share} of the time. Reported above {limit}"
     fix = (
-        "Let the server schedule ahead (vLLM: `--async-scheduling`; SGLang: without `--disable-overlap-schedule`), and "
-        "leave the sampled tokens on the device"
+        "Let the server schedule ahead (vLLM: `--async-scheduling`; SGLang: without `--disable-overlap-schedule`), "
+        "and keep the sampled tokens on the device"
     )
 
-    min_waiting = Threshold(0.03, "of the time: a shorter pause between two batches is ordinary")
+    min_waiting = Threshold(0.03, "of the time; shorter pauses between two batches are normal")
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         for part, files in PARTS.items():

@@ -1,12 +1,12 @@
 """Chain of kernels as short as a launch.
 
 ## What it finds
-Three or more kernels in a row, in one module and one after the other without a pause, each shorter than twice the
-shortest kernels of the recording. The same chain repeats, layer by layer.
+Three or more kernels of one module that run in a row without a pause, each shorter than twice the shortest kernels of
+the recording. The same chain repeats in each layer.
 
 ## Why it is slow
-A kernel takes some microseconds however little it does: it is started, fills its device and drains. What a chain of
-them does takes one kernel hardly longer than one of the chain.
+Every kernel takes a few microseconds, however little it does: it starts, fills the device and drains. One kernel for
+the whole chain would take hardly longer than a single kernel of the chain.
 
 ## Example
 ```python
@@ -22,11 +22,11 @@ fused_qk_norm_rope_store(q, k, v, positions, cache)  # one kernel: a server's ow
 ```
 
 ## How the saving is estimated
-One kernel remains of each chain. At worst half of the chain's time does.
+One kernel of each chain remains. At worst half of the chain's time remains.
 
 ## When it stays quiet
-Chains of two. Replayed graphs without their capture: nothing tells which module a kernel is of. Chains with pauses
-between their kernels: there the host is what is slow. Kernels that do more than a launch takes. Chains that occur less
+Chains of two kernels. Replayed graphs without their capture, since the modules of the kernels are unknown. Chains with
+pauses between their kernels, in which the host is slow. Kernels that take longer than a launch. Chains that occur less
 than 8 times.
 """
 
@@ -80,15 +80,15 @@ class KernelChainAtLaunchFloor(Rule[Evidence]):
     action = "Fuse the {kernels} kernels of `{module}` into one"
     message = "{kernels} kernels in a row of `{module}` are hardly longer than a launch: {names}; {times} times, {time}"
     why = (
-        "Each takes less than twice the {floor} that the shortest kernels here take, and none waits for the host. "
-        "Reported for {least} kernels or more that repeat"
+        "Each takes less than twice the {floor} of the shortest kernels here, and none waits for the host. Reported "
+        "for chains of {least} kernels or more that repeat"
     )
     fix = "Fuse them into one kernel: the server's fused operator, `torch.compile`, or a Triton kernel"
     caveat = "A fused kernel may round differently."
 
-    min_kernels = Threshold(3, "in a chain; two kernels in one are seldom worth the work")
-    min_times = Threshold(8, "that the chain repeats: layers do, and a rarer chain is not part of the model")
-    max_floors = Threshold(2, "times the shortest kernels; longer ones do work that a fused kernel has to do, too")
+    min_kernels = Threshold(3, "in a chain; fusing only two kernels is seldom worth the work")
+    min_times = Threshold(8, "that the chain occurs; layers repeat, and a rarer chain is not part of the model")
+    max_floors = Threshold(2, "times the shortest kernels; longer kernels do work that a fused kernel must do, too")
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         table = profile.table

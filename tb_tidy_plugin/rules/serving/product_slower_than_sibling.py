@@ -5,8 +5,8 @@ Matrix products that take a large part of a step and reach at most 0.8 of the ra
 recording, of the same dtype and with as many operations per byte.
 
 ## Why it is slow
-Libraries choose a kernel by a heuristic for each size. For sizes that nobody tuned the choice is often a poor one. Its
-neighbours show what the device can do.
+Libraries choose a kernel for each size by a heuristic. For sizes that nobody tuned, the choice is often poor. Similar
+products show what the device can do.
 
 ## Example
 ```python
@@ -20,7 +20,7 @@ hidden = torch.nn.functional.linear(x, gate_up_weight)
 ```
 
 ## How the saving is estimated
-The product is given the rate of its fastest sibling at best, and half of that gain most likely. At worst no kernel is
+At best the product reaches the rate of its fastest sibling; most likely half of that is gained. At worst no kernel is
 faster.
 
 ## When it stays quiet
@@ -72,13 +72,13 @@ class ProductSlowerThanSibling(Rule[Evidence]):
         "{calls} calls take {time}; the sibling reaches {sibling_rate}FLOP/s with as many operations per byte. "
         "Reported for {most} of the sibling's rate or less"
     )
-    fix = "Tune this size (TunableOp, hipBLASLt or aiter tuning), or pad or split it to the size of the faster one"
+    fix = "Tune this size (TunableOp, hipBLASLt or aiter tuning), or pad or split it to the size of the faster product"
 
-    max_rate = Threshold(0.8, "of the sibling's: heuristics of libraries choose kernels that are some 10 % apart")
-    min_part = Threshold(0.05, "of all device time: a product that takes less is not worth tuning")
-    min_sibling_part = Threshold(0.01, "of all device time: rates of products that take less are noise")
+    max_rate = Threshold(0.8, "of the sibling's rate; kernels chosen by heuristics normally differ by about 10 %")
+    min_part = Threshold(0.05, "of all device time; a product that takes less is not worth tuning")
+    min_sibling_part = Threshold(0.01, "of all device time; rates of products that take less are noise")
 
-    min_call_ns = Threshold(20_000, "for one product: a smaller one does not fill a device, whichever kernel runs")
+    min_call_ns = Threshold(20_000, "for one product; a smaller product does not fill a device, whichever kernel runs")
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         whole_ns = max(int(profile.operators.device_self_ns.sum()), 1)

@@ -1,12 +1,13 @@
 """Small-batch product below the memory's bandwidth.
 
 ## What it finds
-Matrix products with few rows, as a server's decode step makes them, that read their weight at less than 0.7 of the
-device's memory bandwidth. The function that calls the library is named: servers have tuned kernels and a fallback.
+Matrix products with few rows, as in a server's decode step, that read their weight at less than 0.7 of the device's
+memory bandwidth. The finding names the function that calls the library, since servers have tuned kernels and a
+fallback.
 
 ## Why it is slow
-With few rows a product does nothing but read its weight once. A kernel that was chosen for many rows, or by default,
-leaves most of the bandwidth unused.
+With few rows, a product only reads its weight once. A kernel that was chosen for many rows, or by default, leaves most
+of the bandwidth unused.
 
 ## Example
 ```python
@@ -20,12 +21,12 @@ y = torch.nn.functional.linear(x, weight)
 ```
 
 ## How the saving is estimated
-At best the products read at 0.8 of the bandwidth, which good kernels reach. Most likely they come up to the fastest of
-them in this recording. At worst nothing is won.
+At best the products read at 0.8 of the bandwidth, which good kernels reach. Most likely they reach the rate of the
+fastest of them in this recording. At worst nothing is gained.
 
 ## When it stays quiet
-Products with more than 64 rows, those that take less than 10 µs, which are as short as a launch, and those that
-read less than 8 MiB. Devices whose bandwidth is not known.
+Products with more than 64 rows, products that take less than 10 µs, which are as short as a launch, and products that
+read less than 8 MiB. Devices with an unknown bandwidth.
 """
 
 from collections.abc import Iterator
@@ -81,15 +82,17 @@ class SmallBatchProductBelowBandwidth(Rule[Evidence]):
     action = "Tune products for small batches"
     message = "{products} at {rate}B/s, {share} of the bandwidth"
     why = "They take {time} and do nothing else. Reported below {limit} of the bandwidth; good kernels reach 80 % of it"
-    fix = "Tune these sizes for the batch sizes that are served, or store the weights in FP8 or INT8"
+    fix = "Tune these sizes for the batch sizes that you serve, or store the weights in FP8 or INT8"
 
-    max_rate = Threshold(0.7, "of the device's memory bandwidth; the fastest kernels come to 0.8 of it")
+    max_rate = Threshold(0.7, "of the device's memory bandwidth; the fastest kernels reach 0.8 of it")
     max_rows = Threshold(
-        64, "of the one factor, and at least as many columns: with more rows, computing begins to matter"
+        64, "of the one factor, and at least as many columns; with more rows, computing begins to matter"
     )
-    min_kernel_ns = Threshold(10_000, "for one product: shorter ones are as short as a launch, whatever they read")
+    min_kernel_ns = Threshold(10_000, "for one product; shorter products take as long as a launch, whatever they read")
 
-    min_bytes = Threshold(8 << 20, "read for one product: a smaller matrix may stay in caches, and is read in no time")
+    min_bytes = Threshold(
+        8 << 20, ("read for one product; a smaller matrix may stay in caches, which are read in no time")
+    )
 
     def not_applicable(self, profile: Profile) -> str | None:
         return None if device_of(profile) is not None else "The peak rates of this device are not known."

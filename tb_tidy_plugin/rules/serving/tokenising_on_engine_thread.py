@@ -1,11 +1,11 @@
-"""Text that is made into tokens, or tokens into text, on the thread that launches the device's work.
+"""Tokenising or detokenising on the thread that launches device work.
 
 ## What it finds
 Calls of a tokeniser or a detokeniser on the thread that runs a server's iterations, while no kernel runs.
 
 ## Why it is slow
-Tokenising takes milliseconds for a long prompt, and needs nothing of the device. On the engine's thread no batch is
-launched in the meantime, and all requests wait for the text of one.
+Tokenising a long prompt takes milliseconds and does not need the device. On the engine's thread, no batch is launched
+meanwhile, and all requests wait for the text of one.
 
 ## Example
 ```python
@@ -29,12 +29,12 @@ while True:
 ```
 
 ## How the saving is estimated
-At best all of the waiting goes. At worst nothing, where the engine waits for the same text anyway, as it does for a
-single request.
+At best all of the waiting goes. At worst nothing goes, if the engine waits for the same text anyway, as for a single
+request.
 
 ## When it stays quiet
 Tokenisers on other threads or in other processes, and those that run while the device works. Recordings without Python
-functions, or where the device waits for a small part of the time.
+functions, or in which the device waits only a small part of the time.
 """
 
 from collections.abc import Iterator
@@ -79,13 +79,13 @@ class TokenisingOnEngineThread(Rule[Evidence]):
     needs = frozenset({"stacks", "device"})
     action = "Tokenise in another process"
     message = "The device waits {time} for a tokeniser on the engine's thread: `{function}`, {how_often}"
-    why = "All such functions hold it up for {share} of the time. Reported above {limit}"
+    why = "All such functions delay it for {share} of the time. Reported above {limit}"
     fix = (
-        "Let the server tokenise in a process of its own (`vllm serve`; SGLang's tokenizer manager), or pass tokens "
+        "Let the server tokenise in a separate process (`vllm serve`; SGLang's tokenizer manager), or pass tokens "
         "instead of text"
     )
 
-    min_waiting = Threshold(0.02, "of the time: less is hardly worth another process")
+    min_waiting = Threshold(0.02, "of the time; less is hardly worth another process")
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         found = functions_that_hold_up(profile, TOKENISER, inside=True)

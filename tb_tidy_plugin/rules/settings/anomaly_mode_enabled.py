@@ -1,13 +1,14 @@
 """Debug mode left on.
 
 ## What it finds
-Anomaly detection (`torch.autograd.set_detect_anomaly(True)`): each operator formats a stack for its node, and each node
-of the backward pass checks its results for NaN. Or launches that block (`CUDA_LAUNCH_BLOCKING=1`): each call that
-launches a kernel returns only when the kernel is done.
+Anomaly detection (`torch.autograd.set_detect_anomaly(True)`), in which each operator formats a stack for its node, and
+each node of the backward pass checks its results for NaN. Also blocking launches (`CUDA_LAUNCH_BLOCKING=1`), in which
+each launch returns only after its kernel is done.
 
 ## Why it is slow
-A stack takes longer than most operators, and each check reads a number back, for which the host waits for the device.
-With launches that block, the host does nothing while the device works, and the other way round.
+Formatting a stack takes longer than most operators, and each check reads a number back, for which the host waits for
+the device. With blocking launches, the host does nothing while the device works, and the device does nothing while the
+host works.
 
 ## Example
 ```python
@@ -21,14 +22,14 @@ train(model)
 ```
 
 ## How the saving is estimated
-The checks and the formatting go. Without stacks the formatting cannot be told from the operators it runs in, so that
-the saving is a lower bound. Of launches that block, what the host waits or what the device idles goes, whichever is
-less: one hides behind the other.
+The checks and the formatting go. Without stacks, the formatting cannot be separated from the operators it runs in, so
+the saving is a lower bound. For blocking launches, the host's waits or the device's idle time go, whichever is shorter,
+since one then overlaps with the other.
 
 ## When it stays quiet
-Checks for NaN in hooks and in the user's own code. Stacks that the compiler formats while it traces a function.
-Anomaly detection with `check_nan=False` without stacks, where it leaves no trace. Launches that end before their
-kernels, as all do that do not block; fewer than 20 kernels of 50 µs.
+Checks for NaN in hooks and in your own code. Stacks that the compiler formats while it traces a function. Anomaly
+detection with `check_nan=False` in recordings without stacks, where it leaves no trace. Launches that end before their
+kernels, as all non-blocking ones do; fewer than 20 kernels of 50 µs.
 """
 
 from collections.abc import Iterator

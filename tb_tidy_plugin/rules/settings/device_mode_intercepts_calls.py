@@ -1,12 +1,12 @@
-"""Default device that intercepts each call.
+"""Default device intercepts each call.
 
 ## What it finds
 Steps that run under `torch.set_default_device` or `with torch.device(...)`, by the frames
 `torch/utils/_device.py: __torch_function__` around each function of `torch` that the step calls.
 
 ## Why it is slow
-The mode is Python code around all calls, also around those that make no tensor: about 2 µs for each. A step of a
-thousand small operators is a third longer.
+The mode runs Python code around all calls, even those that create no tensor, which takes about 2 µs each. A step of a
+thousand small operators becomes a third longer.
 
 ## Example
 ```python
@@ -23,11 +23,12 @@ train(model)  # tensors that the step makes get device=...
 ```
 
 ## How the saving is estimated
-The time of the frames without the calls inside them. Recording makes frames longer: half of that time is expected to
-go, at best all of it, at worst nothing.
+The estimate is the time of the frames without the calls inside them. Recording makes frames longer, so half of that
+time is expected to go, at best all of it, at worst nothing.
 
 ## When it stays quiet
-Fewer than 100 intercepted calls per step. A mode that is on only while the model is made. Steps that are not marked.
+Fewer than 100 intercepted calls per step. A mode that is on only while the model is created. Recordings without marked
+steps.
 """
 
 from collections.abc import Iterator
@@ -56,19 +57,19 @@ class Evidence(msgspec.Struct, frozen=True):
 
 
 class DeviceModeInterceptsCalls(Rule[Evidence]):
-    """Default device that intercepts each call."""
+    """Default device intercepts each call."""
 
     code = "TT1452"
     needs = frozenset({"stacks"})
-    action = "Set the default device only while the model is made"
+    action = "Set the default device only while the model is created"
     message = "A default device intercepts {calls} calls per step, which takes {own}"
     why = (
         "`torch.set_default_device` or `with torch.device(...)` runs `__torch_function__` around each call. Reported "
         "for {least} calls per step or more"
     )
-    fix = "Set the default device only while the model is made, and pass `device=` where a step makes a tensor"
+    fix = "Set the default device only while the model is created, and pass `device=` where a step creates a tensor"
 
-    min_calls = Threshold(100, "per step: fewer take some 0.2 ms")
+    min_calls = Threshold(100, "per step; fewer take about 0.2 ms")
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         rows = calls_in_steps(profile, INTERCEPTED)

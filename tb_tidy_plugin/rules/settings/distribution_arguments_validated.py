@@ -1,12 +1,13 @@
-"""Arguments of distributions checked on each call.
+"""Arguments of distributions validated on each call.
 
 ## What it finds
-`torch.distributions` objects that check their parameters when they are made and their values in `log_prob`: the frames
+`torch.distributions` objects that check their parameters on creation and their values in `log_prob`: the frames
 `Distribution.__init__` and `_validate_sample`, with the operators that they run.
 
 ## Why it is slow
-A check compares a tensor, reduces the result and reads it back: four operators or more for each parameter. On a GPU the
-host waits for each read. Small policies and priors spend more time on checks than on their sums.
+A check compares a tensor, reduces the result and reads it back, which takes four or more operators for each parameter.
+On a GPU the host waits for each read. Small policies and priors spend more time on checks than on their own
+computation.
 
 ## Example
 ```python
@@ -20,11 +21,11 @@ action = torch.distributions.Normal(mean, deviation).rsample()
 ```
 
 ## How the saving is estimated
-The checks go, with all that they run.
+The checks and all operators in them go.
 
 ## When it stays quiet
-Distributions that are made with `validate_args=False`: their frames run no operator. Fewer than 2 checks per step.
-Less than 1 % of the step. Steps that are not marked, and recordings without stacks.
+Distributions created with `validate_args=False`, whose frames run no operator. Fewer than 2 checks per step. Less than
+1 % of the step. Recordings without marked steps or without stacks.
 """
 
 from collections.abc import Iterator
@@ -55,7 +56,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
 
 class DistributionArgumentsValidated(Rule[Evidence]):
-    """Arguments of distributions checked on each call."""
+    """Arguments of distributions validated on each call."""
 
     code = "TT1450"
     needs = frozenset({"stacks"})
@@ -69,10 +70,10 @@ class DistributionArgumentsValidated(Rule[Evidence]):
         "Call `torch.distributions.Distribution.set_default_validate_args(False)` once, or pass `validate_args=False`, "
         "except while looking for an error"
     )
-    caveat = "An argument out of its range gives NaN instead of an error."
+    caveat = "An argument out of range gives NaN instead of an error."
 
-    min_share = Threshold(0.01, "of the step: for less nobody gives up a check that finds errors")
-    min_checks = Threshold(2, "per step: one is found early and costs little")
+    min_share = Threshold(0.01, "of the step; less is not worth giving up a check that finds errors")
+    min_checks = Threshold(2, "per step; a single check costs little")
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         frames = calls_in_steps(profile, CHECKS)
@@ -87,5 +88,5 @@ class DistributionArgumentsValidated(Rule[Evidence]):
         if any(code.callee(call).endswith(f".{function}") for call in code.calls):
             raise Unfixable(f"The file calls `{function}` already.")
         line = f"{code.module_called('torch')}.distributions.Distribution.{function}(False)"
-        how = "an argument out of its range gives NaN instead of an error"
+        how = "an argument out of range gives NaN instead of an error"
         return Change((code.after_imports(line),), changes_behaviour(how))

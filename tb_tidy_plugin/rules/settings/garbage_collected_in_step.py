@@ -1,12 +1,12 @@
 """Python's garbage collector stops the step.
 
 ## What it finds
-Runs of Python's cyclic garbage collector within steps, as recorded with `record_python_gc_info`, whether Python starts
-them or the program calls `gc.collect()`.
+Runs of Python's cyclic garbage collector within steps, recorded with `record_python_gc_info`. Either Python starts
+them, or the program calls `gc.collect()`.
 
 ## Why it is slow
-A full collection looks at each object of the process: hundreds of milliseconds for millions of objects, while nothing
-is launched. In a distributed job, all other ranks wait for the one that collects.
+A full collection visits every object of the process. For millions of objects this takes hundreds of milliseconds, in
+which nothing is launched. In a distributed job, all other ranks wait for the one that collects.
 
 ## Example
 ```python
@@ -24,11 +24,12 @@ for batch in loader:
 ```
 
 ## How the saving is estimated
-Explicit collections go. Of Python's own a tenth is left, at most half: `gc.freeze()` leaves the objects made since.
+Explicit collections go. A tenth of Python's own collections remains, at most half, since `gc.freeze()` does not cover
+later objects.
 
 ## When it stays quiet
 Recordings without `record_python_gc_info`. Collections that take less than 1 % of the steps, such as those of the
-youngest objects. Collections outside of steps.
+youngest generation. Collections outside of steps.
 """
 
 from collections.abc import Iterator
@@ -80,14 +81,14 @@ class GarbageCollectedInStep(Rule[Evidence]):
     needs = frozenset({"stacks"})
     action = "Keep garbage collection out of the steps"
     message = "{who} collects garbage in the steps, which takes {time} per step"
-    why = "The number of collections in the profile is {count}, and the longest takes {longest}"
+    why = "Number of collections in the profile: {count}; the longest takes {longest}"
     fix = (
-        "{cure} before the first step. If memory grows, call `gc.disable()` and collect every few hundred steps, in "
-        "all ranks at once"
+        "{cure} before the first step. If memory grows, call `gc.disable()` and collect every few hundred steps, on "
+        "all ranks at the same time"
     )
     caveat = "Objects in reference cycles stay in memory until the next collection."
 
-    min_share = Threshold(0.01, "less is what the collection of the youngest objects takes in any program")
+    min_share = Threshold(0.01, "collecting the youngest generation takes less in any program")
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         rows = calls_in_steps(profile, COLLECTIONS).tolist()
@@ -110,6 +111,6 @@ class GarbageCollectedInStep(Rule[Evidence]):
 
     def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
         if not evidence.explicit:
-            raise Unfixable("Python starts the collections; where the first step begins, the file does not say.")
+            raise Unfixable("Python starts the collections, and the file does not show where the first step begins.")
         splice = code.without_statement(spot.lines, "collect")
         return Change((splice,), SAME_RESULTS, "Memory in reference cycles may wait for Python's own collections.")

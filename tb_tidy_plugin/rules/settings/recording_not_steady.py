@@ -1,12 +1,12 @@
 """Recording of start-up, compilation or capture.
 
 ## What it finds
-A recording that holds mostly what a job does once: first launches, allocations and single long calls of the runtime,
+A recording that mostly contains one-time work: first launches, allocations and single long calls of the runtime,
 compilation, or the capture of a graph.
 
 ## Why it is slow
-The job need not be slow. Its steps cannot be judged by this recording, though: what takes most of the time here does
-not come again, and what takes most of a steady step is hard to see beside it.
+The job itself may be fast, but this recording cannot show it. One-time work takes most of the time here and hides the
+parts that take most of a steady step.
 
 ## Example
 ```python
@@ -23,10 +23,10 @@ with profile(activities=activities, schedule=schedule(wait=5, warmup=2, active=3
 ```
 
 ## How the saving is estimated
-What a job does once goes: by so much a recorded step should be shorter. The job itself does not get faster.
+The one-time work goes: recorded steps should become shorter by this time. The job itself does not become faster.
 
 ## When it stays quiet
-Steady recordings: what a job does once takes at most 30 %, or comes again in most of three or more steps.
+Steady recordings, in which one-time work takes at most 30 %, or repeats in most of three or more steps.
 """
 
 from collections.abc import Iterator, Mapping
@@ -62,7 +62,7 @@ KINDS: Mapping[RecordingKind, _Kind] = {
     "start-up": _Kind(
         OF_START_UP, "start-up: first launches, allocations and single long calls of the runtime", WARM_UP
     ),
-    "compilation": _Kind(OF_COMPILATION, "compilation", f"{WARM_UP}, so that all is compiled before"),
+    "compilation": _Kind(OF_COMPILATION, "compilation", f"{WARM_UP}, so that everything is compiled before"),
     "capture": _Kind(
         ("graph_capture",),
         "the capture of a graph, in which the device runs nothing",
@@ -99,9 +99,9 @@ class RecordingNotSteady(Rule[Evidence]):
     code = "TT1402"
     action = "Record steady steps instead"
     message = "{share} of this recording is {what}"
-    why = "A job does this once; here it takes {time} of a step. Steady steps cannot be judged by this recording"
+    why = "A job does this only once, but here it takes {time} of a step. This recording does not show steady steps"
     fix = "{fix}"
-    caveat = "Only the recording changes: the job starts as slowly as before."
+    caveat = "Only the recording changes: the job itself does not become faster."
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         account = account_of(profile)

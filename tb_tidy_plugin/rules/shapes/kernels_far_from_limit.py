@@ -1,8 +1,8 @@
 """Kernels far below the device's peak rate.
 
 ## What it finds
-Operators that take a good part of the step and reach less than half of their limit: the time that the device needs at
-least to compute the operations, or to move the bytes, that their shapes ask for.
+Operators that take a good part of the step and reach less than half of their limit. The limit is the least time in
+which the device can compute the operations, or move the bytes, that the shapes require.
 
 ## Why it is slow
 The library chose a kernel that does not suit the shapes, the sizes leave compute units without work, or strided inputs
@@ -20,12 +20,12 @@ out = model(x)
 ```
 
 ## How the saving is estimated
-The kernels reach half of their limit. At best they reach 70 % of it, as kernels that suit their shapes do; at worst
-nothing changes, since the peak rate of a datasheet is at boost clocks.
+The kernels are expected to reach half of their limit. At best they reach 70 % of it, as kernels that suit their shapes
+do. At worst nothing changes, since the peak rate of a datasheet assumes boost clocks.
 
 ## When it stays quiet
-Less than a tenth of the step. Calls below 20 µs, of which starting and ending a kernel is a good part. Devices whose
-peak rates are not known, operators without a formula, replayed graphs. Work that another rule reports with its own fix:
+Less than a tenth of the step. Calls below 20 µs, a good part of which is starting and ending a kernel. Devices with
+unknown peak rates, operators without a formula, replayed graphs. Work for which another rule reports its own fix:
 float32 on ordinary cores, misaligned sizes, attention or decoder pieces written out, layout conversions.
 """
 
@@ -133,16 +133,18 @@ class KernelsFarFromLimit(Rule[Evidence]):
     action = "Speed up the kernels of `{op}`"
     message = "`{op}` takes {time} of a step ({share}) and reaches {reached} of the device's {limit}"
     why = (
-        "By the shapes of its inputs ({sizes} in the longest call), the device needs {ideal} of a step for it; calls "
-        "per step: {calls}. Reported for {least} of a step or more, below {most} of the limit, in calls of {shortest} "
-        "or more"
+        "For the shapes of its inputs ({sizes} in the longest call), the device needs at least {ideal} of a step; "
+        "calls per step: {calls}. Reported for {least} of a step or more, below {most} of the limit, in calls of "
+        "{shortest} or more"
     )
     fix = "{advice}"
-    caveat = "Another kernel may add in another order: results differ in their last bits."
+    caveat = "Another kernel may add in a different order, so results may differ in their last bits."
 
-    min_share = Threshold(0.1, "to try other kernels takes time, and the limit is a datasheet's; less is not worth it")
-    max_reached = Threshold(0.5, "of the limit: kernels that suit their shapes reach 50 to 80 % of a datasheet's rate")
-    min_call_ns = Threshold(20_000, "starting and ending a kernel takes some µs, a good part of a shorter call")
+    min_share = Threshold(
+        0.1, ("trying other kernels takes time, and the limit comes from a datasheet; less is not worth it")
+    )
+    max_reached = Threshold(0.5, "of the limit; kernels that suit their shapes reach 50 to 80 % of a datasheet's rate")
+    min_call_ns = Threshold(20_000, "starting and ending a kernel takes a few µs, a good part of a shorter call")
 
     def not_applicable(self, profile: Profile) -> str | None:
         return "The peak rates of this device are not known." if _roofline(profile) is None else None

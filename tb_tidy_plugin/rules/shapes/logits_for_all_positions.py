@@ -1,12 +1,12 @@
-"""Logits of all positions, of which one is used.
+"""Logits computed for all positions, but used for one.
 
 ## What it finds
-A linear layer whose result has 1,000 columns or more for each position of a sequence, and of which nothing but
-`select` and `slice` read anything: `layer(x)[:, -1]`.
+A linear layer whose result has 1,000 columns or more for each position of a sequence, and is read only by `select` and
+`slice`: `layer(x)[:, -1]`.
 
 ## Why it is slow
-The largest product of many models then runs for every position, and writes a tensor of that size, for one position's
-row. While training, its backward pass is as large.
+The layer, often the largest product of a model, then runs for every position and writes a tensor of that size, although
+only one row is used. In training, its backward pass is as large.
 
 ## Example
 ```python
@@ -19,8 +19,8 @@ logits = self.output(hidden[:, -1])
 ```
 
 ## How the saving is estimated
-A product of one position reads all weights still. With torch 2.13 on a CPU 0.003 to 0.07 of the time was left for
-sequences of 64 and 128, and 0.5 for 8 and 16: 0.1 most likely from 64 positions on, else 0.5, at most 0.7.
+A product for one position still reads all weights. With torch 2.13 on a CPU, 0.003 to 0.07 of the time remained for
+sequences of 64 and 128, and 0.5 for 8 and 16. The estimate is 0.1 for 64 positions or more, else 0.5, and at most 0.7.
 
 ## When it stays quiet
 Results that any other operator reads, such as a loss over all positions. Fewer columns. Layers written as `addmm` or
@@ -70,17 +70,21 @@ class Evidence(msgspec.Struct, frozen=True):
 
 
 class LogitsForAllPositions(Rule[Evidence]):
-    """Logits of all positions, of which one is used."""
+    """Logits computed for all positions, but used for one."""
 
     code = "TT503"
     needs = frozenset({"shapes"})
-    action = "Pick the position before the linear layer"
-    message = "A linear layer makes {columns} columns for {positions} positions, of which one is used: {time} per step"
+    action = "Select the position before the linear layer"
+    message = (
+        "A linear layer computes {columns} columns for {positions} positions, of which one is used: {time} per step"
+    )
     why = "Only `select` and `slice` read the result of {result}. Reported for {least} columns or more"
-    fix = "Pick the position before the layer: `layer(x[:, -1])`"
+    fix = "Select the position before the layer: `layer(x[:, -1])`"
 
     min_share = Threshold(0.01, "less is not worth a change")
-    min_columns = Threshold(1_000, "vocabularies have more, and narrower layers cost as little as the pick itself")
+    min_columns = Threshold(
+        1_000, ("vocabularies have more columns, and narrower layers cost as little as the selection itself")
+    )
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         found: dict[Shape, list[int]] = {}
@@ -104,11 +108,11 @@ class LogitsForAllPositions(Rule[Evidence]):
     def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
         picked = [(call, index) for call, index in code.indexed_on(spot.lines) if ONE_POSITION.fullmatch(index)]
         if len(picked) != 1 or code.callee(code.made_by(picked[0][0].func)) != "torch.nn.Linear":
-            raise Unfixable("The lines do not take one position of the result of one `Linear`.")
+            raise Unfixable("The lines do not select one position of the result of a single `Linear`.")
         call, index = picked[0]
         given = call.args[0] if len(call.args) == 1 and not call.args[0].star else None
         if given is None or given.keyword is not None or not NAME.fullmatch(code.source(given.value)):
-            raise Unfixable("The call's argument is not a name.")
+            raise Unfixable("The argument of the call is not a plain name.")
         argument_end, call_end = code.span(given.value)[1], code.span(call)[1]
         splices = (Splice(argument_end, argument_end, index), Splice(call_end, call_end + len(index), ""))
         return Change(splices, SAME_UP_TO_ROUNDING)

@@ -1,11 +1,11 @@
-"""Matrix product with sizes that tensor cores load badly.
+"""Matrix product with sizes that do not suit tensor cores.
 
 ## What it finds
-A half-precision matrix product with a size that is not a multiple of 8, where the kernel that was chosen, or the speed
-that was reached, shows that it costs time.
+A half-precision matrix product with a size that is not a multiple of 8, if the chosen kernel or the speed shows that
+this costs time.
 
 ## Why it is slow
-Tensor cores are fed with loads of 16 bytes: 8 values of float16 or bfloat16. A matrix whose rows do not begin on such a
+Tensor cores load 16 bytes at a time: 8 values of float16 or bfloat16. A matrix whose rows do not begin on such a
 boundary is loaded in pieces of 2 or 4 bytes, or multiplied without tensor cores.
 
 ## Example
@@ -19,14 +19,14 @@ head = nn.Linear(width, 50304)  # for 50257 words; the last 47 outputs are cut o
 ```
 
 ## How the saving is estimated
-Where the profile has aligned products of comparable size, the padded product is given their median speed, at best that
-of the fastest. Else the kernel is scaled to 0.6 of its time (0.4 to 1) where it loads 1 or 2 values at a time, and to
-0.35 (0.25 to 1) where it does without tensor cores.
+If the profile has aligned products of comparable size, the padded product is expected to reach their median speed, and
+at best the speed of the fastest. Otherwise the kernel is scaled to 0.6 of its time (0.4 to 1) if it loads 1 or 2 values
+at a time, and to 0.35 (0.25 to 1) if it does not use tensor cores.
 
 ## When it stays quiet
-CPUs, and GPUs without tensor cores. Sizes below 8, which are small rather than odd. Products that are
-about as fast as aligned ones, or that have none beside them and a kernel whose name tells nothing: newer
-libraries do well with many odd sizes. Products without a kernel in the profile, or with one below 5 µs.
+CPUs, and GPUs without tensor cores. Sizes below 8, which are small rather than odd. Products that are about as fast as
+aligned ones. Products without aligned ones to compare with whose kernel name gives no hint: newer libraries handle many
+odd sizes well. Products without a kernel in the profile, or with one below 5 µs.
 """
 
 import re
@@ -55,7 +55,7 @@ FIRST_WITH_TENSOR_CORES = 7  # NVIDIA's major compute capability: Volta
 
 SIGNS = {
     r"align[A-Za-z]{0,2}[12](?!\d)": ("loads 1 or 2 values at a time", 0.6, 0.4),
-    r"(?<![A-Za-z0-9])[hs]gemm_|_(simt|ffma)_": ("does without tensor cores", 0.35, 0.25),
+    r"(?<![A-Za-z0-9])[hs]gemm_|_(simt|ffma)_": ("does not use tensor cores", 0.35, 0.25),
 }
 """What names tell (`…_s16816gemm_bf16_64x64_…_align2`; `volta_hgemm_…`, `ampere_fp16_sgemm_…`, `cutlass_80_simt_…`),
 and the expected and the least part of the time that padding leaves. On ordinary cores a 16-bit product has a quarter of
@@ -114,20 +114,20 @@ class TensorCoreShapeMisaligned(Rule[Evidence]):
     action = "Pad {odd} to {padded}"
     message = "`{op}` of {sizes} in {dtype} takes {time}, and {odd} is not a multiple of 8"
     why = (
-        "`{kernel}` {sign}. Reported where the kernel's name shows it, and below {slow} of the speed of aligned "
-        "products of half to twice the size"
+        "`{kernel}` {sign}. Reported if the kernel's name shows this, or if it reaches less than {slow} of the speed "
+        "of aligned products of half to twice the size"
     )
     fix = "Pad {odd} to {padded}; a multiple of 64 is better still"
-    caveat = "The device computes the added rows or columns, too: mask them or cut them off."
+    caveat = "The device also computes the added rows or columns: mask them or cut them off."
 
-    max_speed = Threshold(0.6, "of that of aligned products: what is faster is as likely slowed by something else")
-    max_speed_named = Threshold(0.9, "of that of aligned products, where the kernel's name says what slows it")
-    min_aligned_calls = Threshold(3, "fewer calls of aligned products make no median")
-    min_kernel_ns = Threshold(5_000, "a kernel takes about this long however small its product is")
+    max_speed = Threshold(0.6, "of the speed of aligned products; above this, something else may be the cause")
+    max_speed_named = Threshold(0.9, "of the speed of aligned products, if the kernel's name shows the cause")
+    min_aligned_calls = Threshold(3, "fewer calls of aligned products give no reliable median")
+    min_kernel_ns = Threshold(5_000, "every kernel takes about this long, however small its product")
 
     def not_applicable(self, profile: Profile) -> str | None:
         if profile.platform not in {"cuda", "rocm"}:
-            return "Odd sizes cost time on the tensor cores of a GPU; without one in the profile they are latent."
+            return "Odd sizes cost time only on the tensor cores of a GPU, and the profile has no GPU."
         majors = [device.computeMajor for device in profile.metadata.devices if device.computeMajor is not None]
         if majors and max(majors) < FIRST_WITH_TENSOR_CORES:
             return "The GPUs of this profile have no tensor cores."

@@ -1,10 +1,10 @@
-"""Host that waits for the whole device in each step.
+"""Host waits for the whole device in each step.
 
 ## What it finds
 `torch.cuda.synchronize()` in at least half of the recorded steps, by its frame.
 
 ## Why it is slow
-The host launches nothing until the device has done all that was launched. The device then idles until the host has
+The host launches nothing until the device has finished all launched work. The device then idles until the host has
 caught up.
 
 ## Example
@@ -24,11 +24,11 @@ times.append((start, end))  # read with elapsed_time() when the loop is done
 ```
 
 ## How the saving is estimated
-The host no longer waits there; the replay of the step tells how much of the device's idle time goes.
+The host no longer waits there; the replay of the step shows how much of the device's idle time goes.
 
 ## When it stays quiet
 Calls in fewer than half of the steps. Recordings of one step. Calls of PyTorch's profiler. Waits below 50 µs per step,
-where the device was done. Steps that are not marked.
+for which the device was already done. Recordings without marked steps.
 """
 
 from collections.abc import Iterator
@@ -47,16 +47,16 @@ OF_PROFILER = "torch/profiler/"
 
 
 class DeviceSynchronizedInStep(Rule[WaitingCalls]):
-    """Host that waits for the whole device in each step."""
+    """Host waits for the whole device in each step."""
 
     code = "TT851"
     needs = frozenset({"stacks", "device"})
     action = "Remove `synchronize()` from the step"
     message = "`synchronize()` makes the host wait for the device {times} per step, for {held}"
-    why = "Half of the steps or more have such a call. Reported for {least} per step or more"
+    why = "At least half of the steps have such a call. Reported for {least} per step or more"
     fix = "Remove `synchronize()` from the step, and measure times with `torch.cuda.Event`"
 
-    min_wait_ns = Threshold(50_000, "per step: a shorter wait leaves the device idle for a few launches")
+    min_wait_ns = Threshold(50_000, "per step; a shorter wait leaves the device idle only for a few launches")
 
     def detect(self, profile: Profile) -> Iterator[Match[WaitingCalls]]:
         frames = usual_calls(profile, WAITS).tolist()

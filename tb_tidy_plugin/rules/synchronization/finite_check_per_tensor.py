@@ -1,8 +1,8 @@
 """Tensors checked for NaN one by one.
 
 ## What it finds
-`torch.isnan(x).any()`, `torch.isfinite(x).all()` and assertions of that kind whose results Python reads, many times per
-step, outside of PyTorch's own debug modes.
+`torch.isnan(x).any()`, `torch.isfinite(x).all()` and similar checks whose results Python reads many times per step,
+outside of PyTorch's own debug modes.
 
 ## Why it is slow
 A check takes three operators or more and a read. On a GPU the host waits for each read, and the device idles after it.
@@ -20,11 +20,13 @@ assert torch.isfinite(norm)
 ```
 
 ## How the saving is estimated
-One check of all tensors is left: on a CPU the reading of all elements stays, a third of the time, at most two thirds.
+One check of all tensors remains. On a CPU it still reads all elements, which takes a third of the time, at most two
+thirds.
 
 ## When it stays quiet
-Fewer than 8 checks per step: one of the loss or of the norm of all gradients is how it should be. Checks whose result
-stays a tensor. Anomaly detection, which `anomaly-mode-enabled` names. Checks inside of PyTorch and other libraries.
+Fewer than 8 checks per step: one check of the loss or of the norm of all gradients is good practice. Checks whose
+result stays a tensor. Anomaly detection, which `anomaly-mode-enabled` reports. Checks inside PyTorch and other
+libraries.
 """
 
 from collections.abc import Iterator
@@ -67,7 +69,7 @@ class FiniteCheckPerTensor(Rule[Evidence]):
     why = "Each check tests a tensor, reduces the result and reads it. Reported for {least} checks per step or more"
     fix = "Check the loss, or the norm of all gradients (`torch.nn.utils.get_total_norm`), once per step"
 
-    min_checks = Threshold(8, "per step and function: a few take some 50 µs, and one is right")
+    min_checks = Threshold(8, "per step and function; a few take about 50 µs, and one is good practice")
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         found: dict[str, list[tuple[int, ...]]] = {}

@@ -5,8 +5,8 @@ On a device: `.item()`, `if tensor:`, `.tolist()`, `.cpu()` and other reads of a
 after which the device has nothing to do. On a CPU, where nothing waits: Python loops of many reads.
 
 ## Why it is slow
-A read returns when the device has done all that was launched. The host launches nothing meanwhile, so the device idles
-from then until the host has caught up. On a CPU each read costs a call of some hundred nanoseconds for one number.
+A read returns only when the device has finished all launched work. Meanwhile the host launches nothing, so the device
+then idles until the host has caught up. On a CPU each read costs a call of a few hundred nanoseconds for one number.
 
 ## Example
 ```python
@@ -23,15 +23,15 @@ for x, y in loader:
 ```
 
 ## How the saving is estimated
-On a device: the idle time after the waits, up to the time for which they hold the host, which would be that much ahead
-without them. On a CPU the loop is scaled to 0 to 0.7 of its time: recording makes such loops 3.5 to 6 times as long,
-but what takes the tensor apart before them goes as well and is not counted.
+On a device: the idle time after the waits, up to the time for which they block the host, since without them the host
+would be that far ahead. On a CPU the loop is scaled to 0 to 0.7 of its time. Recording makes such loops 3.5 to 6 times
+as long, but the code that takes the tensor apart before them also goes and is not counted.
 
 ## When it stays quiet
-Idle time below 50 µs per step, as at the end of a step whose work is done or while other streams work. Places that read
-in fewer than half of the steps, such as loggers. PyTorch's own optimizers and gradient scalers. Copies above 4 KiB, or
-to pinned memory without a wait. Idle time due to loading, compilation, garbage collection, communication. On a CPU:
-loops that read fewer than 64 values per step or run other operators.
+Idle time below 50 µs per step, as at the end of a finished step or while other streams work. Places that read in fewer
+than half of the steps, such as loggers. PyTorch's own optimizers and gradient scalers. Copies above 4 KiB, or to pinned
+memory without a wait. Idle time due to loading, compilation, garbage collection, communication. On a CPU: loops that
+read fewer than 64 values per step or run other operators.
 """
 
 from collections.abc import Iterable, Iterator
@@ -109,9 +109,9 @@ class Evidence(msgspec.Struct, frozen=True):
     def reason(self) -> str:
         """Why that is slow."""
         if self.values:
-            return "Each read is a call of its own for one number, where one operator takes a whole tensor"
+            return "Each read is a separate call for one number, while one operator can read a whole tensor"
         if not self.held:
-            return "The host waits there for work from before the recording, and launches nothing meanwhile"
+            return "The host waits there for work from before the recording, and meanwhile launches nothing"
         return f"The host is held there for {self.held} per step, and launches nothing meanwhile"
 
 
@@ -126,9 +126,9 @@ class HostSyncScalarReadback(Rule[Evidence]):
     why = "{reason}. Reported for {limit} per step or more"
     fix = "Keep values in tensors, and read them together (`.tolist()`, one reduction) or every few steps"
 
-    min_idle_ns = Threshold(50_000, "per step and place; less is what a few launches that come late cost")
-    min_steps = Threshold(0.5, "part of the steps in which a place reads; what happens less often is logging")
-    min_values = Threshold(64, "read per step in loops on a CPU; fewer take some 20 µs")
+    min_idle_ns = Threshold(50_000, "per step and place; a few late launches cost as much")
+    min_steps = Threshold(0.5, "share of the steps in which a place reads; rarer reads are logging")
+    min_values = Threshold(64, "values read per step in loops on a CPU; fewer take about 20 µs")
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         return self._waits(profile) if "device" in profile.recorded else self._loops(profile)
@@ -185,10 +185,10 @@ class HostSyncScalarReadback(Rule[Evidence]):
 
     def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
         if splices := code.read_at_once(spot.lines, "item", "tolist"):
-            return Change(tuple(splices), SAME_RESULTS, "What the loop goes through is a tensor with one dimension.")
+            return Change(tuple(splices), SAME_RESULTS, "The loop iterates over a tensor with one dimension.")
         reads = [call for call in code.methods_on(spot.lines, "item") if not call.args and code.collects(call)]
         if not reads:
-            raise Unfixable("The lines do not add what `item()` reads to a sum or a list.")
+            raise Unfixable("The lines do not add the value of `item()` to a sum or a list.")
         ends = [(code.span(code.receiver(call))[1], code.span(call)[1]) for call in reads]
         how = "the sum or list holds tensors instead of numbers"
         detached = tuple(Splice(start, end, ".detach()") for start, end in ends)

@@ -26,7 +26,7 @@ class TestReports:
     def test_a_table_of_which_a_batch_uses_little(self) -> None:
         (finding,) = findings(EmbeddingGradientDense, job())
         assert finding.message == (
-            "The gradient of an embedding has 50,000 rows, of which a batch uses 512 at most: 400 µs per step"
+            "The gradient of an embedding has 50,000 rows, of which a batch uses at most 512: 400 µs per step"
         )
         assert [place.function for place in finding.places] == ["train"]
 
@@ -40,7 +40,7 @@ class TestReports:
             f"    aten::_embedding_bag_dense_backward 420-820 {inputs}"
         )
         (finding,) = findings(EmbeddingGradientDense, profile)
-        assert "has 50,000 rows, of which a batch uses 512 at most: 400 µs" in finding.message
+        assert "has 50,000 rows, of which a batch uses at most 512: 400 µs" in finding.message
 
 
 class TestSaves:

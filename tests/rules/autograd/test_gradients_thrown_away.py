@@ -108,7 +108,7 @@ class TestReports:
 
     def test_gradients_of_a_critic_in_another_network_s_loss(self) -> None:
         (finding,) = findings(GradientsThrownAway, adversarial(detached=True))
-        assert "The pass hands over 2 other gradients" in str(finding.details[0])
+        assert "The pass also accumulates 2 other gradients" in str(finding.details[0])
         assert "requires_grad_(False)" in (finding.fix or "")
         assert finding.places[0].function == "train_maker"
 

@@ -32,7 +32,9 @@ class TestReports:
     def test_at_the_place_where_rows_are_picked(self, picked: str) -> None:
         (finding,) = findings(IndexGradientAccumulated, job(picked=picked))
         said = picked.replace("x", "×")
-        assert finding.message == f"The gradient of picking rows by an index takes 200 µs per step: {said} from 500×16"
+        assert (
+            finding.message == f"The gradient of selecting rows by an index takes 200 µs per step: {said} from 500×16"
+        )
         assert [(place.file, place.function) for place in finding.places] == [("graph.py", "forward")]
 
 

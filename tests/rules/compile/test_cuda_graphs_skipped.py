@@ -48,7 +48,7 @@ class TestReports:
         [
             ("cpu device (arg0_1)", "Move all tensors"),
             ("graph with symbolic shapes inputs", "Pad inputs"),
-            ("function 3 exceeding max re-recording limit", "Keep the same tensors"),
+            ("function 3 exceeding max re-recording limit", "Use the same tensors"),
             ("complex memory overlap at input 0", OTHERWISE),
         ],
     )

@@ -46,7 +46,7 @@ class TestReports:
             "3 operators in the custom operator `mine::soft_cap` run eagerly in the middle of a compiled graph and "
             "take 260 µs per call: `div`, `tanh`, `mul`"
         )
-        assert "Call what `mine::soft_cap` runs without `torch.library.custom_op`" in finding.fix
+        assert "Call the code of `mine::soft_cap` without `torch.library.custom_op`" in finding.fix
 
     def test_two_custom_operators_by_themselves(self) -> None:
         other = ["mine::gate 510-700", "  aten::sigmoid 520-600", "  aten::mul 610-690"]

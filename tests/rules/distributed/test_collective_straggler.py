@@ -39,7 +39,7 @@ class TestReports:
         assert finding.ranks == [1]
         assert (finding.severity, finding.confidence, finding.matches) == ("high", "high", 4)
         assert [(place.file, place.line, place.function) for place in finding.places] == [("train.py", 5, "step")]
-        assert "Last in 4 of 4 steps, where chance gives 2.0" in str(finding.details[0])
+        assert "Last in 4 of 4 steps (by chance 2.0)" in str(finding.details[0])
 
     def test_it_whatever_the_clocks_say(self) -> None:
         """By its clock rank 1 comes before rank 0."""

@@ -41,7 +41,7 @@ class TestReports:
         finding = evidence.finding
         waiting, working = {*range(120, 130), *range(140, 150)}, range(150, 190)
         assert finding.cost_ns == len(waiting.union(working)) * 1000
-        assert "it sends 2 buffers; collectives for that: 1" in finding.details[0].text  # type: ignore[union-attr]
+        assert "it sends 2 buffers; collectives per pass: 1" in finding.details[0].text  # type: ignore[union-attr]
         assert finding.message == (
             "`DistributedDataParallel` sends the model's buffers to all ranks for 60 µs of a step (6 %)"
         )

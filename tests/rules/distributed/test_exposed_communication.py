@@ -68,7 +68,7 @@ class TestReports:
         (finding,) = findings(ExposedCommunication, draw(IN_LINE, A100))
         assert (
             finding.message
-            == "`all_reduce` is exposed for 2 ms of a step (20 %): the device computes nothing meanwhile"
+            == "`all_reduce` is exposed for 2 ms of a step (20 %): meanwhile the device computes nothing"
         )
         assert (finding.cost_ns, finding.matches_per_step) == (2_000_000, 1.0)
         assert (finding.places[0].file, finding.places[0].function) == ("train.py", "step")
@@ -86,7 +86,7 @@ class TestReports:
         (finding,) = findings(ExposedCommunication, draw(GLOO))
         assert (
             finding.message
-            == "`all_reduce` is exposed for 4.79 ms of a step (47.9 %): the training thread waits meanwhile"
+            == "`all_reduce` is exposed for 4.79 ms of a step (47.9 %): meanwhile the training thread waits"
         )
         assert finding.cost_ns == (7900 - 3110) * 1000
         assert finding.places[0].function == "step"
@@ -135,7 +135,7 @@ class TestReports:
     def test_what_the_fastest_of_equal_collectives_take_as_sending_and_the_rest_as_waiting(self) -> None:
         (even,) = findings(ExposedCommunication, steps_of_equal_collectives(2000, 2100))
         assert (even.confidence, even.cost_ns) == ("medium", 2_000_000)
-        assert "another 50 µs per step look like waiting" in str(even.details[0])
+        assert "another 50 µs per step looks like waiting" in str(even.details[0])
         (uneven,) = findings(ExposedCommunication, steps_of_equal_collectives(2000, 500, 6000))
         assert (uneven.confidence, uneven.cost_ns) == ("low", 500_000)
 

@@ -55,7 +55,7 @@ class TestReports:
     def test_products_scale_mask_and_softmax(self) -> None:
         (finding,) = findings(UnfusedAttention, step(WHOLE))
         assert finding.message == (
-            "Attention of 128 queries over 96 keys is written out: up to 270 µs a call between its products"
+            "Attention of 128 queries over 96 keys is written out: up to 270 µs per call between its products"
         )
         assert finding.fix == "Call `F.scaled_dot_product_attention`"
         assert [(place.file, place.function) for place in finding.places] == [("model.py", "attend")]

@@ -26,7 +26,7 @@ class TestReports:
     @pytest.mark.parametrize("frame", [SAVE, "torch/distributed/checkpoint/state_dict_saver.py(80): save"])
     def test_saves_in_half_of_the_steps(self, frame: str) -> None:
         (finding,) = findings(CheckpointSavedInStep, job(frame=frame))
-        assert finding.message == "The steps save checkpoints, which takes 200 µs per step"
+        assert finding.message == "Saving checkpoints in the step takes 200 µs per step"
         assert "`save` runs 2 times in 4 steps" in str(finding.details[0])
         assert [place.function for place in finding.places] == ["train"]
 

@@ -59,7 +59,7 @@ class TestReports:
             "`train` (train.py:3) 100 %"
         )
         assert [(place.file, place.function) for place in finding.places] == [("train.py", "train")]
-        assert "the median kernel takes 10 µs, and 100 % of the launches" in why(finding)
+        assert "The median kernel takes 10 µs, and 100 % of the launches" in why(finding)
 
     def test_inference_without_steps(self) -> None:
         profile = draw(f"serve.py(3): serve 0-1000\n{operators(range(10, 960, 50), 10)}", A100)
@@ -201,7 +201,7 @@ class TestStaysQuiet:
     def test_where_launches_were_not_recorded(self) -> None:
         profile = job(50, 10)
         table = replace(profile.table, correlation=np.full(len(profile.table), ABSENT, np.int64))
-        assert "which call launched which work" in reason_not_checked(GpuIdleHostBound, Profile(table))
+        assert "which call launched which device work" in reason_not_checked(GpuIdleHostBound, Profile(table))
 
     @pytest.mark.parametrize(
         ("name", "is_host_bound"),

@@ -165,8 +165,8 @@ class TestReports:
     @pytest.mark.parametrize(
         ("given", "said"),
         [
-            ({"foreach": False}, "; it was made with `foreach=False`."),
-            ({"foreach": False, "fused": False}, "; it was made with `foreach=False` and `fused=False`."),
+            ({"foreach": False}, "; it was created with `foreach=False`."),
+            ({"foreach": False, "fused": False}, "; it was created with `foreach=False` and `fused=False`."),
             ({"capturable": False}, "; neither `foreach` nor `fused` was given."),
         ],
     )

@@ -77,7 +77,9 @@ class TestStaysQuiet:
     def test_for(self, profile: Profile) -> None:
         assert matches_of(Float32BesideBfloat16Units, profile) == ()
 
-    @pytest.mark.parametrize(("bfloat16", "reason"), [(False, "no faster"), (None, "if `lscpu` shows `avx512_bf16`")])
+    @pytest.mark.parametrize(
+        ("bfloat16", "reason"), [(False, "not multiply bfloat16 faster"), (None, "if `lscpu` shows `avx512_bf16`")]
+    )
     def test_for_a_cpu_without_the_instructions(self, bfloat16: bool | None, reason: str) -> None:
         assert reason in reason_not_checked(Float32BesideBfloat16Units, job(bfloat16=bfloat16))
 

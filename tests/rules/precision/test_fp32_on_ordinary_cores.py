@@ -46,8 +46,8 @@ class TestReports:
             f"{gpu.name}, whose matrix units are idle"
         )
         assert finding.fix == (
-            'Use mixed precision: `torch.autocast("cuda", dtype=torch.float16)`, with `torch.amp.GradScaler` where it '
-            "trains"
+            'Use mixed precision: `torch.autocast("cuda", dtype=torch.float16)`, with `torch.amp.GradScaler` for '
+            "training"
         )
         assert [place.function for place in finding.places] == ["step"]
 
@@ -100,7 +100,7 @@ class TestStaysQuiet:
         assert matches_of(Fp32OnOrdinaryCores, job(first="volta_h884cudnn_256x64")) == ()
 
     def test_a_gpu_without_matrix_units(self) -> None:
-        assert "no GPU that is known to have matrix units" in reason_not_checked(Fp32OnOrdinaryCores, job(P100))
+        assert "not name a GPU that is known to have matrix units" in reason_not_checked(Fp32OnOrdinaryCores, job(P100))
 
     def test_amd(self) -> None:
         assert "kernel names of NVIDIA GPUs" in reason_not_checked(Fp32OnOrdinaryCores, job(MI300))

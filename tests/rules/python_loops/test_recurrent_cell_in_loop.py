@@ -71,7 +71,7 @@ class TestReports:
         name = module.removeprefix("aten::").upper()
         assert finding.message == f"A loop calls `{name}` 8 times, which takes 400 µs"
         assert finding.fix.startswith(
-            f"Call `nn.{name}` once for the whole sequence, and what stands before and after it"
+            f"Call `nn.{name}` once for the whole sequence, and the operators before and after it"
         )
         _, expected, _ = saving_ns(RecurrentCellInLoop, profile)
         assert expected == pytest.approx(expected_ns, rel=0.01)

@@ -28,7 +28,7 @@ class TestReports:
     def test_copies_on_both_sides(self) -> None:
         (finding,) = findings(AllReduceBetweenCopies, draw(layers(), A100))
         assert finding.message == (
-            "8 collectives (`multimem_all_reduce`) have a copy right before and behind them, which take 240 µs"
+            "8 collectives (`multimem_all_reduce`) have a copy right before and after them, which take 240 µs"
         )
 
 

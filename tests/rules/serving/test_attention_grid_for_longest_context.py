@@ -108,4 +108,4 @@ class TestStaysQuiet:
 
     @pytest.mark.parametrize("mark", ["ProfilerStep#1", "step[DECODE bs=32 toks=32]"])
     def test_where_the_annotation_does_not_tell_the_tokens(self, mark: str) -> None:
-        assert reason_not_checked(AttentionGridForLongestContext, served(mark=mark)).startswith("No batch that decodes")
+        assert reason_not_checked(AttentionGridForLongestContext, served(mark=mark)).startswith("No decode batch")

@@ -34,7 +34,7 @@ class TestReports:
     def test_a_layer_of_whose_result_one_position_is_picked(self) -> None:
         (finding,) = findings(LogitsForAllPositions, job())
         assert finding.message == (
-            "A linear layer makes 5,000 columns for 64 positions, of which one is used: 400 µs per step"
+            "A linear layer computes 5,000 columns for 64 positions, of which one is used: 400 µs per step"
         )
         assert [place.function for place in finding.places] == ["generate"]
 

@@ -5,8 +5,8 @@ A forward pass with gradients enabled whose result no backward pass uses: a vali
 teacher or target network, inference.
 
 ## Why it is slow
-Autograd makes a node for each operator and keeps what its gradient needs. That takes time on the host, and all
-activations stay in memory for as long as the result lives, where each could be freed as soon as the next one is there.
+Autograd creates a node for each operator and keeps the tensors that its gradient needs. That takes time on the host.
+All activations also stay in memory as long as the result, although each could be freed as soon as the next one exists.
 
 ## Example
 ```python
@@ -20,21 +20,22 @@ with torch.inference_mode():
 ```
 
 ## How the saving is estimated
-What a node costs, not what the forward pass takes: making it, what it keeps, and freeing both. Ten models were run four
-times in a row with and without `torch.no_grad()`, between training steps of another one, with torch 2.13 on a CPU: 0.9
-to 1.4 µs per node where tensors are small, which is 0.2 to 0.55 of the forward pass; where products of large matrices
-take the time 2 to 6 % of it. In between memory is what counts, since what is kept cannot be used again: in networks of
-20 and 100 layers (norm, linear, GELU, sum) up to 4 µs per node for tensors of 3 to 8 kB, and 13 to 57 % of the pass for
-32 kB to 1 MB. At most 4 µs per node and half of its operator are counted, 1.2 µs and 15 % are expected. On a GPU, whose
-memory torch keeps for itself, only the node, and only while the device has nothing to do. Not counted: what a module in
-evaluation mode does differently without gradients.
+The estimate counts the cost of the nodes, not the time of the forward pass: creating a node, the tensors that it keeps,
+and freeing both. Ten models ran four times in a row with and without `torch.no_grad()`, between training steps of
+another model, with torch 2.13 on a CPU. A node cost 0.9 to 1.4 µs for small tensors, which is 0.2 to 0.55 of the
+forward pass, and 2 to 6 % of the pass if products of large matrices take the time. In between, memory dominates, since
+kept memory cannot be reused: in networks of 20 and 100 layers (norm, linear, GELU, sum), up to 4 µs per node for
+tensors of 3 to 8 kB, and 13 to 57 % of the pass for 32 kB to 1 MB. The estimate is 1.2 µs per node and 15 % of its
+operator, at most 4 µs and half of its operator. On a GPU, whose memory torch caches, only the node counts, and only
+while the device has nothing to do. A module in evaluation mode may also run differently without gradients, which is not
+counted.
 
 ## When it stays quiet
-Nodes that a backward pass in the profile uses, and what runs in a module's call where one of them is used, such as an
-auxiliary head. Frozen parameters, which record nothing. The last step, whose backward pass may come after the profile,
-unless the same module's passes went unused in all steps before, and what no younger graph was used after. Operators of
-the backward pass: activation checkpoints, gradients of gradients. Fewer than 10 nodes in a pass. Profiles without any
-backward pass, as a recording of a forward pass alone leaves them, get a low confidence.
+Nodes that a backward pass in the profile uses, and other nodes in the same module call, such as those of an auxiliary
+head. Frozen parameters, which record nothing. The last step, whose backward pass may come after the profile, unless the
+same module's passes went unused in all earlier steps. Passes after which no later graph was used. Operators of the
+backward pass: activation checkpoints, gradients of gradients. Fewer than 10 nodes in a pass. In profiles without any
+backward pass, such as a recording of only a forward pass, the finding has low confidence.
 """
 
 from collections.abc import Iterator
@@ -95,10 +96,10 @@ class GradGraphNeverConsumed(Rule[Evidence]):
         "Starting with `{first}`, {nodes} operators record nodes that no backward pass in the profile uses{others}. "
         "Reported for {least} nodes or more"
     )
-    fix = "Run it under `torch.inference_mode()`, or under `torch.no_grad()` where the result goes into a loss"
-    caveat = "Tensors made in inference mode cannot be used in a graph later."
+    fix = "Run it under `torch.inference_mode()`, or under `torch.no_grad()` if the result goes into a loss"
+    caveat = "Tensors created in inference mode cannot be used in a graph later."
 
-    min_nodes = Threshold(10, "fewer are a statistic or an unused output, whose nodes take some microseconds")
+    min_nodes = Threshold(10, "fewer nodes belong to a statistic or an unused output and take a few microseconds")
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         for unused in unused_passes(profile, self.min_nodes):
@@ -134,9 +135,11 @@ class GradGraphNeverConsumed(Rule[Evidence]):
 
     def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
         if spot.function in {"forward", "__call__"}:
-            raise Unfixable("The line belongs to a model; which of its calls need gradients cannot be told.")
+            raise Unfixable(
+                "The line belongs to a model, and the file does not show which of its calls need gradients."
+            )
         statements = code.statements_on(spot.lines)
         if len(statements) != 1 or not code.calls_on(spot.lines):
-            raise Unfixable("The lines do not hold exactly one statement with a call.")
+            raise Unfixable("The lines do not contain exactly one statement with a call.")
         splices = code.wrapped(statements[0], f"with {code.module_called('torch')}.no_grad():")
-        return Change(tuple(splices), SAME_RESULTS, "No backward pass uses what the statement computes.")
+        return Change(tuple(splices), SAME_RESULTS, "No backward pass uses the result of the statement.")

@@ -1,12 +1,13 @@
 """Gradients that are dropped before an optimizer uses them.
 
 ## What it finds
-A backward pass that hands over gradients of parameters whose optimizer does not step before they are dropped: the
-discriminator's loss that goes back through the generator, the actor's loss that computes gradients of the critics.
+A backward pass that accumulates gradients of parameters whose optimizer does not step before they are dropped. Examples
+are a discriminator's loss that goes back through the generator, and an actor's loss that computes gradients of the
+critics.
 
 ## Why it is slow
-Half of the work of a layer's backward pass is for its parameters. Where nothing in front of a module needs gradients
-either, its whole backward pass is for nothing.
+Half of the work of a layer's backward pass is for its parameters. If nothing before a module needs gradients either,
+its whole backward pass is wasted.
 
 ## Example
 ```python
@@ -23,13 +24,14 @@ discriminator_optimizer.step()
 ```
 
 ## How the saving is estimated
-Where all that a pass does after its last gradient of use is for others, all of that goes. Else the products of the
-weights' gradients go, and what hands them over; of a convolution's backward pass 0.5 is left, 0.35 to 0.7.
+If everything that a pass does after its last used gradient is only for unused ones, all of that goes. Otherwise the
+products for the gradients of the weights go, and their accumulation; of a convolution's backward pass 0.5 remains (0.35
+to 0.7).
 
 ## When it stays quiet
-One optimizer, and several that update the same shapes. Passes whose gradients may belong to the optimizers in more than
-one way. Sums over several passes of which a step uses the whole. The last pass of a recording, after which it is not
-known what becomes of its gradients. Profiles without shapes.
+Jobs with one optimizer, or with several that update the same shapes. Passes whose gradients can be assigned to the
+optimizers in more than one way. Sums over several passes that a step uses completely. The last pass of a recording,
+since the use of its gradients is unknown. Profiles without shapes.
 """
 
 from collections import Counter
@@ -69,7 +71,7 @@ class Evidence(msgspec.Struct, frozen=True):
     def instead(self) -> str:
         """The way to end the pass earlier."""
         if self.is_tail:
-            return "Pass the module what the other one made with `.detach()`"
+            return "Call `.detach()` on the other module's output before you pass it to the module"
         return "Call `module.requires_grad_(False)` while the loss is computed, and `True` after its backward pass"
 
 
@@ -78,16 +80,16 @@ class GradientsThrownAway(Rule[Evidence]):
 
     code = "TT1152"
     needs = frozenset({"shapes", "steps"})
-    action = "Leave out gradients that no optimizer uses"
+    action = "Do not compute gradients that no optimizer uses"
     message = "A backward pass computes gradients of {gradients} parameters that are dropped unused: {time} per step"
     why = (
-        "The pass hands over {others} other gradients, which a step uses; before the next step of these {gradients} "
-        "parameters their gradients are dropped. Reported where that is so in {least} passes or more"
+        "The pass also accumulates {others} other gradients, which a step uses. The gradients of these {gradients} "
+        "parameters are dropped before their next step. Reported if this happens in {least} passes or more"
     )
     fix = "{instead}; or name the parameters whose gradients are used: `loss.backward(inputs=…)`"
 
-    min_passes = Threshold(2, "one may be the first after a change of what is trained")
-    min_part = Threshold(0.8, "of passes like it: less often, the gradients are used now and then")
+    min_passes = Threshold(2, "a single one may be the first after a change of the trained parameters")
+    min_part = Threshold(0.8, "of similar passes; otherwise the gradients are sometimes used")
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         found: dict[tuple[object, ...], list[tuple[Pass, Block, bool]]] = {}

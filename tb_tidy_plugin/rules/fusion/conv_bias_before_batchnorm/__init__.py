@@ -4,9 +4,9 @@
 A convolution that adds a bias, followed by a batch norm in training mode on its output.
 
 ## Why it is slow
-Batch norm subtracts the mean of each channel, and with it whatever the bias added to the channel. So the bias has no
-effect, but is added in the forward pass, summed up over the whole batch for its gradient in the backward pass, and
-updated by the optimizer. The cost is small, mostly that of the gradient.
+Batch norm subtracts the mean of each channel, and with it the bias. So the bias has no effect, but the forward pass
+adds it, the backward pass sums its gradient over the whole batch, and the optimizer updates it. The cost is small,
+mostly that of the gradient.
 
 ## Example
 ```python
@@ -19,14 +19,15 @@ nn.Sequential(nn.Conv2d(3, 64, 3, bias=False), nn.BatchNorm2d(64))
 ```
 
 ## How the saving is estimated
-Where the addition and the sum are operators of their own, as with cuDNN, their kernels go. Where they are part of the
-convolution 0.5 % of it count as theirs: on a CPU forward passes took 0.3 to 2.9 % longer with a bias, from 13 ms down
-to 35 µs. Without a device, the handing over of its gradient goes, too, and its share of what optimizers do for each
-parameter: as much for a bias as for a weight, but for operators that work on elements.
+If the addition and the sum are separate operators, as with cuDNN, their kernels go. If they are part of the
+convolution, 0.5 % of the convolution counts as theirs: on a CPU, forward passes took 0.3 to 2.9 % longer with a bias,
+from 13 ms down to 35 µs. Without a device, the accumulation of its gradient also goes, and its share of the optimizer's
+work per parameter, which is the same for a bias and a weight except for operators that work on elements.
 
 ## When it stays quiet
-Batch norm in evaluation mode, which subtracts a stored mean: there the bias counts, and may be folded into the weights.
-Convolutions without a bias. Anything but the batch norm using the output first, such as an activation.
+Batch norm in evaluation mode, which subtracts a stored mean: there the bias has an effect, and can be folded into the
+weights. Convolutions without a bias. Convolutions whose output is used first by something other than the batch norm,
+such as an activation.
 """
 
 from collections.abc import Iterator
@@ -100,10 +101,13 @@ class ConvBiasBeforeBatchnorm(Rule[Evidence]):
     )
     fix = "Pass `bias=False` to the convolution"
     caveat = (
-        "Checkpoints saved before this change hold a bias that the model no longer has: load them with `strict=False`."
+        "Checkpoints saved before this change contain a bias that the model no longer has: load them with "
+        "`strict=False`."
     )
 
-    max_operators = Threshold(8, "batch norm counts its calls and may make its arguments before it uses the output")
+    max_operators = Threshold(
+        8, ("before it uses the output, batch norm counts its calls and may prepare its arguments")
+    )
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         convs = profile.named(*CONVOLUTIONS)
@@ -134,10 +138,10 @@ class ConvBiasBeforeBatchnorm(Rule[Evidence]):
         called = [code.source(call.func) for call in code.calls]
         once = [code.made_by(call.func) for call in found if called.count(code.source(call.func)) == 1]
         if len(made := once or _in_sequences(code)) != 1:
-            raise Unfixable("The lines do not hold one convolution and the batch norm on its output.")
+            raise Unfixable("The lines do not contain one convolution and the batch norm on its output.")
         splices = code.with_arguments(made[0], {"bias": "False"}, instead_of="True")
         how = "initial values differ under the same seed"
-        return Change(tuple(splices), changes_behaviour(how), "No checkpoint is loaded that holds the bias.")
+        return Change(tuple(splices), changes_behaviour(how), "No checkpoint with the bias is loaded.")
 
 
 def _norm_after(profile: Profile, conv: int, inputs: Inputs, reach: int) -> int | None:

@@ -1,4 +1,4 @@
-"""What is done for the bias of a convolution alone."""
+"""Work that exists only for the bias of a convolution."""
 
 from __future__ import annotations
 

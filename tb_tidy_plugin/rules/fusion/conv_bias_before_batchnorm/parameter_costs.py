@@ -1,4 +1,4 @@
-"""What a parameter costs beside its layer's operators: its gradient is handed over, and optimizers go over it."""
+"""Cost of a parameter beside its layer's operators: accumulating its gradient, and the optimizer's loop over it."""
 
 from __future__ import annotations
 

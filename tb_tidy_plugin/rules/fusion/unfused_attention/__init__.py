@@ -1,8 +1,9 @@
 """Attention written out as products and a softmax.
 
 ## What it finds
-Scores from a batched matrix product (`@`, `matmul`, `bmm`, `baddbmm`, `einsum`), scaled and masked or not, a softmax
-over the keys, and a product of its result with the values, where the sizes say that each takes the other's result.
+Scores from a batched matrix product (`@`, `matmul`, `bmm`, `baddbmm`, `einsum`), optionally scaled and masked, a
+softmax over the keys, and a product of its result with the values. The sizes must show that each takes the previous
+result.
 
 ## Why it is slow
 Scores and weights have a row per query and a column per key: far more elements than queries, keys and values together.
@@ -21,17 +22,17 @@ mixed = F.scaled_dot_product_attention(query, key, value)
 ```
 
 ## How the saving is estimated
-What runs between the two products goes, forward and backward; the products are scaled. On a device of known peak in
-half precision they take as long as a fifth of that peak allows, at best two fifths: written out they wait for memory to
-take the scores. Else 0.85 of their time is left. On a CPU with torch 2.13 the fused operator took 0.7 to 1.05 times as
-long as the products alone (64 to 512 queries, with and without a mask), which was 0.35 to 0.7 of the whole with
-gradients and 0.28 to 0.55 without.
+The operators between the two products go, in the forward and the backward pass, and the products are scaled. On a
+device with a known peak in half precision, the products are expected to reach a fifth of that peak, at best two fifths;
+written out, they are limited by writing the scores to memory. Otherwise 0.85 of their time remains. On a CPU with torch
+2.13 the fused operator took 0.7 to 1.05 times as long as the products alone (64 to 512 queries, with and without a
+mask), which was 0.35 to 0.7 of the whole with gradients and 0.28 to 0.55 without.
 
 ## When it stays quiet
-Fewer than 64 queries or keys. Weights or scores that are used elsewhere, too, such as in the loss. Anything between the
-products but scaling, adding, masking, and dropout after the softmax: `tanh` that caps scores, or heads that are mixed.
-Weights that are no result of a batched product, such as those of a layer. `nn.MultiheadAttention` whose weights are
-used; where nothing seems to use them, the finding is of medium confidence.
+Fewer than 64 queries or keys. Weights or scores that are also used elsewhere, such as in the loss. Operators between
+the products other than scaling, addition, masking, and dropout after the softmax, such as a `tanh` that caps scores, or
+mixed heads. Weights that do not come from a batched product, such as those of a layer. `nn.MultiheadAttention` whose
+weights are used; if nothing seems to use them, the finding has medium confidence.
 """
 
 from collections.abc import Iterator
@@ -114,7 +115,9 @@ class UnfusedAttention(Rule[Evidence]):
     code = "TT703"
     needs = frozenset({"shapes"})
     action = "Call `scaled_dot_product_attention` instead of writing attention out"
-    message = "Attention of {queries} queries over {keys} keys is written out: up to {time} a call between its products"
+    message = (
+        "Attention of {queries} queries over {keys} keys is written out: up to {time} per call between its products"
+    )
     why = (
         "{operators} operators{backward} read and write scores of {sizes} in {dtype}, {ratio} times the size of the "
         "queries. Reported for {least} queries and keys or more"
@@ -125,7 +128,7 @@ class UnfusedAttention(Rule[Evidence]):
         "longer available."
     )
 
-    min_length = Threshold(64, "for fewer queries or keys the matrix of scores is small, and so is what fusing saves")
+    min_length = Threshold(64, "for fewer queries or keys the matrix of scores is small, and so is the saving")
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         for attention in attentions(profile):

@@ -5,8 +5,8 @@ A GPU that spends a good part of the step in short gaps between its kernels: whe
 launched the next one yet.
 
 ## Why it is slow
-Each operator costs the host some microseconds of Python and dispatch. Where its kernel takes less than that, the device
-finishes first and waits, and the step takes as long as the Python code, however fast the device is.
+Each operator costs the host a few microseconds of Python and dispatch. If its kernel takes less than that, the device
+finishes first and waits. The step then takes as long as the Python code, however fast the device is.
 
 ## Example
 ```python
@@ -24,14 +24,15 @@ for x, y in loader:
 ```
 
 ## How the saving is estimated
-At best the gaps close and the step takes the sum of its device work. The recorder slows the host itself, which opens
-gaps that the job does not have: 1 to 2.7 times with Python stacks, 1 to 2.3 times without, on small training steps on a
-CPU. What it is likely to have opened is taken off, and a finding that it could explain alone is of low confidence.
+At best the gaps close and the step takes the sum of its device work. Recording itself slows the host and opens gaps
+that the job does not have: by a factor of 1 to 2.7 with Python stacks and 1 to 2.3 without, on small training steps on
+a CPU. The gaps that recording probably opened are subtracted, and a finding that recording alone could explain has low
+confidence.
 
 ## When it stays quiet
-Less than 15 % of the step. Gaps that have another cause: loading, compilation, garbage collection, communication, a
-wait for the device. Gaps whose next kernel was launched in time and waited for another stream. Gaps above 1 ms, in
-which the host did something else than launch. Steps that warm up.
+Less than 15 % of the step. Gaps with another cause: loading, compilation, garbage collection, communication, a wait for
+the device. Gaps whose next kernel was launched in time and waited for another stream. Gaps above 1 ms, in which the
+host did something other than launching. Warm-up steps.
 """
 
 from collections.abc import Iterator
@@ -120,18 +121,22 @@ class GpuIdleHostBound(Rule[Evidence]):
         "For {share} of the step, {idle}, the device waits for the host to launch its next work, most of it for {where}"
     )
     why = (
-        "Only the host's own pace explains these {gaps} gaps per step; the median kernel takes {kernel}, and "
+        "Only the host's own pace explains these {gaps} gaps per step. The median kernel takes {kernel}, and "
         "{shallow} of the launches find at most one other piece of work queued. {recorder}. Reported for {least} of "
         "the step or more, without gaps above {longest}"
     )
     fix = "Launch less: {how}, larger batches or fused operators"
-    caveat = "`reduce-overhead` records CUDA graphs, which need constant shapes and memory of their own."
+    caveat = "`reduce-overhead` captures CUDA graphs, which need constant shapes and their own memory."
 
-    min_share = Threshold(0.15, "some gaps are between any two kernels; below this they are not what limits the step")
+    min_share = Threshold(
+        0.15, ("there are always small gaps between kernels; below this share they do not limit the step")
+    )
     most_gap_ns = Threshold(
         1_000_000,
-        "in recordings of jobs that wait for their host, four fifths of such time and more lie in shorter gaps; in "
-        "longer ones the host builds a kernel, reads a file or computes",
+        (
+            "in recordings of host-bound jobs, four fifths or more of such time lie in shorter gaps; in longer ones "
+            "the host builds a kernel, reads a file or computes"
+        ),
     )
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
@@ -145,7 +150,7 @@ class GpuIdleHostBound(Rule[Evidence]):
 
     def not_applicable(self, profile: Profile) -> str | None:
         known = (profile.launch != NO_LAUNCH).any()
-        return None if known else "The profile does not tell which call launched which work of the device."
+        return None if known else "The profile does not show which call launched which device work."
 
     def _match(self, profile: Profile, nth: int, idle: HostBoundIdle) -> Match[Evidence]:
         total_ns, steps = idle.time.total_ns, max(len(profile.steps.items), 1)

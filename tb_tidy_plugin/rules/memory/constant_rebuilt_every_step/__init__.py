@@ -1,11 +1,11 @@
 """Constant tensor rebuilt in each step.
 
 ## What it finds
-A tensor that a factory such as `torch.ones`, `torch.arange` or `torch.hann_window` makes with the same arguments in
-each step, with the operators right after it that work on nothing but such tensors: causal masks, positions, windows.
+A tensor that a factory such as `torch.ones`, `torch.arange` or `torch.hann_window` creates with the same arguments in
+each step, together with the following operators that use only such tensors: causal masks, positions, windows.
 
 ## Why it is slow
-The tensor is the same every time. Making it takes operators, on a GPU launches, and memory that has to be written.
+The tensor is the same every time. Creating it takes operators, on a GPU launches, and writes to memory.
 
 ## Example
 ```python
@@ -26,18 +26,18 @@ def forward(self, x):
 ```
 
 ## How the saving is estimated
-The factory goes, and with it the operators that make the constant of it.
+The factory goes, and with it the operators that turn its result into the constant.
 
 ## When it stays quiet
-Fewer than 256 elements: such tensors cost a call each, and often are the start of a sum. Arguments that change from
-step to step. Random numbers. What the backward pass, an optimizer, a data loader or the profiler makes. Profiles of one
-step, unless it makes the constant three times.
+Fewer than 256 elements: such tensors cost only a call, and often are the initial value of a sum. Arguments that change
+from step to step. Random numbers. Tensors that the backward pass, an optimizer, a data loader or the profiler creates.
+Profiles of one step, unless it creates the constant three times.
 
-Tensors that something may be written to before they are made again: in place, through a view, as the `out=` of an
-operator, as a gradient, by an operator that is not PyTorch's, or by compiled code whose operators were not recorded. A
-trace tells tensors apart by shape, so a write to another tensor of the same shape counts, too. Writes without an
-operator are in no trace: those of NumPy, of other libraries that share the memory, and of extensions that register
-none. Tensors that are handed to NumPy are left out where the recording shows that, as it does in PyTorch 2.13.
+Tensors that may be written to before they are created again: in place, through a view, as the `out=` of an operator, as
+a gradient, by an operator that is not part of PyTorch, or by compiled code whose operators were not recorded. A trace
+distinguishes tensors only by shape, so a write to another tensor of the same shape also counts. A trace does not show
+writes without an operator: by NumPy, by other libraries that share the memory, and by extensions that register no
+operator. Tensors passed to NumPy are left out if the recording shows this, as it does in PyTorch 2.13.
 """
 
 from collections.abc import Iterator, Sequence
@@ -116,17 +116,19 @@ class ConstantRebuiltEveryStep(Rule[Evidence]):
     needs = frozenset({"shapes"})
     # Its factories make pieces for the loop: one operator on the whole tensor needs none of them.
     yields_to = ("python-loop-tensor-indexing",)
-    action = "Make the constant of `{factory}` once, before the loop"
+    action = "Create the constant of `{factory}` once, before the loop"
     message = "`{factory}` rebuilds a constant of {size}: {count}, {time}"
     why = (
         "`{chain}` take only numbers, the same ones each time: {times} × in {steps} steps. Reported for {least} "
-        "elements or more where nothing writes to the tensor afterwards"
+        "elements or more if nothing writes to the tensor afterwards"
     )
-    fix = "Make the tensor once, as a non-persistent buffer of the module, and use that in each step"
-    caveat = "The tensor stays in memory; code that writes to it would change it for all later steps."
+    fix = "Create the tensor once, as a non-persistent buffer of the module, and use that in each step"
+    caveat = "The tensor stays in memory. Code that writes to it would change it for all later steps."
 
-    min_elements = Threshold(256, "below, what is paid is a call, and such tensors mostly are counters, states or sums")
-    min_repeats = Threshold(3, "calls within one step, where no second step shows that they are repeated")
+    min_elements = Threshold(
+        256, ("below this, only the call costs time, and such tensors mostly are counters, states or sums")
+    )
+    min_repeats = Threshold(3, "calls within one step, if no second step shows the repetition")
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         for constant in constants_made_again(profile, round(self.min_repeats), self.min_elements):

@@ -2,11 +2,11 @@
 
 ## What it finds
 `contiguous()`, `reshape()`, `flatten()` or a contiguous `clone()` of a transposed, sliced or expanded tensor, which
-copy all of it, most surely where the next operator reads a tensor in any layout.
+copies all of it. The finding is most certain if the next operator reads a tensor in any layout.
 
 ## Why it is slow
-The copy reads and writes the whole tensor, against the order in which it lies in memory, and computes nothing.
-Pointwise operators, matrix products and sums read transposed tensors as they are.
+The copy reads and writes the whole tensor, not in memory order, and computes nothing. Pointwise operators, matrix
+products and sums can read transposed tensors directly.
 
 ## Example
 ```python
@@ -21,16 +21,16 @@ normal = (bands - mean) / scale
 ```
 
 ## How the saving is estimated
-Where the reader takes any layout the copy goes, but for a tenth of it: on a CPU, reading tensors of 5 to 34 MB against
-their order in memory took pointwise operators, sums and batched products -0.1 to 0.1 of the copy's time longer, a
-pointwise operator of two tensors in different orders up to half of it. Where the reader may need the copy, half of it
-is expected to go with another order of dimensions. All or nothing of it may be saved.
+If the reader accepts any layout, nine tenths of the copy go: on a CPU, reading tensors of 5 to 34 MB in a different
+order took pointwise operators, sums and batched products -0.1 to 0.1 of the copy's time longer, and a pointwise
+operator of two tensors in different orders up to half of it. If the reader may need the copy, half of it is expected to
+go with another order of dimensions. All or nothing of it may be saved.
 
 ## When it stays quiet
-Tensors below 256 KiB. Copies that an operator makes inside itself, conversions to and from channels-last, a plain
-`clone()`, what a data loader copies. Copies that are written to. Copies that their reader may need, such as heads that
-are put side by side again, or the input of a linear layer: below 10 % of the step, all of one function together; above,
-the finding is of low confidence.
+Tensors below 256 KiB. Copies inside an operator, conversions to and from channels-last, a plain `clone()`, copies by a
+data loader. Copies that are written to. Copies that their reader may need, such as attention heads that are merged
+again, or the input of a linear layer, if all copies of one function together take less than 10 % of the step; above
+that the finding has low confidence.
 """
 
 from collections.abc import Iterator
@@ -66,9 +66,9 @@ LEFT_OF_USELESS, LEFT_OF_NEEDED = 0.1, 0.5
 
 COST = {
     "transposed": "its dimensions lie in another order in memory",
-    "sliced": "it is a part of a larger tensor",
+    "sliced": "it is a slice of a larger tensor",
     "expanded": "its values are repeated by `expand`, and the copy writes each repetition",
-    "not recorded": "in which way it lies in memory was not recorded",
+    "not recorded": "its memory layout was not recorded",
 }
 
 
@@ -128,14 +128,14 @@ class HiddenContiguousCopy(Rule[Evidence]):
     message = "`{operator}` copies {size} only to change their memory layout, then `{reader}` reads them"
     why = (
         "The tensor of {shape} is not contiguous: {layout}. {reads} The copies take {share} of a step. Reported for "
-        "{least} or more; where the reader may need the copy, for {least_share} of a step or more"
+        "{least} or more; if the reader may need the copy, for {least_share} of a step or more"
     )
-    fix = "Remove the copy where its reader takes any layout; otherwise order the dimensions so that no copy is needed"
+    fix = "Remove the copy if its reader accepts any layout; otherwise order the dimensions so that no copy is needed"
 
     min_bytes = Threshold(
-        262_144, "below, a copy stays in a core's cache, and on a GPU takes hardly more than its call"
+        262_144, "below this, a copy stays in a core's cache, and on a GPU takes hardly longer than its call"
     )
-    min_needed_share = Threshold(0.1, "a copy that its reader may need goes only with a new order of dimensions")
+    min_needed_share = Threshold(0.1, "removing a copy that its reader may need requires a new order of dimensions")
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         by_function: dict[tuple[str, bool], list[LayoutCopy]] = {}
@@ -186,9 +186,9 @@ class HiddenContiguousCopy(Rule[Evidence]):
     def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
         calls = [call for call in code.methods_on(spot.lines, "contiguous") if not call.args]
         if evidence.is_needed or len(calls) != 1:
-            raise Unfixable("The lines do not hold one call of `contiguous` whose reader takes any layout.")
+            raise Unfixable("The lines do not contain a single call of `contiguous` whose reader accepts any layout.")
         taken = code.without_call(calls[0])
-        return Change((taken,), SAME_RESULTS, "Nothing calls `view` on the tensor, or writes to it.")
+        return Change((taken,), SAME_RESULTS, "Nothing calls `view` on the tensor or writes to it.")
 
 
 def _events(profile: Profile, copy: LayoutCopy) -> tuple[int, ...]:

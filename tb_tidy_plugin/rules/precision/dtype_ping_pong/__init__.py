@@ -25,8 +25,8 @@ Both casts and their gradients go. If the first result is used elsewhere, too, o
 
 ## When it stays quiet
 Tensors below 4 KiB, and casts that change nothing, which make no copy. Operators in between that have a reason to run
-in the other dtype: products, convolutions and attention in fewer bits; softmax, norms, losses, sums and any arithmetic
-in more bits. Casts of weights under autocast, which are not cast back. Dtypes of whole numbers.
+in the other dtype: products, convolutions and attention in fewer bits; softmax, norms, losses, sums and other
+arithmetic in more bits. Casts of weights under autocast, which are not cast back. Integer dtypes.
 """
 
 from collections.abc import Iterator, Sequence
@@ -112,10 +112,12 @@ class DtypePingPong(Rule[Evidence]):
         "apart"
     )
     fix = "Remove both casts, or keep one dtype from the first operator to the last"
-    caveat = "Where something else uses the result of the first cast, remove only the second."
+    caveat = "If something else uses the result of the first cast, remove only the second."
 
-    min_bytes = Threshold(4096, "smaller tensors are cast in the time of the call itself")
-    max_operators = Threshold(5, "no trace says that two casts are about one tensor, so they must be near each other")
+    min_bytes = Threshold(4096, "casting a smaller tensor takes no longer than the call itself")
+    max_operators = Threshold(
+        5, ("a trace does not show that two casts use the same tensor, so they must be near each other")
+    )
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         found = casts(profile, int(self.min_bytes))
@@ -142,7 +144,7 @@ class DtypePingPong(Rule[Evidence]):
     def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
         found = [call for call in code.calls_on(spot.lines) if _cast_to(code, call) == evidence.other]
         if len(found) != 1:
-            raise Unfixable(f"The lines do not hold one cast to {evidence.other}.")
+            raise Unfixable(f"The lines do not contain a single cast to {evidence.other}.")
         narrows = BITS_OF[evidence.other] < BITS_OF[evidence.dtype]
         how = "values keep the bits that the cast drops" if narrows else f"the result stays in {evidence.dtype}"
         check = f"Nothing but the cast back to {evidence.dtype} reads the result."

@@ -1,12 +1,12 @@
-"""Tensor that grows by one cat after the other.
+"""Tensor grown by repeated cat calls.
 
 ## What it finds
-A tensor that a loop makes longer again and again with `torch.cat`, `torch.stack`, `torch.hstack` or `torch.vstack`, and
-that is read only when it is complete.
+A tensor that a loop extends repeatedly with `torch.cat`, `torch.stack`, `torch.hstack` or `torch.vstack`, and that is
+read only when it is complete.
 
 ## Why it is slow
-Each call makes a new tensor and copies into it all that was there before. With n pieces of one size, n(n + 1)/2 pieces
-are copied instead of n.
+Each call creates a new tensor and copies everything from the previous one into it. With n pieces of one size, n(n +
+1)/2 pieces are copied instead of n.
 
 ## Example
 ```python
@@ -21,14 +21,15 @@ scores = torch.cat([model(batch) for batch in batches])
 ```
 
 ## How the saving is estimated
-One call that copies each element once is left: of the time of all calls, the part that the last result is of
-all results. At best one call of n is left, at worst twice that part: many small pieces copy slower than few large ones.
+One call that copies each element once remains. It takes the share of the time of all calls that the last result has of
+the size of all results. At best one call of n remains, at worst twice that share, because many small pieces copy more
+slowly than a few large ones.
 
 ## When it stays quiet
-Fewer than 5 growing calls within one step. A tensor that is read between one call and the next, such as the keys and
-values of a decoder or the features of a densely connected network: each of its states is needed (where the longest
-length is known, memory made once and written in place, a static cache, saves the copies). A tensor that grows once per
-step. Calls made by libraries.
+Fewer than 5 growing calls within one step. A tensor that is read between the calls, such as the keys and values of a
+decoder or the features of a densely connected network: each of its states is needed. (If the maximum length is known, a
+static cache, allocated once and written in place, saves the copies.) A tensor that grows once per step. Calls made by
+libraries.
 """
 
 from collections.abc import Iterator, Sequence
@@ -80,20 +81,23 @@ class Evidence(msgspec.Struct, frozen=True):
 
 
 class CatInLoop(Rule[Evidence]):
-    """Tensor that grows by one cat after the other."""
+    """Tensor grown by repeated cat calls."""
 
     code = "TT602"
     needs = frozenset({"shapes"})
     action = "Join the pieces once, after the loop"
     message = "A tensor grows by {calls} × `{operator}`: {again} of what they copy is a copy of earlier pieces"
     why = (
-        "In one step, {calls} calls each take the previous result and add a piece, at last {piece}; the final result "
-        "is {result}. They take {time}, and nothing reads the tensor in between. Reported for {least} or more"
+        "In one step, {calls} calls each take the previous result and add a piece; the last piece is {piece} and the "
+        "final result is {result}. They take {time}, and nothing reads the tensor in between. Reported for {least} or "
+        "more"
     )
     fix = "Append the pieces to a list and call `torch.cat` once after the loop"
-    caveat = "All pieces stay in memory until the result is made."
+    caveat = "All pieces stay in memory until the final call."
 
-    min_calls = Threshold(5, "with n calls, 2/(n + 1) of the copies are needed: below, less than two thirds can go")
+    min_calls = Threshold(
+        5, ("with n calls, 2/(n + 1) of the copies are needed; with fewer calls, less than two thirds can go")
+    )
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         for series in growing_tensors(profile, round(self.min_calls), _is_own):

@@ -1,12 +1,12 @@
 """Tensor handled piece by piece in a Python loop.
 
 ## What it finds
-A Python loop that picks one piece of a tensor after the other (`x[i]`, `for row in x`) and runs a few operators on it.
-Also a loop or a comprehension of your own that runs the same operators on equal shapes for one item after the other,
-such as a loss for each picture, a spectrogram for each recording, or a policy for each environment.
+A Python loop that takes one piece of a tensor after the other (`x[i]`, `for row in x`) and runs a few operators on it.
+Also a loop or comprehension in your code that runs the same operators on equal shapes for each item, such as a loss for
+each picture, a spectrogram for each recording, or a policy for each environment.
 
 ## Why it is slow
-Each operator costs some microseconds of Python and dispatch, on a GPU also a launch, however small its tensor is. One
+However small its tensor, each operator costs a few microseconds of Python and dispatch, and on a GPU a launch. One
 operator on the whole tensor pays that once.
 
 ## Example
@@ -21,18 +21,19 @@ y[:] = x * weights[:, None]
 ```
 
 ## How the saving is estimated
-The loop and the gradients of its operators are scaled to what one iteration takes; without a device with the Python in
-between, which is not part of the least. Measured, operators on the whole tensor took 0.4 to 2 times that (10 to 1000
-iterations, 16 to 1024 elements). Time that operators work on elements, beyond a few times that of a pick, stays.
+The loop and the gradients of its operators are scaled to the time of one iteration. Without a device this includes the
+Python code in between, except for the lower bound. In measurements, operators on the whole tensor took 0.4 to 2 times
+that (10 to 1000 iterations, 16 to 1024 elements). The time in which operators work on elements remains, beyond a few
+times that of an indexing operator.
 
 ## When it stays quiet
-Fewer than 10 iterations, or 6 that are equal; less than 1 % of the step. Bodies of more than 32 operators, or 256 where
-all are equal, or with a backward or optimizer step, such as loops over batches; recurrent cells, whose iterations need
-one another; matrix products with slices of several rows, the batches of an evaluation, or whose results are only
-stored, a rollout. An index that falls, as in sums over what comes later, whose iterations need one another too.
-Matrix products without an index that moves, as in a loop over layers or a decoder that reads its own words. Operators
-that mostly work on elements: on a CPU, a whole tensor that its cache cannot hold can be slower than its pieces.
-Libraries' loops.
+Fewer than 10 iterations, or 6 that are equal; less than 1 % of the step. Bodies of more than 32 operators (256 if all
+iterations are equal), or with a backward or optimizer step, such as loops over batches. Recurrent cells, whose
+iterations depend on one another. Matrix products with slices of several rows, as in the batches of an evaluation, or
+whose results are only stored, as in a rollout. A falling index, as in sums over later elements, whose iterations also
+depend on one another. Matrix products without a moving index, as in a loop over layers or a decoder that reads its own
+words. Operators that mostly work on elements: on a CPU, a whole tensor that does not fit the cache can be slower than
+its pieces. Loops in libraries.
 """
 
 from collections.abc import Iterable, Iterator
@@ -141,11 +142,13 @@ class PythonLoopTensorIndexing(Rule[Evidence]):
     fix = "Replace the loop with operators on the whole tensor"
     caveat = "An iteration that needs the result of the previous one cannot be replaced this way."
 
-    min_iterations = Threshold(10, "the number of PyTorch's own detector; below, there is little to gain")
-    min_equal = Threshold(6, "iterations that are equal: fewer are straight code as often")
-    min_operators = Threshold(100, "in so few iterations: what they cost is hardly worth it below")
-    min_loop_share = Threshold(0.01, "what a loop of views costs less, one operator on the whole hardly gains back")
-    most_work = Threshold(0.5, "of the time in operators; above, the pieces are large enough")
+    min_iterations = Threshold(10, "the number of PyTorch's own detector; fewer iterations leave little to gain")
+    min_equal = Threshold(6, "equal iterations; fewer are as often straight-line code")
+    min_operators = Threshold(100, "for so few iterations; below this they are hardly worth a change")
+    min_loop_share = Threshold(
+        0.01, ("a loop of views that costs less is hardly worth one operator on the whole tensor")
+    )
+    most_work = Threshold(0.5, "of the time in operators; above this, the pieces are large enough")
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         by_place: dict[str, list[Match[Evidence]]] = {}
