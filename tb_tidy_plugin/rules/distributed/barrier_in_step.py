@@ -30,14 +30,10 @@ take less than 50 µs per step. Steps that are not marked.
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Spot
 from tb_tidy_plugin.profile.library_calls import WaitingCalls, usual_calls, waiting_calls
-from tb_tidy_plugin.rulekit import Edit, Match, Profile, Rule, Scale, Threshold
-
-if TYPE_CHECKING:
-    from tb_tidy_plugin.fixes.code import Code
+from tb_tidy_plugin.rulekit import Code, Edit, Match, Profile, Rule, Scale, Threshold
 
 BARRIERS = r"^torch/distributed/distributed_c10d\.py\(\d+\): (?:monitored_)?barrier$"
 LEFT = (0.5, 0.0, 1.0)
@@ -64,7 +60,7 @@ class BarrierInStep(Rule[WaitingCalls]):
     def remedy(self, profile: Profile, match: Match[WaitingCalls]) -> Iterator[Edit]:
         yield Scale(match.events, *LEFT)
 
-    def fixer(self, code: "Code", spot: Spot, evidence: WaitingCalls) -> Change:
+    def fixer(self, code: Code, spot: Spot, evidence: WaitingCalls) -> Change:
         splice = code.without_statement(spot.lines, "barrier", "monitored_barrier")
         return Change(
             (splice,), SAME_RESULTS, "No rank reads what another one writes, and no time is measured with it."

@@ -29,7 +29,7 @@ which `torch.stack` handles no faster. Data made once, such as constants. Time t
 
 from collections.abc import Iterator
 from math import prod
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -40,6 +40,7 @@ from tb_tidy_plugin.profile.recurring import recurring
 from tb_tidy_plugin.rulekit import (
     TORCH_DTYPES,
     Benchmark,
+    Code,
     Confidence,
     Edit,
     Intervals,
@@ -55,9 +56,6 @@ from tb_tidy_plugin.rulekit import (
     known_dtype,
     parse_frame,
 )
-
-if TYPE_CHECKING:
-    from tb_tidy_plugin.fixes.code import Code
 
 CONSTRUCTORS = {"float": "FloatTensor", "double": "DoubleTensor", "long int": "LongTensor", "int": "IntTensor"}
 LOOKED_AT = 0.15  # of the time, before memory is allocated: 0.3 to 0.7 for numbers, below 0.08 for arrays
@@ -162,7 +160,7 @@ class TensorFromPythonData(Rule[Evidence]):
             ),
         )
 
-    def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
+    def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
         calls = [call for call in code.calls_on(spot.lines) if code.qualified(call.func) == "torch.tensor"]
         if not evidence.holds_arrays and evidence.dtype not in FILLS:
             raise Unfixable(f"NumPy may make another dtype of the numbers than `{evidence.dtype}`.")

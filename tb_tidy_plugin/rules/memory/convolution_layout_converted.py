@@ -31,26 +31,12 @@ Less than 2 % of the step. Conversions that no convolution launches. Compiled co
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from tb_tidy_plugin.fixes.change import SAME_UP_TO_ROUNDING, Change, Splice, Spot, Unfixable
 from tb_tidy_plugin.profile.calls import rows_of
-from tb_tidy_plugin.rulekit import (
-    Category,
-    Edit,
-    Match,
-    Nanoseconds,
-    Profile,
-    Rule,
-    Scale,
-    Share,
-    Threshold,
-)
-
-if TYPE_CHECKING:
-    from tb_tidy_plugin.fixes.code import Code
+from tb_tidy_plugin.rulekit import Category, Code, Edit, Match, Nanoseconds, Profile, Rule, Scale, Share, Threshold
 
 CONVERSION = r"(?i:nchwToNhwc|nhwcToNchw)|^batched_transpose_\d"
 CONVOLUTION = re.compile(r"convolution")
@@ -140,7 +126,7 @@ class ConvolutionLayoutConverted(Rule[Evidence]):
             ),
         )
 
-    def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
+    def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
         found = [call for call in code.calls_on(spot.lines) if code.bound(code.source(call.func)) == 1]
         if len(found) != 1:
             raise Unfixable("The lines do not hold one call of a model that this file makes.")

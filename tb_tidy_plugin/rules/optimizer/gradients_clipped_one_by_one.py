@@ -27,7 +27,6 @@ slower for those of 65,000 or more). Fewer than 10 parameters.
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -35,10 +34,7 @@ from tb_tidy_plugin import aten
 from tb_tidy_plugin.fixes.change import SAME_UP_TO_ROUNDING, Change, Spot, Unfixable
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.library_calls import calls_in_steps
-from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Rule, Scale, Threshold
-
-if TYPE_CHECKING:
-    from tb_tidy_plugin.fixes.code import Code
+from tb_tidy_plugin.rulekit import Code, Edit, Match, Nanoseconds, Profile, Rule, Scale, Threshold
 
 CLIPS = r"^torch/nn/utils/clip_grad\.py\(\d+\): clip_grad_(?:norm|value)_$"
 NAMES = ("clip_grad_norm_", "clip_grad_value_")
@@ -89,7 +85,7 @@ class GradientsClippedOneByOne(Rule[Evidence]):
     def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
         yield Scale(match.events, *LEFT)
 
-    def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
+    def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
         calls = [
             (call, arg) for call in code.calls_on(spot.lines) if (arg := code.argument(call, "foreach")) is not None
         ]

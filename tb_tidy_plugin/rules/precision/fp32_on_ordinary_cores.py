@@ -36,27 +36,13 @@ they multiply. Products that `fp32-matmul-no-tf32` reports: TF32 takes one line 
 """
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from tb_tidy_plugin.fixes.change import Change, Spot, Unfixable, changes_behaviour
 from tb_tidy_plugin.profile.float32 import float32_kernels, has_matrix_units
-from tb_tidy_plugin.rulekit import (
-    Edit,
-    Match,
-    Nanoseconds,
-    Profile,
-    Rows,
-    Rule,
-    Scale,
-    Share,
-    Threshold,
-)
+from tb_tidy_plugin.rulekit import Code, Edit, Match, Nanoseconds, Profile, Rows, Rule, Scale, Share, Threshold
 from tb_tidy_plugin.rulekit.made import mixed_precision
-
-if TYPE_CHECKING:
-    from tb_tidy_plugin.fixes.code import Code
 
 LEFT = (0.4, 0.125, 1.0)  # most likely, at least, at most
 FIRST_WITH_BFLOAT16 = 8  # major compute capability: Ampere
@@ -162,7 +148,7 @@ class Fp32OnOrdinaryCores(Rule[Evidence]):
             ),
         )
 
-    def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
+    def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
         if not evidence.has_bfloat16:
             raise Unfixable("float16 needs a gradient scaler around several statements.")
         statements = code.statements_on(spot.lines)

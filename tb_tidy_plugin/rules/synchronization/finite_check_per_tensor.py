@@ -28,16 +28,12 @@ stays a tensor. Anomaly detection, which `anomaly-mode-enabled` names. Checks in
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from tb_tidy_plugin.fixes.change import Change, Spot
 from tb_tidy_plugin.profile.calls import rows_of
-from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Rule, Scale, Threshold, aten, parse_frame
-
-if TYPE_CHECKING:
-    from tb_tidy_plugin.fixes.change import Change, Spot
-    from tb_tidy_plugin.fixes.code import Code
+from tb_tidy_plugin.rulekit import Code, Edit, Match, Nanoseconds, Profile, Rule, Scale, Threshold, aten, parse_frame
 
 TESTS = aten.names("known", "isnan isinf isfinite")
 JOINS = aten.names("known", "any all _is_any_true _is_all_true logical_not bitwise_not")
@@ -86,7 +82,7 @@ class FiniteCheckPerTensor(Rule[Evidence]):
     def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
         yield Scale(match.events, *LEFT)
 
-    def fixer(self, code: "Code", spot: "Spot", evidence: Evidence) -> "Change":
+    def fixer(self, code: Code, spot: "Spot", evidence: Evidence) -> "Change":
         from tb_tidy_plugin.fixes.checking import guarded
 
         return guarded(code, spot)
