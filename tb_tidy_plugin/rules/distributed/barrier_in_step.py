@@ -33,10 +33,9 @@ from collections.abc import Iterator
 
 from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Spot
 from tb_tidy_plugin.profile.library_calls import WaitingCalls, usual_calls, waiting_calls
-from tb_tidy_plugin.rulekit import Code, Edit, Match, Profile, Rule, Scale, Threshold
+from tb_tidy_plugin.rulekit import Code, Match, Profile, Rule, Threshold
 
 BARRIERS = r"^torch/distributed/distributed_c10d\.py\(\d+\): (?:monitored_)?barrier$"
-LEFT = (0.5, 0.0, 1.0)
 
 
 class BarrierInStep(Rule[WaitingCalls]):
@@ -49,6 +48,7 @@ class BarrierInStep(Rule[WaitingCalls]):
     why = "Half of the steps or more have a barrier. Reported for {least} per step or more"
     fix = "Remove `barrier()` from the step: collectives wait for what they exchange"
     caveat = "A rank that reads what another one writes to a disk needs a barrier there."
+    left = (0.5, 0.0, 1.0)
 
     min_wait_ns = Threshold(50_000, "per step: a barrier of ranks that are there takes 20 to 50 µs")
 
@@ -56,9 +56,6 @@ class BarrierInStep(Rule[WaitingCalls]):
         rows = usual_calls(profile, BARRIERS)
         if evidence := waiting_calls(profile, rows, self.min_wait_ns):
             yield from (Match(row, (row,), evidence) for row in rows.tolist())
-
-    def remedy(self, profile: Profile, match: Match[WaitingCalls]) -> Iterator[Edit]:
-        yield Scale(match.events, *LEFT)
 
     def fixer(self, code: Code, spot: Spot, evidence: WaitingCalls) -> Change:
         splice = code.without_statement(spot.lines, "barrier", "monitored_barrier")

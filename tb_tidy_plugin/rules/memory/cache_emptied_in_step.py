@@ -35,7 +35,7 @@ import numpy as np
 
 from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Spot
 from tb_tidy_plugin.profile.library_calls import usual_calls
-from tb_tidy_plugin.rulekit import Category, Code, Edit, Match, Nanoseconds, Profile, Remove, Rows, Rule
+from tb_tidy_plugin.rulekit import Category, Code, Match, Nanoseconds, Profile, Rows, Rule
 
 EMPTIES = r"^torch/(?:cuda|xpu|mps)/(?:memory|__init__)\.py\(\d+\): empty_cache$"
 ALLOCATES = r"^(?:cuda|hip)Malloc(?:Async)?$"
@@ -89,9 +89,6 @@ class CacheEmptiedInStep(Rule[Evidence]):
             its = allocations[steps == step] if step not in seen else allocations[:0]
             seen.add(step)
             yield Match(row, (row, *its.tolist()), evidence)
-
-    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
-        yield Remove(match.events)
 
     def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
         splice = code.without_statement(spot.lines, "empty_cache")

@@ -36,11 +36,10 @@ import msgspec
 
 from tb_tidy_plugin.fixes.change import SAME_UP_TO_ROUNDING, Change, Splice, Spot, Unfixable
 from tb_tidy_plugin.profile.calls import rows_of
-from tb_tidy_plugin.rulekit import Category, Code, Edit, Match, Nanoseconds, Profile, Rule, Scale, Share, Threshold
+from tb_tidy_plugin.rulekit import Category, Code, Match, Nanoseconds, Profile, Rule, Share, Threshold
 
 CONVERSION = r"(?i:nchwToNhwc|nhwcToNchw)|^batched_transpose_\d"
 CONVOLUTION = re.compile(r"convolution")
-LEFT = (0.1, 0.0, 1.0)  # most likely, at least, at most
 ON_ROCM = "; on ROCm, older versions of PyTorch need `PYTORCH_MIOPEN_SUGGEST_NHWC=1` as well"
 
 
@@ -94,6 +93,7 @@ class ConvolutionLayoutConverted(Rule[Evidence]):
         "input{further}"
     )
     caveat = "Results differ in their last bits. Code that relies on strides or calls `view` may need `reshape`."
+    left = (0.1, 0.0, 1.0)
 
     min_share = Threshold(0.02, "to change the layout of a whole model for less is not worth a user's while")
 
@@ -103,9 +103,6 @@ class ConvolutionLayoutConverted(Rule[Evidence]):
         time_ns = profile.per_step_ns(rows_of(kernels))
         if kernels and profile.share_of_time(time_ns) >= self.min_share:
             yield self._match(profile, kernels, time_ns)
-
-    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
-        yield Scale(match.events, *LEFT)
 
     def _match(self, profile: Profile, kernels: list[int], time_ns: int) -> Match[Evidence]:
         rows, operators = rows_of(kernels), {int(profile.launched_by[row]) for row in kernels}

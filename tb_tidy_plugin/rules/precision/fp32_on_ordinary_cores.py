@@ -41,10 +41,9 @@ import msgspec
 
 from tb_tidy_plugin.fixes.change import Change, Spot, Unfixable, changes_behaviour
 from tb_tidy_plugin.profile.float32 import float32_kernels, has_matrix_units
-from tb_tidy_plugin.rulekit import Code, Edit, Match, Nanoseconds, Profile, Rows, Rule, Scale, Share, Threshold
+from tb_tidy_plugin.rulekit import Code, Match, Nanoseconds, Profile, Rows, Rule, Share, Threshold
 from tb_tidy_plugin.rulekit.made import mixed_precision
 
-LEFT = (0.4, 0.125, 1.0)  # most likely, at least, at most
 FIRST_WITH_BFLOAT16 = 8  # major compute capability: Ampere
 SHOWN_NAME = 60  # characters of a kernel's name
 
@@ -108,6 +107,7 @@ class Fp32OnOrdinaryCores(Rule[Evidence]):
         "Results in half precision have 10 bits of fraction (bfloat16: 7) instead of 23. Check that training converges "
         "to the same result."
     )
+    left = (0.4, 0.125, 1.0)
 
     min_share = Threshold(0.25, "mixed precision changes the whole program; for less of the step it is not worth that")
 
@@ -124,9 +124,6 @@ class Fp32OnOrdinaryCores(Rule[Evidence]):
 
     def trainer_options(self, evidence: Evidence) -> Mapping[str, str]:
         return mixed_precision(evidence.dtype)
-
-    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
-        yield Scale(match.events, *LEFT)
 
     def _match(self, profile: Profile, kernels: Rows, time_ns: int) -> Match[Evidence]:
         longest = max(kernels.tolist(), key=profile.duration_ns)
