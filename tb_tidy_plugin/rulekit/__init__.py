@@ -1,5 +1,7 @@
 """All that every rule needs: the kit. What else a rule asks of a profile it imports from `profile`."""
 
+from typing import TYPE_CHECKING
+
 from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile.inputs import TORCH_DTYPES, Inputs, Shape
 from tb_tidy_plugin.profile.intervals import Intervals
@@ -17,12 +19,19 @@ from tb_tidy_plugin.trace.columns import Category, Rows
 from tb_tidy_plugin.units import Bytes, Nanoseconds, Share, Sizes
 from tb_tidy_plugin.vocabulary import Confidence
 
+if TYPE_CHECKING:
+    from tb_tidy_plugin.fixes.code import Call, Code
+else:
+    Call = Code = "what an annotation names; the classes need LibCST"
+
 __all__ = [
     "TORCH_DTYPES",
     "AnyRule",
     "Benchmark",
     "Bytes",
+    "Call",
     "Category",
+    "Code",
     "Confidence",
     "DeviceKind",
     "Edit",

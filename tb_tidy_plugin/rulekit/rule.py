@@ -11,7 +11,7 @@ import msgspec
 from tb_tidy_plugin.fixes.change import Change, Spot, Unfixable
 from tb_tidy_plugin.profile.inputs import TORCH_DTYPES
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.rulekit.edits import Edit, Remove
+from tb_tidy_plugin.rulekit.edits import Edit, Remove, Scale
 from tb_tidy_plugin.rulekit.evidence import E
 from tb_tidy_plugin.rulekit.thresholds import Threshold
 from tb_tidy_plugin.sources.constructors import Made
@@ -133,10 +133,13 @@ class Rule(AnyRule[E]):
     """An anti-pattern that one profile shows.
 
     Attributes:
+        left: the part of its events' time that a fix leaves, where that is the same for each match: most likely, at
+            least, at most; None where the events go.
         yields_to: names of the rules whose fix makes this one's matches go away, too. A match is left out where what is
             reported of one of them covers most of its time.
     """
 
+    left: ClassVar[tuple[float, float, float] | None] = None
     yields_to: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
@@ -144,8 +147,8 @@ class Rule(AnyRule[E]):
         """All occurrences in `profile`, which holds everything in `needs`."""
 
     def remedy(self, profile: Profile, match: Match[E]) -> Iterator[Edit]:
-        """What fixing `match` would change; by default its events go."""
-        yield Remove(match.events)
+        """What fixing `match` would change; by default its events go, or take what is `left` of their time."""
+        yield Scale(match.events, *self.left) if self.left else Remove(match.events)
 
     def benchmark(self, evidence: E) -> Benchmark | None:
         """The pattern and its fix as statements with the shapes of a match; None where that makes no sense.

@@ -34,17 +34,13 @@ always dense.
 import re
 from collections.abc import Iterator
 from math import prod
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from tb_tidy_plugin.fixes.change import SAME_UP_TO_ROUNDING, Change, Spot, Unfixable
 from tb_tidy_plugin.profile.calls import rows_of
-from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Rule, Scale, Share, Threshold, aten
+from tb_tidy_plugin.rulekit import Call, Code, Edit, Match, Nanoseconds, Profile, Rule, Scale, Share, Threshold, aten
 from tb_tidy_plugin.units import Count
-
-if TYPE_CHECKING:
-    from tb_tidy_plugin.fixes.code import Call, Code
 
 GRADIENTS = aten.by_name("known", {"embedding_dense_backward": 2, "_embedding_bag_dense_backward": 5})
 """By name, at which position among the inputs the table's number of rows stands."""
@@ -131,7 +127,7 @@ class EmbeddingGradientDense(Rule[Evidence]):
     def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
         yield Scale(match.events, max(match.evidence.share, LEAST_LEFT), 0.0, MOST_LEFT)
 
-    def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
+    def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
         found = [made for call in code.calls_on(spot.lines) if (made := _lookup(code, call)) is not None]
         sizes = [code.source(call.args[0].value).replace("_", "") if call.args else "" for call in found]
         exact = [call for call, size in zip(found, sizes, strict=True) if size == str(int(evidence.rows))]
@@ -162,7 +158,7 @@ def _weights(profile: Profile) -> set[tuple[int, ...]]:
     return found
 
 
-def _lookup(code: "Code", call: "Call") -> "Call | None":
+def _lookup(code: Code, call: Call) -> "Call | None":
     """The call that says whether a table's gradient is sparse, where `call` looks up its rows."""
     if code.qualified(call.func) == "torch.nn.functional.embedding":
         return call
@@ -171,7 +167,7 @@ def _lookup(code: "Code", call: "Call") -> "Call | None":
     return made[0] if is_module and code.is_call(made[0]) else None
 
 
-def _takes_sparse(code: "Code", call: "Call") -> bool:
+def _takes_sparse(code: Code, call: Call) -> bool:
     """Whether an optimizer takes sparse gradients, as it is made."""
     positions = sum(arg.keyword is None for arg in call.args)
     most = TAKE_SPARSE.get(code.qualified(call.func).rpartition(".")[2], 0)

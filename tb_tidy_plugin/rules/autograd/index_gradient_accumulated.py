@@ -29,27 +29,12 @@ step. Jobs with one thread on a CPU, if the capture shows this: there `index_sel
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from tb_tidy_plugin.fixes.change import SAME_UP_TO_ROUNDING, Change, Splice, Spot, Unfixable
 from tb_tidy_plugin.profile.calls import rows_of
-from tb_tidy_plugin.rulekit import (
-    Edit,
-    Inputs,
-    Match,
-    Nanoseconds,
-    Profile,
-    Rule,
-    Scale,
-    Sizes,
-    Threshold,
-    aten,
-)
-
-if TYPE_CHECKING:
-    from tb_tidy_plugin.fixes.code import Code
+from tb_tidy_plugin.rulekit import Code, Edit, Inputs, Match, Nanoseconds, Profile, Rule, Scale, Sizes, Threshold, aten
 
 ACCUMULATES = aten.names("in_place", "_index_put_impl_ index_put_")
 NODE = "IndexBackward0"
@@ -106,7 +91,7 @@ class IndexGradientAccumulated(Rule[Evidence]):
     def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
         yield Scale(match.events, *(ON_GPU if match.evidence.on_gpu else ON_CPU))
 
-    def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
+    def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
         found = code.indexed_by_names(spot.lines)
         if len({code.source(picked.value) for picked, _ in found}) != 1:
             raise Unfixable("The lines do not select rows of one tensor by a named index.")

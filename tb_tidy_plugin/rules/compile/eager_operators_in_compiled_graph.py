@@ -52,7 +52,7 @@ from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.compiled_graphs import eager_operators
 from tb_tidy_plugin.profile.sides import slower_side
-from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Rule, Scale, Threshold
+from tb_tidy_plugin.rulekit import Match, Nanoseconds, Profile, Rule, Threshold
 from tb_tidy_plugin.trace.columns import ABSENT
 
 GENERATED = aten.names(
@@ -133,6 +133,7 @@ class EagerOperatorsInCompiledGraph(Rule[Evidence]):
     )
     fix = "{cure}"
     caveat = "Fused operators round less often, so results differ in their last bits."
+    left = (0.1, 0.0, 0.5)
 
     min_share = Threshold(0.01, "less is not worth rewriting a function")
     min_operators = Threshold(2, "in a custom operator; a single one may belong to the custom kernel beside it")
@@ -141,9 +142,6 @@ class EagerOperatorsInCompiledGraph(Rule[Evidence]):
         for (_, custom), rows in _by_call(profile).items():
             if len(rows) >= (1 if custom == ABSENT else self.min_operators):
                 yield self._match(profile, custom, rows)
-
-    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
-        yield Scale(match.events, factor=0.1, low=0.0, high=0.5)
 
     def _match(self, profile: Profile, custom: int, rows: Sequence[int]) -> Match[Evidence]:
         name = "" if custom == ABSENT else profile.name(custom)

@@ -40,7 +40,7 @@ import msgspec
 
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.compiled import is_lookup, whole_calls
-from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Rule, Scale, Share, Threshold
+from tb_tidy_plugin.rulekit import Match, Nanoseconds, Profile, Rule, Share, Threshold
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -78,6 +78,7 @@ class GuardsTakeLong(Rule[Evidence]):
         "This is unsafe if anything but sizes and values of tensors changes: it does not notice a replaced module or "
         "attribute."
     )
+    left = (0.2, 0.1, 0.6)
 
     max_calls = Threshold(3, "per step; with more calls, prologues also cost time, and one region for all is better")
     min_share = Threshold(0.03, "of the step; less is not worth an unsafe setting")
@@ -94,6 +95,3 @@ class GuardsTakeLong(Rule[Evidence]):
         if count <= self.max_calls and share >= self.min_share and time_ns >= self.min_lookup_ns:
             evidence = Evidence(round(count), Nanoseconds(time_ns), Share(share), Share(self.min_share))
             yield from (Match(region, (row,), evidence) for region, row in lookups.items())
-
-    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
-        yield Scale(match.events, factor=0.2, low=0.1, high=0.6)

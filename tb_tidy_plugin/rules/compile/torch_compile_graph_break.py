@@ -50,7 +50,7 @@ import msgspec
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.compiled import BrokenCall, CodePiece, break_reasons, broken_calls, time_apart
 from tb_tidy_plugin.profile.readbacks import READS
-from tb_tidy_plugin.rulekit import Category, Edit, Match, Nanoseconds, Profile, Rule, Scale, Threshold, parse_frame
+from tb_tidy_plugin.rulekit import Category, Match, Nanoseconds, Profile, Rule, Threshold, parse_frame
 
 LINE = re.compile(r"^.*torch_dynamo_resume_in_(?P<function>.{1,500})_at_(?P<line>\d{1,9})$")
 DISABLED = re.compile(r"^torch/_dynamo/(?:eval_frame\.py\(\d+\): _fn|decorators\.py\(\d+\): graph_break)$")
@@ -113,6 +113,7 @@ class TorchCompileGraphBreak(Rule[Evidence]):
         "Keep the decision on the device (`torch.where`, `torch.cond`), move `print` and `.item()` out of the compiled "
         "code, and look for others with `TORCH_LOGS=graph_breaks`"
     )
+    left = (0.0, 0.0, 0.5)
 
     min_breaks = Threshold(1, "per step; rarer breaks are outside of the loop")
 
@@ -128,9 +129,6 @@ class TorchCompileGraphBreak(Rule[Evidence]):
             rate = profile.per_step_count(rows_of(match.anchor for match in matches))
             if len(matches) >= FEWEST and rate >= self.min_breaks:
                 yield from matches
-
-    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
-        yield Scale(match.events, factor=0.0, low=0.0, high=0.5)
 
     def _match(
         self, profile: Profile, cause: CodePiece, pieces: Sequence[CodePiece], reasons: Mapping[tuple[str, int], str]

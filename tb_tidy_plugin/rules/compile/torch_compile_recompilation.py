@@ -35,17 +35,13 @@ with medium confidence.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from tb_tidy_plugin.fixes.change import SAME_UP_TO_ROUNDING, Change, Spot, Unfixable
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.compiled import Compilation, compilations, recompile_reasons
-from tb_tidy_plugin.rulekit import Category, Made, Match, Nanoseconds, Profile, Rule, Share, Threshold
-
-if TYPE_CHECKING:
-    from tb_tidy_plugin.fixes.code import Code
+from tb_tidy_plugin.rulekit import Category, Code, Made, Match, Nanoseconds, Profile, Rule, Share, Threshold
 
 COMPILED = Made("compiled function", "call", "torch.compile".__eq__, "")
 STATIC_NUMBER = "integer attributes of the nn.Module"
@@ -181,7 +177,7 @@ class TorchCompileRecompilation(Rule[Evidence]):
     def made_by(self, evidence: Evidence) -> Made:
         return COMPILED
 
-    def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
+    def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
         if STATIC_NUMBER in evidence.reason:
             if NUMBERS in code.text:
                 raise Unfixable(f"The file sets `{NUMBERS}` already.")

@@ -47,7 +47,6 @@ core.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -56,6 +55,7 @@ from tb_tidy_plugin.ledger.host_work import LoadingPart, loading_functions
 from tb_tidy_plugin.profile.loading import HANDING_OVER_NS, batches_by_place, workers_for
 from tb_tidy_plugin.rulekit import (
     Benchmark,
+    Code,
     Edit,
     Made,
     Match,
@@ -70,9 +70,6 @@ from tb_tidy_plugin.rulekit import (
     parse_frame,
 )
 from tb_tidy_plugin.units import plural
-
-if TYPE_CHECKING:
-    from tb_tidy_plugin.fixes.code import Code
 
 LEAST_NAMED = 0.2  # of the loading, that a function or an operator takes which is named
 MOST_NAMED = 3
@@ -229,7 +226,7 @@ class DataloaderNumWorkersZero(Rule[Evidence]):
     def made_by(self, evidence: Evidence) -> Made:
         return made.loader(f"dataloader_num_workers={evidence.at_once}")
 
-    def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
+    def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
         loader = code.constructor(code.iterated_on(spot.lines), self.made_by(evidence))
         workers = {"num_workers": str(evidence.at_once)}
         splices = code.with_arguments(loader, workers | {"persistent_workers": "True"}, instead_of="0")

@@ -27,18 +27,14 @@ A single start in the recording. `persistent_workers=True`. Recordings without m
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from tb_tidy_plugin.fixes.change import Change, Spot, changes_behaviour
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.library_calls import calls_in_steps
-from tb_tidy_plugin.rulekit import Category, Made, Match, Nanoseconds, Profile, Rule, Threshold, made
+from tb_tidy_plugin.rulekit import Category, Code, Made, Match, Nanoseconds, Profile, Rule, Threshold, made
 from tb_tidy_plugin.trace.sets import among
-
-if TYPE_CHECKING:
-    from tb_tidy_plugin.fixes.code import Code
 
 ITERATORS = r"^torch/utils/data/dataloader\.py\(\d+\): _get_iterator$"
 STOPS = r"^torch/utils/data/dataloader\.py\(\d+\): _shutdown_workers$"
@@ -94,7 +90,7 @@ class WorkersStartedEveryEpoch(Rule[Evidence]):
     def made_by(self, evidence: Evidence) -> Made:
         return made.loader("dataloader_persistent_workers=True")
 
-    def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
+    def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
         loader = code.constructor(code.iterated_on(spot.lines), self.made_by(evidence))
         splices = code.with_arguments(loader, {"persistent_workers": "True"}, instead_of="False")
         how = "later random numbers differ, because workers are seeded only once"

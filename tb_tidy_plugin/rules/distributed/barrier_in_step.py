@@ -30,17 +30,12 @@ take less than 50 µs per step. Recordings without marked steps.
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Spot
 from tb_tidy_plugin.profile.library_calls import WaitingCalls, usual_calls, waiting_calls
-from tb_tidy_plugin.rulekit import Edit, Match, Profile, Rule, Scale, Threshold
-
-if TYPE_CHECKING:
-    from tb_tidy_plugin.fixes.code import Code
+from tb_tidy_plugin.rulekit import Code, Match, Profile, Rule, Threshold
 
 BARRIERS = r"^torch/distributed/distributed_c10d\.py\(\d+\): (?:monitored_)?barrier$"
-LEFT = (0.5, 0.0, 1.0)
 
 
 class BarrierInStep(Rule[WaitingCalls]):
@@ -53,6 +48,7 @@ class BarrierInStep(Rule[WaitingCalls]):
     why = "At least half of the steps have a barrier. Reported for {least} per step or more"
     fix = "Remove `barrier()` from the step: collectives already wait for the data that they exchange"
     caveat = "A rank that reads a file written by another rank still needs a barrier."
+    left = (0.5, 0.0, 1.0)
 
     min_wait_ns = Threshold(50_000, "per step; a barrier takes 20 to 50 µs even if all ranks arrive together")
 
@@ -61,10 +57,7 @@ class BarrierInStep(Rule[WaitingCalls]):
         if evidence := waiting_calls(profile, rows, self.min_wait_ns):
             yield from (Match(row, (row,), evidence) for row in rows.tolist())
 
-    def remedy(self, profile: Profile, match: Match[WaitingCalls]) -> Iterator[Edit]:
-        yield Scale(match.events, *LEFT)
-
-    def fixer(self, code: "Code", spot: Spot, evidence: WaitingCalls) -> Change:
+    def fixer(self, code: Code, spot: Spot, evidence: WaitingCalls) -> Change:
         splice = code.without_statement(spot.lines, "barrier", "monitored_barrier")
         return Change(
             (splice,),

@@ -27,7 +27,6 @@ of `DistributedDataParallel` and those of the model itself, which send something
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -35,10 +34,7 @@ from tb_tidy_plugin.fixes.change import Change, Spot, changes_behaviour
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.critical import clipped_to_steps, critical_time, per_step
 from tb_tidy_plugin.profile.ddp import BROADCAST, COPY, buffer_broadcasts
-from tb_tidy_plugin.rulekit import Match, Nanoseconds, Profile, Rule, Share, Threshold, made
-
-if TYPE_CHECKING:
-    from tb_tidy_plugin.fixes.code import Code
+from tb_tidy_plugin.rulekit import Code, Match, Nanoseconds, Profile, Rule, Share, Threshold, made
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -98,7 +94,7 @@ class DdpBuffersBroadcast(Rule[Evidence]):
                 lost=time.spans,
             )
 
-    def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
+    def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
         wrapper = code.constructor([], made.distributed("ddp_broadcast_buffers=False"))
         splices = code.with_arguments(wrapper, {"broadcast_buffers": "False"}, instead_of="True")
         how = "each rank keeps its own buffers, such as running statistics"

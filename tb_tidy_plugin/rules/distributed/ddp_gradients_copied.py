@@ -25,7 +25,6 @@ Less than 0.5 % of a step. Gradients that are views of their buckets, which need
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -33,10 +32,7 @@ from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Spot
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.critical import clipped_to_steps, critical_time, per_step
 from tb_tidy_plugin.profile.ddp import gradient_copies
-from tb_tidy_plugin.rulekit import Match, Nanoseconds, Profile, Rule, Share, Threshold, made
-
-if TYPE_CHECKING:
-    from tb_tidy_plugin.fixes.code import Code
+from tb_tidy_plugin.rulekit import Code, Match, Nanoseconds, Profile, Rule, Share, Threshold, made
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -100,7 +96,7 @@ class DdpGradientsCopied(Rule[Evidence]):
                 lost=time.spans,
             )
 
-    def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
+    def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
         wrapper = code.constructor([], made.distributed())
         splices = code.with_arguments(wrapper, {"gradient_as_bucket_view": "True"}, instead_of="False")
         return Change(tuple(splices), SAME_RESULTS, "No code calls `detach_()` on gradients.")

@@ -33,7 +33,6 @@ a handwritten update.
 
 from collections.abc import Iterator
 from math import prod
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -46,6 +45,7 @@ from tb_tidy_plugin.rulekit import (
     TORCH_DTYPES,
     Benchmark,
     Category,
+    Code,
     Edit,
     Match,
     Nanoseconds,
@@ -61,9 +61,6 @@ from tb_tidy_plugin.rulekit import (
     known_dtype,
 )
 from tb_tidy_plugin.units import plural
-
-if TYPE_CHECKING:
-    from tb_tidy_plugin.fixes.code import Code
 
 COMPILED_CALL = 8  # operators that take about as long as the guards and the call of a compiled function (15 to 20 µs)
 SHORT_PERIOD = 4  # operators that an average or an update by hand takes for each parameter
@@ -197,7 +194,7 @@ class ElementwiseOpFlood(Rule[Evidence]):
             confidence="medium" if 2 * chain.period <= len(chain.names) else "high",
         )
 
-    def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
+    def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
         found = code.functions(spot.function)
         if len(found) != 1 or found[0].decorators or not code.is_pure(found[0]):
             raise Unfixable("The operators do not have their own function, which could be compiled.")

@@ -34,7 +34,6 @@ steps.
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -46,6 +45,7 @@ from tb_tidy_plugin.rulekit import (
     Benchmark,
     Bytes,
     Category,
+    Code,
     Edit,
     Made,
     Match,
@@ -59,9 +59,6 @@ from tb_tidy_plugin.rulekit import (
     known_dtype,
     made,
 )
-
-if TYPE_CHECKING:
-    from tb_tidy_plugin.fixes.code import Code
 
 PAGEABLE = r"(?:HtoD|HostToDevice).{0,100}\(Pageable"
 NO_STEPS = {"whole_trace", "none"}
@@ -187,7 +184,7 @@ class PageableH2dCopy(Rule[Evidence]):
     def made_by(self, evidence: Evidence) -> Made:
         return made.loader("dataloader_pin_memory=True")
 
-    def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
+    def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
         copies = [call for method in ("to", "cuda") for call in code.methods_on(spot.lines, method)]
         if not copies:
             raise Unfixable("The lines do not call `to` or `cuda`.")

@@ -30,7 +30,6 @@ A factory of another shape or dtype, or more than 5 operators earlier.
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -42,6 +41,7 @@ from tb_tidy_plugin.rulekit import (
     Benchmark,
     Bytes,
     Category,
+    Code,
     Edit,
     Match,
     Nanoseconds,
@@ -55,9 +55,6 @@ from tb_tidy_plugin.rulekit import (
     fitting,
     known_dtype,
 )
-
-if TYPE_CHECKING:
-    from tb_tidy_plugin.fixes.code import Code
 
 FACTORIES = aten.names(
     "factory",
@@ -169,7 +166,7 @@ class TensorCreatedOnCpuThenMoved(Rule[Evidence]):
             ),
         )
 
-    def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
+    def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
         splices: list[Splice] = []
         made: set[str] = set()
         for move in [call for method in ("to", "cuda") for call in code.methods_on(spot.lines, method)]:

@@ -31,7 +31,7 @@ which `torch.stack` does not handle faster. Data created once, such as constants
 
 from collections.abc import Iterator
 from math import prod
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -42,6 +42,7 @@ from tb_tidy_plugin.profile.recurring import recurring
 from tb_tidy_plugin.rulekit import (
     TORCH_DTYPES,
     Benchmark,
+    Code,
     Confidence,
     Edit,
     Intervals,
@@ -57,9 +58,6 @@ from tb_tidy_plugin.rulekit import (
     known_dtype,
     parse_frame,
 )
-
-if TYPE_CHECKING:
-    from tb_tidy_plugin.fixes.code import Code
 
 CONSTRUCTORS = {"float": "FloatTensor", "double": "DoubleTensor", "long int": "LongTensor", "int": "IntTensor"}
 LOOKED_AT = 0.15  # of the time, before memory is allocated: 0.3 to 0.7 for numbers, below 0.08 for arrays
@@ -164,7 +162,7 @@ class TensorFromPythonData(Rule[Evidence]):
             ),
         )
 
-    def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
+    def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
         calls = [call for call in code.calls_on(spot.lines) if code.qualified(call.func) == "torch.tensor"]
         if not evidence.holds_arrays and evidence.dtype not in FILLS:
             raise Unfixable(f"NumPy may choose a dtype for the numbers other than `{evidence.dtype}`.")

@@ -29,17 +29,13 @@ marked steps.
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
 
 from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Spot
 from tb_tidy_plugin.profile.library_calls import usual_calls
-from tb_tidy_plugin.rulekit import Category, Edit, Match, Nanoseconds, Profile, Remove, Rows, Rule
-
-if TYPE_CHECKING:
-    from tb_tidy_plugin.fixes.code import Code
+from tb_tidy_plugin.rulekit import Category, Code, Match, Nanoseconds, Profile, Rows, Rule
 
 EMPTIES = r"^torch/(?:cuda|xpu|mps)/(?:memory|__init__)\.py\(\d+\): empty_cache$"
 ALLOCATES = r"^(?:cuda|hip)Malloc(?:Async)?$"
@@ -94,10 +90,7 @@ class CacheEmptiedInStep(Rule[Evidence]):
             seen.add(step)
             yield Match(row, (row, *its.tolist()), evidence)
 
-    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
-        yield Remove(match.events)
-
-    def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
+    def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
         splice = code.without_statement(spot.lines, "empty_cache")
         return Change((splice,), SAME_RESULTS, "No other process needs the device's memory.")
 

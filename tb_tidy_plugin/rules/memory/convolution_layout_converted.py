@@ -31,30 +31,15 @@ Less than 2 % of the step. Conversions not launched by a convolution. Compiled c
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from tb_tidy_plugin.fixes.change import SAME_UP_TO_ROUNDING, Change, Splice, Spot, Unfixable
 from tb_tidy_plugin.profile.calls import rows_of
-from tb_tidy_plugin.rulekit import (
-    Category,
-    Edit,
-    Match,
-    Nanoseconds,
-    Profile,
-    Rule,
-    Scale,
-    Share,
-    Threshold,
-)
-
-if TYPE_CHECKING:
-    from tb_tidy_plugin.fixes.code import Code
+from tb_tidy_plugin.rulekit import Category, Code, Match, Nanoseconds, Profile, Rule, Share, Threshold
 
 CONVERSION = r"(?i:nchwToNhwc|nhwcToNchw)|^batched_transpose_\d"
 CONVOLUTION = re.compile(r"convolution")
-LEFT = (0.1, 0.0, 1.0)  # most likely, at least, at most
 ON_ROCM = "; on ROCm, older versions of PyTorch need `PYTORCH_MIOPEN_SUGGEST_NHWC=1` as well"
 
 
@@ -108,6 +93,7 @@ class ConvolutionLayoutConverted(Rule[Evidence]):
         "input{further}"
     )
     caveat = "Results differ in their last bits. Code that relies on strides or calls `view` may need `reshape`."
+    left = (0.1, 0.0, 1.0)
 
     min_share = Threshold(0.02, "less is not worth changing the layout of a whole model")
 
@@ -117,9 +103,6 @@ class ConvolutionLayoutConverted(Rule[Evidence]):
         time_ns = profile.per_step_ns(rows_of(kernels))
         if kernels and profile.share_of_time(time_ns) >= self.min_share:
             yield self._match(profile, kernels, time_ns)
-
-    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
-        yield Scale(match.events, *LEFT)
 
     def _match(self, profile: Profile, kernels: list[int], time_ns: int) -> Match[Evidence]:
         rows, operators = rows_of(kernels), {int(profile.launched_by[row]) for row in kernels}
@@ -140,7 +123,7 @@ class ConvolutionLayoutConverted(Rule[Evidence]):
             ),
         )
 
-    def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
+    def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
         found = [call for call in code.calls_on(spot.lines) if code.bound(code.source(call.func)) == 1]
         if len(found) != 1:
             raise Unfixable("The lines do not contain a single call of a model that this file creates.")

@@ -28,7 +28,6 @@ slower for those of 65,000 or more). Fewer than 10 parameters.
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -36,15 +35,11 @@ from tb_tidy_plugin import aten
 from tb_tidy_plugin.fixes.change import SAME_UP_TO_ROUNDING, Change, Spot, Unfixable
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.library_calls import calls_in_steps
-from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Rule, Scale, Threshold
-
-if TYPE_CHECKING:
-    from tb_tidy_plugin.fixes.code import Code
+from tb_tidy_plugin.rulekit import Code, Match, Nanoseconds, Profile, Rule, Threshold
 
 CLIPS = r"^torch/nn/utils/clip_grad\.py\(\d+\): clip_grad_(?:norm|value)_$"
 NAMES = ("clip_grad_norm_", "clip_grad_value_")
 TOGETHER = "_foreach_"
-LEFT = (0.3, 0.13, 0.88)
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -71,6 +66,7 @@ class GradientsClippedOneByOne(Rule[Evidence]):
     why = "The call runs no `_foreach_` operator. Reported for {least} parameters or more"
     fix = "Leave out `foreach=False`; with PyTorch before 2.0, upgrade"
     caveat = "Norms differ in their last bits."
+    left = (0.3, 0.13, 0.88)
 
     min_parameters = Threshold(10, "per call; for fewer parameters the loop costs little more than one joint call")
 
@@ -87,10 +83,7 @@ class GradientsClippedOneByOne(Rule[Evidence]):
             evidence = Evidence(operators_of_call, parameters, time, int(self.min_parameters))
             yield Match(row, (row,), evidence)
 
-    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
-        yield Scale(match.events, *LEFT)
-
-    def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
+    def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
         calls = [
             (call, arg) for call in code.calls_on(spot.lines) if (arg := code.argument(call, "foreach")) is not None
         ]

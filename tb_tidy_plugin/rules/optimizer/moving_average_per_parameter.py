@@ -30,15 +30,16 @@ Integer tensors.
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
 
+from tb_tidy_plugin.fixes.change import Change, Spot
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.inputs import FLOATING
 from tb_tidy_plugin.rulekit import (
     Category,
+    Code,
     Edit,
     Match,
     Nanoseconds,
@@ -49,10 +50,6 @@ from tb_tidy_plugin.rulekit import (
     parse_frame,
 )
 from tb_tidy_plugin.trace.columns import ABSENT
-
-if TYPE_CHECKING:
-    from tb_tidy_plugin.fixes.change import Change, Spot
-    from tb_tidy_plugin.fixes.code import Code
 
 LERP = "aten::lerp_"
 MUL_ = "aten::mul_"
@@ -113,7 +110,7 @@ class MovingAveragePerParameter(Rule[Evidence]):
     def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
         yield Scale(match.events, *LEFT[match.evidence.each])
 
-    def fixer(self, code: "Code", spot: "Spot", evidence: Evidence) -> "Change":
+    def fixer(self, code: Code, spot: "Spot", evidence: Evidence) -> "Change":
         from tb_tidy_plugin.fixes.averaging import averaged
 
         return averaged(code, spot)

@@ -35,7 +35,6 @@ alternative.
 from collections import Counter
 from collections.abc import Iterator
 from math import log, sqrt
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -43,6 +42,7 @@ from tb_tidy_plugin.fixes.change import SAME_UP_TO_ROUNDING, Change, Spot, Unfix
 from tb_tidy_plugin.profile.optimizers import WITH_FOREACH, Update, updates_one_by_one
 from tb_tidy_plugin.rulekit import (
     Benchmark,
+    Code,
     Edit,
     Made,
     Match,
@@ -55,9 +55,6 @@ from tb_tidy_plugin.rulekit import (
     fitting,
 )
 from tb_tidy_plugin.units import plural
-
-if TYPE_CHECKING:
-    from tb_tidy_plugin.fixes.code import Code
 
 FUSED_ON_CPU = {
     "adam": ((0.2, 0.39), 0.11, 0.41), "adamw": ((0.2, 0.39), 0.11, 0.41), "adagrad": ((0.28, 0.38), 0.17, 0.73),
@@ -172,7 +169,7 @@ class OptimizerSingleTensor(Rule[Evidence]):
 
         return Made("optimizer", "step", is_wanted, 'optim="adamw_torch_fused"')
 
-    def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
+    def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
         steps = code.methods_on(spot.lines, "step")
         used = [each for call in steps for each in (code.receiver(call), *(arg.value for arg in call.args))]
         made = code.constructor(used, self.made_by(evidence))

@@ -35,7 +35,6 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from math import prod
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -46,6 +45,7 @@ from tb_tidy_plugin.profile.gradients import first_additions
 from tb_tidy_plugin.rulekit import (
     Benchmark,
     Category,
+    Code,
     Match,
     Nanoseconds,
     Profile,
@@ -55,9 +55,6 @@ from tb_tidy_plugin.rulekit import (
     aten,
     fitting,
 )
-
-if TYPE_CHECKING:
-    from tb_tidy_plugin.fixes.code import Code
 
 ANNOTATION = re.compile(r"^Optimizer\.zero_grad#(?P<owner>.+)\.zero_grad$")
 FUNCTION = re.compile(r"\): zero_grad$")
@@ -142,7 +139,7 @@ class ZeroGradMemset(Rule[Evidence]):
         pair = Benchmark(given.format("set_to_none=False"), given.format(""), setup)
         return pair if shapes and fitting(1, 8 * elements) else None
 
-    def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
+    def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
         calls = code.methods_on(spot.lines, "zero_grad")
         if len(calls) != 1:
             raise Unfixable("The lines do not contain exactly one call of `zero_grad`.")

@@ -39,13 +39,11 @@ from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.flops import estimate
 from tb_tidy_plugin.rulekit import (
     Benchmark,
-    Edit,
     Inputs,
     Match,
     Nanoseconds,
     Profile,
     Rule,
-    Scale,
     Share,
     Threshold,
     aten,
@@ -57,7 +55,6 @@ CONVOLUTIONS = aten.names("product", "convolution mkldnn_convolution convolution
 HALF = frozenset({"c10::BFloat16", "c10::Half"})
 SMALLEST_SIZE = 128  # rows and columns of a product
 MOST_SIZE = 4096
-LEFT = (0.5, 0.34, 0.9)
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -92,6 +89,7 @@ class Float32BesideBfloat16Units(Rule[Evidence]):
     )
     fix = 'Use mixed precision: `torch.autocast("cpu", dtype=torch.bfloat16)` around the forward pass'
     caveat = "bfloat16 has 7 bits of fraction instead of 23. Check that training converges to the same result."
+    left = (0.5, 0.34, 0.9)
 
     min_share = Threshold(
         0.33, ("mixed precision changes the whole program, which is not worth it for less of the step")
@@ -139,9 +137,6 @@ class Float32BesideBfloat16Units(Rule[Evidence]):
 
     def trainer_options(self, evidence: Evidence) -> Mapping[str, str]:
         return mixed_precision("bfloat16")
-
-    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
-        yield Scale(match.events, *LEFT)
 
     def benchmark(self, evidence: Evidence) -> Benchmark | None:
         size = min(evidence.size, MOST_SIZE)

@@ -32,17 +32,25 @@ because memory limits them. Convolutions, for which TF32 is on by default.
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from tb_tidy_plugin.fixes.change import Change, Spot, Unfixable, changes_behaviour
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.products import Product
-from tb_tidy_plugin.rulekit import Benchmark, Edit, Match, Nanoseconds, Profile, Rule, Scale, Share, Threshold, fitting
-
-if TYPE_CHECKING:
-    from tb_tidy_plugin.fixes.code import Code
+from tb_tidy_plugin.rulekit import (
+    Benchmark,
+    Code,
+    Edit,
+    Match,
+    Nanoseconds,
+    Profile,
+    Rule,
+    Scale,
+    Share,
+    Threshold,
+    fitting,
+)
 
 FULL_FP32 = re.compile(r"\b\w{0,200}(?<![A-Za-z0-9])sgemm(?:_|Ex)\w*|\b\w{0,200}f32f32_f32f32_f32_\w{0,200}ffma\w*")
 """On CUDA cores: `ampere_sgemm_128x64_nn`, `cutlass_80_simt_sgemm_…`, `magma_sgemmEx_kernel`, `sm80_xmma_…_ffma_…`."""
@@ -188,7 +196,7 @@ class Fp32MatmulNoTf32(Rule[Evidence]):
             confidence="high" if is_off or (product.m | product.k | product.n) % 4 == 0 else "medium",
         )
 
-    def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
+    def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
         function = "set_float32_matmul_precision"
         if any(code.callee(call).endswith(f".{function}") for call in code.calls):
             raise Unfixable(f"The file calls `{function}` already.")

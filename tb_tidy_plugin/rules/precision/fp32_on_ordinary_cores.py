@@ -36,29 +36,14 @@ units they use. Products that `fp32-matmul-no-tf32` reports: TF32 takes one line
 """
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from tb_tidy_plugin.fixes.change import Change, Spot, Unfixable, changes_behaviour
 from tb_tidy_plugin.profile.float32 import float32_kernels, has_matrix_units
-from tb_tidy_plugin.rulekit import (
-    Edit,
-    Match,
-    Nanoseconds,
-    Profile,
-    Rows,
-    Rule,
-    Scale,
-    Share,
-    Threshold,
-)
+from tb_tidy_plugin.rulekit import Code, Match, Nanoseconds, Profile, Rows, Rule, Share, Threshold
 from tb_tidy_plugin.rulekit.made import mixed_precision
 
-if TYPE_CHECKING:
-    from tb_tidy_plugin.fixes.code import Code
-
-LEFT = (0.4, 0.125, 1.0)  # most likely, at least, at most
 FIRST_WITH_BFLOAT16 = 8  # major compute capability: Ampere
 SHOWN_NAME = 60  # characters of a kernel's name
 
@@ -122,6 +107,7 @@ class Fp32OnOrdinaryCores(Rule[Evidence]):
         "Results in half precision have 10 bits of fraction (bfloat16: 7) instead of 23. Check that training converges "
         "to the same result."
     )
+    left = (0.4, 0.125, 1.0)
 
     min_share = Threshold(
         0.25, ("mixed precision changes the whole program, which is not worth it for less of the step")
@@ -145,9 +131,6 @@ class Fp32OnOrdinaryCores(Rule[Evidence]):
     def trainer_options(self, evidence: Evidence) -> Mapping[str, str]:
         return mixed_precision(evidence.dtype)
 
-    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
-        yield Scale(match.events, *LEFT)
-
     def _match(self, profile: Profile, kernels: Rows, time_ns: int) -> Match[Evidence]:
         longest = max(kernels.tolist(), key=profile.duration_ns)
         operator = int(profile.launched_by[longest])
@@ -168,7 +151,7 @@ class Fp32OnOrdinaryCores(Rule[Evidence]):
             ),
         )
 
-    def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
+    def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
         if not evidence.has_bfloat16:
             raise Unfixable("float16 needs a gradient scaler around several statements.")
         statements = code.statements_on(spot.lines)

@@ -30,16 +30,12 @@ per step. Casts of inputs.
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from tb_tidy_plugin.fixes.change import Change, Splice, Spot, Unfixable, changes_behaviour
 from tb_tidy_plugin.profile.calls import rows_of
-from tb_tidy_plugin.rulekit import Category, Match, Nanoseconds, Profile, Rule, Threshold, aten
-
-if TYPE_CHECKING:
-    from tb_tidy_plugin.fixes.code import Call, Code
+from tb_tidy_plugin.rulekit import Call, Category, Code, Match, Nanoseconds, Profile, Rule, Threshold, aten
 
 LAYERS = aten.by_name("product", {"linear": 1, "conv1d": 1, "conv2d": 1, "conv3d": 1})
 """Operators with weights, and which input the weight is."""
@@ -103,7 +99,7 @@ class WeightsCastEveryCall(Rule[Evidence]):
                 )
                 yield from (Match(row, (row,), evidence) for row in casts)
 
-    def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
+    def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
         called = [call for call in code.calls_on(spot.lines) if code.bound(code.source(call.func)) == 1]
         made = list(dict.fromkeys(code.made_by(call.func) for call in called if _is_made(code, call)))
         layers = [each for each in made if code.qualified(each.func) in MODULES]
@@ -118,7 +114,7 @@ class WeightsCastEveryCall(Rule[Evidence]):
         return Change(splices, changes_behaviour(how), check)
 
 
-def _is_made(code: "Code", call: "Call") -> bool:
+def _is_made(code: Code, call: Call) -> bool:
     """Whether what a line calls is the result of one call in this file."""
     values = code.assigned(code.source(call.func))
     return len(values) == 1 and code.is_call(values[0])

@@ -48,14 +48,12 @@ from tb_tidy_plugin.profile.loops import NOT_IN_LOOPS
 from tb_tidy_plugin.rulekit import (
     Benchmark,
     Category,
-    Edit,
     Inputs,
     Match,
     Nanoseconds,
     Profile,
     Rows,
     Rule,
-    Scale,
     Share,
     Threshold,
     aten,
@@ -66,7 +64,6 @@ from tb_tidy_plugin.trace.sets import among, distinct, united
 
 PICKS = aten.names("known", "index select slice unbind")
 ARITHMETIC = aten.names("pointwise", "add add_ div div_ mul mul_ neg pow rsub sub sub_")
-LEFT = (0.04, 0.01, 0.25)  # of the loop's time: most likely, at least, at most; see the page
 NEAR = 12  # other operators between two numbers of one loop
 MOST_OTHERS = 0.25  # operators on larger tensors, for each that computes a number
 SHOWN = 8
@@ -111,6 +108,7 @@ class ScalarTensorsInLoop(Rule[Evidence]):
         "tensor of the results afterwards. With many rows, let each operator take a whole row"
     )
     caveat = "Python computes in float64: results differ in their last bits. On a GPU `.tolist()` waits once."
+    left = (0.04, 0.01, 0.25)  # of the loop's time; see the page
 
     min_operators = Threshold(64, "in a row; fewer take about 100 µs")
     min_share = Threshold(0.01, "of the step; less is not worth rewriting a loop")
@@ -124,9 +122,6 @@ class ScalarTensorsInLoop(Rule[Evidence]):
                 operators = profile.calls.operators_in(calls)
                 if _on_more(profile, operators) <= MOST_OTHERS * count and not gradients_of(profile, operators):
                     yield self._match(profile, calls, operators, count)
-
-    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
-        yield Scale(match.events, *LEFT)
 
     def benchmark(self, evidence: Evidence) -> Benchmark | None:
         count = evidence.operators // 2

@@ -44,13 +44,11 @@ from tb_tidy_plugin.profile.loops import NOT_IN_LOOPS
 from tb_tidy_plugin.profile.overhead import host_work
 from tb_tidy_plugin.rulekit import (
     Category,
-    Edit,
     Match,
     Nanoseconds,
     Profile,
     Rows,
     Rule,
-    Scale,
     Share,
     Threshold,
     aten,
@@ -61,7 +59,6 @@ from tb_tidy_plugin.trace.sets import united
 MASKS = aten.names("read", "nonzero") | aten.names("known", "masked_select")
 """They find what a mask selects; `x[mask]` runs the first."""
 
-LEFT = (0.08, 0.04, 0.45)  # of the loop's time: most likely, at least, at most; see the page
 LARGEST_BODY = 128  # operators from one mask to the next
 
 
@@ -103,6 +100,7 @@ class TensorShrunkInLoop(Rule[Evidence]):
         "call `torchvision.ops.nms` or `batched_nms`"
     )
     caveat = "Comparing all pairs of n elements needs memory for n × n values."
+    left = (0.08, 0.04, 0.45)  # of the loop's time; see the page
 
     min_passes = Threshold(6, "in a row; so many falling sizes are unlikely to be chance")
     min_share = Threshold(0.01, "of the step; less is not worth rewriting a loop")
@@ -137,9 +135,6 @@ class TensorShrunkInLoop(Rule[Evidence]):
                         span = (profile.start_ns(calls[0]), profile.end_ns(calls[-1]))
                         lost = None if "device" in profile.recorded else (span,)
                         yield Match(body[run[0]], tuple(calls), evidence, lost=lost, confidence="medium")
-
-    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
-        yield Scale(match.events, *LEFT)
 
 
 def _masks(profile: Profile) -> dict[int, int]:

@@ -42,7 +42,7 @@ from math import prod
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Rows, Rule, Scale, Threshold
+from tb_tidy_plugin.rulekit import Match, Nanoseconds, Profile, Rows, Rule, Threshold
 from tb_tidy_plugin.trace.columns import ABSENT
 from tb_tidy_plugin.trace.sets import distinct
 
@@ -91,6 +91,7 @@ class ConstantFilledInReplay(Rule[Evidence]):
     )
     fix = "Create the tensor once, in `__init__` or before the capture, and pass it to all layers"
     caveat = "A buffer that a kernel adds to must be cleared each time: clear the buffers of all layers with one fill."
+    left = (0.0, 0.0, 1.0)
 
     min_times = Threshold(8, "in one replay; layers repeat, and fewer are hardly worth a change")
     max_elements = Threshold(1024, "of the tensor; larger ones are results that a kernel writes to")
@@ -106,9 +107,6 @@ class ConstantFilledInReplay(Rule[Evidence]):
             elements = self._elements(profile, int(operator[rows[0]])) if self._is_fill(profile, rows) else 0
             if elements:
                 yield from self._matches(profile, rows, elements)
-
-    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
-        yield Scale(match.events, 0.0, 0.0, 1.0)
 
     def _is_fill(self, profile: Profile, rows: Rows) -> bool:
         replays = len(distinct(profile.launch[rows]))

@@ -33,12 +33,10 @@ from math import prod
 
 import msgspec
 
-from tb_tidy_plugin.rulekit import Benchmark, Edit, Match, Nanoseconds, Profile, Rule, Scale, Threshold
+from tb_tidy_plugin.rulekit import Benchmark, Match, Nanoseconds, Profile, Rule, Threshold
 from tb_tidy_plugin.units import Count
 
 MOST_ROWS = 8192
-LEFT = (0.2, 0.1, 0.5)
-"""Part of the time that selecting takes: most likely, at best, at worst."""
 
 MOST_ELEMENTS = 1 << 25  # in the benchmark, of 4 bytes
 
@@ -66,6 +64,7 @@ class FullVocabularySort(Rule[Evidence]):
     why = "Sampling needs only the largest of them. Reported for rows of {least} values or more"
     fix = "Select with `torch.topk`, or sample with a fused kernel for top-k and top-p, such as FlashInfer's"
     caveat = "With `topk`, tokens beyond the first k are never sampled."
+    left = (0.2, 0.1, 0.5)  # what selecting takes
 
     min_values = Threshold(16_384, "in a row; vocabularies begin at 30,000, and shorter rows sort in one pass")
 
@@ -81,9 +80,6 @@ class FullVocabularySort(Rule[Evidence]):
                 yield Match(
                     row, tuple(work.tolist()), Evidence(requests, Count(shape[-1]), time, Count(int(self.min_values)))
                 )
-
-    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
-        yield Scale(match.events, *LEFT)
 
     def benchmark(self, evidence: Evidence) -> Benchmark | None:
         requests, vocabulary = evidence.requests, int(evidence.vocabulary)

@@ -35,7 +35,7 @@ from collections.abc import Iterator
 import msgspec
 
 from tb_tidy_plugin.event_names import BEGIN_CAPTURE, GRAPH_INSTANTIATE, GRAPH_LAUNCH
-from tb_tidy_plugin.rulekit import Category, Edit, Match, Nanoseconds, Profile, Remove, Rows, Rule, Threshold
+from tb_tidy_plugin.rulekit import Category, Match, Nanoseconds, Profile, Rows, Rule, Threshold
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -79,9 +79,6 @@ class GraphCapturedAgain(Rule[Evidence]):
         for row, span in spans.items():
             cause = int(profile.launched_by[row])
             yield Match(cause if cause >= 0 else row, (row,), evidence, lost=(span,))
-
-    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
-        yield Remove(match.events)
 
 
 def _after(profile: Profile, calls: str, after_ns: int) -> Rows:

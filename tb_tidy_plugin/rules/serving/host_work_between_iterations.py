@@ -35,7 +35,7 @@ from collections.abc import Iterator
 import msgspec
 
 from tb_tidy_plugin.profile.engine_work import functions_that_hold_up, share_held_up
-from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Rule, Scale, Share, Threshold
+from tb_tidy_plugin.rulekit import Match, Nanoseconds, Profile, Rule, Share, Threshold
 from tb_tidy_plugin.units import times
 
 PARTS = {
@@ -80,6 +80,7 @@ class HostWorkBetweenIterations(Rule[Evidence]):
         "Let the server schedule ahead (vLLM: `--async-scheduling`; SGLang: without `--disable-overlap-schedule`), "
         "and keep the sampled tokens on the device"
     )
+    left = (0.5, 0.0, 1.0)
 
     min_waiting = Threshold(0.03, "of the time; shorter pauses between two batches are normal")
 
@@ -94,6 +95,3 @@ class HostWorkBetweenIterations(Rule[Evidence]):
                 evidence = Evidence(part, function.name, len(calls), time, Share(share), Share(self.min_waiting))
                 for row, spans in calls.items():
                     yield Match(row, (row,), evidence, subject=part, confidence="medium", lost=spans)
-
-    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
-        yield Scale(match.events, 0.5, 0.0, 1.0)

@@ -42,7 +42,7 @@ from collections.abc import Iterator
 import msgspec
 
 from tb_tidy_plugin.profile.engine_work import functions_that_hold_up, share_held_up
-from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Rule, Scale, Share, Threshold
+from tb_tidy_plugin.rulekit import Match, Nanoseconds, Profile, Rule, Share, Threshold
 from tb_tidy_plugin.units import times
 
 TOKENISER = (
@@ -84,6 +84,7 @@ class TokenisingOnEngineThread(Rule[Evidence]):
         "Let the server tokenise in a separate process (`vllm serve`; SGLang's tokenizer manager), or pass tokens "
         "instead of text"
     )
+    left = (0.0, 0.0, 1.0)
 
     min_waiting = Threshold(0.02, "of the time; less is hardly worth another process")
 
@@ -97,6 +98,3 @@ class TokenisingOnEngineThread(Rule[Evidence]):
             evidence = Evidence(function.name, len(calls), time, Share(share), Share(self.min_waiting))
             for row, spans in calls.items():
                 yield Match(row, (row,), evidence, confidence="medium", lost=spans)
-
-    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
-        yield Scale(match.events, 0.0, 0.0, 1.0)

@@ -33,18 +33,13 @@ kernels, as all non-blocking ones do; fewer than 20 kernels of 50 µs.
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Splice, Spot, Unfixable
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.debug_modes import blocked_time, blocking_launches, formatted_stacks, nan_checks
-from tb_tidy_plugin.rulekit import Category, Match, Nanoseconds, Profile, Rows, Rule
-
-if TYPE_CHECKING:
-    from tb_tidy_plugin.fixes.code import Code
-
+from tb_tidy_plugin.rulekit import Category, Code, Match, Nanoseconds, Profile, Rows, Rule
 
 BLOCKING = tuple(
     f"os.environ[{quote}{name}_LAUNCH_BLOCKING{quote}]" for name in ("CUDA", "HIP") for quote in ("'", '"')
@@ -84,7 +79,7 @@ class AnomalyModeEnabled(Rule[Evidence]):
         if len(launches):
             yield _blocking(profile, launches)
 
-    def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
+    def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
         given = [value for name in BLOCKING for value in code.assigned(name)]
         splices = [Splice(*code.span(value), '"0"') for value in given if code.source(value) in {'"1"', "'1'"}]
         for call in code.calls:

@@ -37,10 +37,9 @@ import msgspec
 
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.library_calls import calls_in_steps
-from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Rule, Scale, Threshold
+from tb_tidy_plugin.rulekit import Match, Nanoseconds, Profile, Rule, Threshold
 
 INTERCEPTED = r"^torch/utils/_device\.py\(\d+\): __torch_function__$"
-LEFT = (0.5, 0.0, 1.0)  # of the frames' own time
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -68,6 +67,7 @@ class DeviceModeInterceptsCalls(Rule[Evidence]):
         "for {least} calls per step or more"
     )
     fix = "Set the default device only while the model is created, and pass `device=` where a step creates a tensor"
+    left = (0.5, 0.0, 1.0)  # of the frames' own time
 
     min_calls = Threshold(100, "per step; fewer take about 0.2 ms")
 
@@ -85,6 +85,3 @@ class DeviceModeInterceptsCalls(Rule[Evidence]):
         )
         spans = tuple(zip(lost.starts.tolist(), lost.ends.tolist(), strict=True))
         yield Match(int(rows[0]), tuple(rows.tolist()), evidence, lost=spans)
-
-    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
-        yield Scale(match.events, *LEFT)

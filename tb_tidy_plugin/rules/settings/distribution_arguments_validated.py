@@ -29,17 +29,13 @@ Distributions created with `validate_args=False`, whose frames run no operator. 
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from tb_tidy_plugin.fixes.change import Change, Spot, Unfixable, changes_behaviour
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.library_calls import calls_in_steps
-from tb_tidy_plugin.rulekit import Match, Profile, Rule, Threshold
-
-if TYPE_CHECKING:
-    from tb_tidy_plugin.fixes.code import Code
+from tb_tidy_plugin.rulekit import Code, Match, Profile, Rule, Threshold
 
 CHECKS = r"^torch/distributions/distribution\.py\(\d+\): (?:__init__|_validate_sample)$"
 
@@ -83,7 +79,7 @@ class DistributionArgumentsValidated(Rule[Evidence]):
             evidence = Evidence(round(checks), round(self.min_checks))
             yield from (Match(row, (row,), evidence) for row in rows.tolist())
 
-    def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
+    def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
         function = "set_default_validate_args"
         if any(code.callee(call).endswith(f".{function}") for call in code.calls):
             raise Unfixable(f"The file calls `{function}` already.")

@@ -33,17 +33,13 @@ youngest generation. Collections outside of steps.
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Spot, Unfixable
 from tb_tidy_plugin.profile.calls import BUILT_IN, rows_of
 from tb_tidy_plugin.profile.library_calls import calls_in_steps
-from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Remove, Rule, Scale, Threshold
-
-if TYPE_CHECKING:
-    from tb_tidy_plugin.fixes.code import Code
+from tb_tidy_plugin.rulekit import Code, Edit, Match, Nanoseconds, Profile, Remove, Rule, Scale, Threshold
 
 COLLECTIONS = r"^Python GC$"
 COLLECT = BUILT_IN + "function collect>"
@@ -109,7 +105,7 @@ class GarbageCollectedInStep(Rule[Evidence]):
     def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
         yield Remove(match.events) if match.evidence.explicit else Scale(match.events, *LEFT_FROZEN)
 
-    def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
+    def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
         if not evidence.explicit:
             raise Unfixable("Python starts the collections, and the file does not show where the first step begins.")
         splice = code.without_statement(spot.lines, "collect")

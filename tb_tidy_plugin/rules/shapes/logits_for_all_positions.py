@@ -29,19 +29,15 @@ Results that any other operator reads, such as a loss over all positions. Fewer 
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
 
 from tb_tidy_plugin.fixes.change import SAME_UP_TO_ROUNDING, Change, Splice, Spot, Unfixable
 from tb_tidy_plugin.profile.calls import rows_of
-from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Rule, Scale, Shape, Sizes, Threshold, aten
+from tb_tidy_plugin.rulekit import Code, Edit, Match, Nanoseconds, Profile, Rule, Scale, Shape, Sizes, Threshold, aten
 from tb_tidy_plugin.trace.sets import among
 from tb_tidy_plugin.units import Count
-
-if TYPE_CHECKING:
-    from tb_tidy_plugin.fixes.code import Code
 
 LAYER = "aten::linear"
 PICK = "aten::select"
@@ -105,7 +101,7 @@ class LogitsForAllPositions(Rule[Evidence]):
         left = LEFT_OF_MANY if positions >= MANY else LEFT_OF_FEW
         yield Scale(match.events, left, min(1 / positions, left), MOST_LEFT)
 
-    def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
+    def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
         picked = [(call, index) for call, index in code.indexed_on(spot.lines) if ONE_POSITION.fullmatch(index)]
         if len(picked) != 1 or code.callee(code.made_by(picked[0][0].func)) != "torch.nn.Linear":
             raise Unfixable("The lines do not select one position of the result of a single `Linear`.")

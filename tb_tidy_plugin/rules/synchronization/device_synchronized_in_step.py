@@ -32,15 +32,11 @@ for which the device was already done. Recordings without marked steps.
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Spot
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.library_calls import WaitingCalls, usual_calls, waiting_calls
-from tb_tidy_plugin.rulekit import Edit, Match, Profile, Rule, Threshold, Unblock
-
-if TYPE_CHECKING:
-    from tb_tidy_plugin.fixes.code import Code
+from tb_tidy_plugin.rulekit import Code, Edit, Match, Profile, Rule, Threshold, Unblock
 
 WAITS = r"^torch/(?:cuda/__init__|xpu/__init__|accelerator/__init__|cuda/streams)\.py\(\d+\): synchronize$"
 OF_PROFILER = "torch/profiler/"
@@ -67,6 +63,6 @@ class DeviceSynchronizedInStep(Rule[WaitingCalls]):
     def remedy(self, profile: Profile, match: Match[WaitingCalls]) -> Iterator[Edit]:
         yield Unblock(match.anchor)
 
-    def fixer(self, code: "Code", spot: Spot, evidence: WaitingCalls) -> Change:
+    def fixer(self, code: Code, spot: Spot, evidence: WaitingCalls) -> Change:
         splice = code.without_statement(spot.lines, "synchronize")
         return Change((splice,), SAME_RESULTS, "No time is measured with it, and no other library waits for it.")

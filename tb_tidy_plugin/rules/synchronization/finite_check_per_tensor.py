@@ -30,22 +30,17 @@ libraries.
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from tb_tidy_plugin.fixes.change import Change, Spot
 from tb_tidy_plugin.profile.calls import rows_of
-from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Rule, Scale, Threshold, aten, parse_frame
-
-if TYPE_CHECKING:
-    from tb_tidy_plugin.fixes.change import Change, Spot
-    from tb_tidy_plugin.fixes.code import Code
+from tb_tidy_plugin.rulekit import Code, Match, Nanoseconds, Profile, Rule, Threshold, aten, parse_frame
 
 TESTS = aten.names("known", "isnan isinf isfinite")
 JOINS = aten.names("known", "any all _is_any_true _is_all_true logical_not bitwise_not")
 READS = aten.names("read", "is_nonzero item")
 REACH = 3  # operators after a test: its negation, its reduction, and the read
-LEFT = (0.33, 0.0, 0.67)
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -68,6 +63,7 @@ class FiniteCheckPerTensor(Rule[Evidence]):
     message = "Python checks {checks} tensors per step for NaN or infinity one by one, which takes {time}"
     why = "Each check tests a tensor, reduces the result and reads it. Reported for {least} checks per step or more"
     fix = "Check the loss, or the norm of all gradients (`torch.nn.utils.get_total_norm`), once per step"
+    left = (0.33, 0.0, 0.67)
 
     min_checks = Threshold(8, "per step and function; a few take about 50 µs, and one is good practice")
 
@@ -85,10 +81,7 @@ class FiniteCheckPerTensor(Rule[Evidence]):
                 evidence = Evidence(round(per_step), Nanoseconds(profile.per_step_ns(rows)), round(self.min_checks))
                 yield from (Match(check[0], check, evidence) for check in checks)
 
-    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
-        yield Scale(match.events, *LEFT)
-
-    def fixer(self, code: "Code", spot: "Spot", evidence: Evidence) -> "Change":
+    def fixer(self, code: Code, spot: "Spot", evidence: Evidence) -> "Change":
         from tb_tidy_plugin.fixes.checking import guarded
 
         return guarded(code, spot)

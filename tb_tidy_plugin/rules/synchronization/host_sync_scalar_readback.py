@@ -35,7 +35,6 @@ read fewer than 64 values per step or run other operators.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
@@ -46,6 +45,7 @@ from tb_tidy_plugin.profile.readbacks import device_readbacks, idle_after, read_
 from tb_tidy_plugin.rulekit import (
     Benchmark,
     Category,
+    Code,
     Edit,
     Match,
     Nanoseconds,
@@ -57,9 +57,6 @@ from tb_tidy_plugin.rulekit import (
     parse_frame,
 )
 from tb_tidy_plugin.units import times
-
-if TYPE_CHECKING:
-    from tb_tidy_plugin.fixes.code import Code
 
 OTHERS = ("Optimizer.", "torch/optim/", "torch/amp/", "torch/cuda/amp/", "torch/profiler/", "enumerate(DataLoader)#")
 """Callers whose reads nobody would change: optimizers, gradient scalers, the profiler, loaders."""
@@ -183,7 +180,7 @@ class HostSyncScalarReadback(Rule[Evidence]):
         steps = {step for step in profile.step_of(rows_of(rows)).tolist() if step >= 0}
         return len(steps) >= max(self.min_steps * len(profile.steps.items), 1)
 
-    def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
+    def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
         if splices := code.read_at_once(spot.lines, "item", "tolist"):
             return Change(tuple(splices), SAME_RESULTS, "The loop iterates over a tensor with one dimension.")
         reads = [call for call in code.methods_on(spot.lines, "item") if not call.args and code.collects(call)]

@@ -40,17 +40,13 @@ backward pass, such as a recording of only a forward pass, the finding has low c
 
 from collections.abc import Iterator
 from textwrap import indent
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from tb_tidy_plugin.event_names import MODULE
 from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Spot, Unfixable
-from tb_tidy_plugin.rulekit import Benchmark, Edit, Match, Nanoseconds, Profile, Rule, Scale, Share, Threshold
+from tb_tidy_plugin.rulekit import Benchmark, Code, Edit, Match, Nanoseconds, Profile, Rule, Scale, Share, Threshold
 from tb_tidy_plugin.rules.autograd.grad_graph_never_consumed.recorded_nodes import UnusedPass, unused_passes
-
-if TYPE_CHECKING:
-    from tb_tidy_plugin.fixes.code import Code
 
 MOST, USUAL = (4_000, 0.5), (1_200, 0.15)  # what a node costs in ns, and what part of its operator, see the page
 NO_MODULE = -1
@@ -133,7 +129,7 @@ class GradGraphNeverConsumed(Rule[Evidence]):
             lost=list(zip(lost.starts.tolist(), lost.ends.tolist(), strict=True)),
         )
 
-    def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
+    def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
         if spot.function in {"forward", "__call__"}:
             raise Unfixable(
                 "The line belongs to a model, and the file does not show which of its calls need gradients."

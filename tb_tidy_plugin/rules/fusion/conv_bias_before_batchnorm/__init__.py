@@ -32,18 +32,27 @@ such as an activation.
 
 from collections.abc import Iterator
 from math import prod
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from tb_tidy_plugin.event_names import MODULE
 from tb_tidy_plugin.fixes.change import Change, Spot, Unfixable, changes_behaviour
-from tb_tidy_plugin.rulekit import Benchmark, Inputs, Match, Nanoseconds, Profile, Rule, Sizes, Threshold, aten, fitting
+from tb_tidy_plugin.rulekit import (
+    Benchmark,
+    Call,
+    Code,
+    Inputs,
+    Match,
+    Nanoseconds,
+    Profile,
+    Rule,
+    Sizes,
+    Threshold,
+    aten,
+    fitting,
+)
 from tb_tidy_plugin.rules.fusion.conv_bias_before_batchnorm.biases import BIAS, bias_handed_over, bias_work
 from tb_tidy_plugin.rules.fusion.conv_bias_before_batchnorm.parameter_costs import ParameterCosts, costs_of_parameters
-
-if TYPE_CHECKING:
-    from tb_tidy_plugin.fixes.code import Call, Code
 
 MODULES = aten.by_name("product", {"conv1d": "Conv1d", "conv2d": "Conv2d", "conv3d": "Conv3d"})  # with a benchmark
 TRANSPOSED = aten.names("product", "conv_transpose1d conv_transpose2d conv_transpose3d")
@@ -132,7 +141,7 @@ class ConvBiasBeforeBatchnorm(Rule[Evidence]):
         pair = Benchmark("norm(biased(x)).sum().backward()", "norm(plain(x)).sum().backward()", setup)
         return pair if batch else None
 
-    def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
+    def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
         found = [call for call in code.calls_on(spot.lines) if _makes(code, call, "Conv")]
         found = [call for call in found if (norm := code.used_by(call)) and _makes(code, norm, "BatchNorm")]
         called = [code.source(call.func) for call in code.calls]
@@ -201,7 +210,7 @@ def _module(profile: Profile, row: int) -> str:
     return next((name.removeprefix(MODULE) for name in names if name.startswith(MODULE)), "")
 
 
-def _in_sequences(code: "Code") -> "list[Call]":
+def _in_sequences(code: Code) -> "list[Call]":
     """The convolutions that stand right before a batch norm in a `Sequential` that the file writes out."""
     found = []
     for call in code.calls:
@@ -214,7 +223,7 @@ def _in_sequences(code: "Code") -> "list[Call]":
     return found
 
 
-def _makes(code: "Code", call: "Call", kind: str) -> bool:
+def _makes(code: Code, call: Call, kind: str) -> bool:
     """Whether a call is of a module of `torch.nn` of this kind that the file makes once."""
     values = code.assigned(code.source(call.func))
     if len(values) != 1 or not code.is_call(values[0]):

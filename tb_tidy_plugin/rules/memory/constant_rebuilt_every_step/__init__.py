@@ -41,13 +41,14 @@ operator. Tensors passed to NumPy are left out if the recording shows this, as i
 """
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import msgspec
 
+from tb_tidy_plugin.fixes.change import Change, Spot
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.rulekit import (
     Benchmark,
+    Code,
     Match,
     Nanoseconds,
     Profile,
@@ -60,10 +61,6 @@ from tb_tidy_plugin.rulekit import (
 )
 from tb_tidy_plugin.rules.memory.constant_rebuilt_every_step.constants import Constant, constants_made_again
 from tb_tidy_plugin.units import plural
-
-if TYPE_CHECKING:
-    from tb_tidy_plugin.fixes.change import Change, Spot
-    from tb_tidy_plugin.fixes.code import Code
 
 CHAIN_SHOWN = 8
 BOOL = 11  # the number that ATen has for this dtype
@@ -159,7 +156,7 @@ class ConstantRebuiltEveryStep(Rule[Evidence]):
             return None
         return Benchmark(f"result = {made}", "result = kept", f"import torch\nkept = {made}", of_events=True)
 
-    def fixer(self, code: "Code", spot: "Spot", evidence: Evidence) -> "Change":
+    def fixer(self, code: Code, spot: "Spot", evidence: Evidence) -> "Change":
         from tb_tidy_plugin.fixes.hoisting import hoisted
 
         return hoisted(code, spot)

@@ -34,7 +34,6 @@ that the finding has low confidence.
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -45,6 +44,7 @@ from tb_tidy_plugin.rulekit import (
     TORCH_DTYPES,
     Benchmark,
     Bytes,
+    Code,
     Edit,
     Match,
     Profile,
@@ -57,9 +57,6 @@ from tb_tidy_plugin.rulekit import (
     known_dtype,
 )
 from tb_tidy_plugin.rules.memory.hidden_contiguous_copy.layouts import LayoutCopy, layout_copies
-
-if TYPE_CHECKING:
-    from tb_tidy_plugin.fixes.code import Code
 
 LEFT_OF_USELESS, LEFT_OF_NEEDED = 0.1, 0.5
 """Parts of a copy's time that are expected to be left after the fix."""
@@ -183,7 +180,7 @@ class HiddenContiguousCopy(Rule[Evidence]):
         setup = f"import torch\nshape, strides = {shape}, {strides}\nx = {elements}.as_strided(shape, strides)"
         return Benchmark("result = x.contiguous() + 1", "result = x + 1", setup)
 
-    def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
+    def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
         calls = [call for call in code.methods_on(spot.lines, "contiguous") if not call.args]
         if evidence.is_needed or len(calls) != 1:
             raise Unfixable("The lines do not contain a single call of `contiguous` whose reader accepts any layout.")

@@ -30,7 +30,6 @@ arithmetic in more bits. Casts of weights under autocast, which are not cast bac
 """
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -43,6 +42,8 @@ from tb_tidy_plugin.rulekit import (
     TORCH_DTYPES,
     Benchmark,
     Bytes,
+    Call,
+    Code,
     Match,
     Nanoseconds,
     Profile,
@@ -54,9 +55,6 @@ from tb_tidy_plugin.rulekit import (
     known_dtype,
 )
 from tb_tidy_plugin.rules.precision.dtype_ping_pong.casts import Cast, casts
-
-if TYPE_CHECKING:
-    from tb_tidy_plugin.fixes.code import Call, Code
 
 EXACT = aten.names("known", "abs clamp clone dropout hardtanh masked_fill max_pool1d max_pool2d neg relu")
 """Their results are the same in fewer bits (`clamp` and `masked_fill` up to the rounding of their constant)."""
@@ -141,7 +139,7 @@ class DtypePingPong(Rule[Evidence]):
             setup=f"import torch\nx = torch.randn({shape}, dtype=torch.{dtype}, device=device)",
         ) if shape and dtype and other and fitting(1, 5 * evidence.size) else None  # fmt: skip
 
-    def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
+    def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
         found = [call for call in code.calls_on(spot.lines) if _cast_to(code, call) == evidence.other]
         if len(found) != 1:
             raise Unfixable(f"The lines do not contain a single cast to {evidence.other}.")
@@ -194,7 +192,7 @@ def _narrows(cast: Cast) -> bool:
     return BITS[cast.target] < BITS[cast.source]
 
 
-def _cast_to(code: "Code", call: "Call") -> str:
+def _cast_to(code: Code, call: Call) -> str:
     """The dtype to which a call of a method casts, empty for any other call."""
     method = code.source(call.func).rpartition(".")[2]
     if not call.args:

@@ -34,7 +34,6 @@ libraries.
 
 from collections.abc import Iterator, Sequence
 from math import prod
-from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -43,6 +42,7 @@ from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.joins import Join
 from tb_tidy_plugin.rulekit import (
     Benchmark,
+    Code,
     Edit,
     Match,
     Nanoseconds,
@@ -56,9 +56,6 @@ from tb_tidy_plugin.rulekit import (
     parse_frame,
 )
 from tb_tidy_plugin.rules.python_loops.cat_in_loop.growth import growing_tensors, is_read_between
-
-if TYPE_CHECKING:
-    from tb_tidy_plugin.fixes.code import Code
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -134,7 +131,7 @@ class CatInLoop(Rule[Evidence]):
         before = f"result = pieces[0]\nfor piece in pieces[1:]:\n    result = torch.cat([result, piece], {dim})"
         return Benchmark(before, f"result = torch.cat(pieces, {dim})", setup, of_events=True)
 
-    def fixer(self, code: "Code", spot: Spot, evidence: Evidence) -> Change:
+    def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
         from tb_tidy_plugin.fixes.growing import collected
 
         return collected(code, spot)
