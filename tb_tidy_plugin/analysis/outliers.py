@@ -9,7 +9,7 @@ import numpy as np
 
 from tb_tidy_plugin.analysis.step_costs import CallCosts, StepCosts
 from tb_tidy_plugin.report.step_model import Lane, Outlier, OutlierCause, OutlierKind, Steps
-from tb_tidy_plugin.trace.columns import Times
+from tb_tidy_plugin.trace.columns import Rows, Times
 from tb_tidy_plugin.units import Nanoseconds
 
 MOST_OUTLIERS = 20
@@ -34,6 +34,10 @@ class _Quantity(msgspec.Struct, frozen=True):
     time_ns: Times
     calls: Times | None = None
 
+    def usual(self, steps: Rows) -> tuple[int, int | None]:
+        """The medians of its time and of how often it comes, over these steps."""
+        return _median(self.time_ns[steps]), None if self.calls is None else _median(self.calls[steps])
+
 
 def has_outliers(steps: Steps) -> bool:
     """Whether any step is one; what the steps hold need not be known otherwise."""
@@ -52,8 +56,8 @@ def outliers_of(steps: Steps, lanes: Sequence[Lane], costs: StepCosts) -> list[O
         return []
     median_ns = steps.median_ns
     largest = sorted(odd, key=lambda at: -abs(steps.items[at].duration_ns - median_ns))[:MOST_OUTLIERS]
-    quantities = list(_quantities(len(steps.items), lanes, costs))
-    return [_outlier(steps, at, median_ns, list(_causes(quantities, at, usual))) for at in sorted(largest)]
+    quantities = [(each, each.usual(usual)) for each in _quantities(len(steps.items), lanes, costs)]
+    return [_outlier(steps, at, median_ns, list(_causes(quantities, at))) for at in sorted(largest)]
 
 
 def _quantities(count: int, lanes: Sequence[Lane], costs: StepCosts) -> Iterator[_Quantity]:
@@ -74,17 +78,21 @@ def _of_calls(kind: OutlierKind, row: CallCosts, time_ns: Sequence[int], count: 
     return _Quantity(kind, row.name, row.shapes, times, calls)
 
 
-def _causes(quantities: Iterable[_Quantity], at: int, usual: Times) -> Iterator[OutlierCause]:
-    for each in quantities:
-        calls = None if each.calls is None else int(each.calls[at])
-        usual_calls = None if each.calls is None else round(float(np.median(each.calls[usual])))
+def _median(values: Times) -> int:
+    """As `np.median`, which takes ten times as long of so few."""
+    ascending = sorted(values.tolist())
+    return round((ascending[(len(ascending) - 1) // 2] + ascending[len(ascending) // 2]) / 2)
+
+
+def _causes(quantities: Iterable[tuple[_Quantity, tuple[int, int | None]]], at: int) -> Iterator[OutlierCause]:
+    for each, (usual_ns, usual_calls) in quantities:
         yield OutlierCause(
             kind=each.kind,
             name=each.name,
             shapes=each.shapes,
             time_ns=int(each.time_ns[at]),
-            usual_ns=round(float(np.median(each.time_ns[usual]))),
-            calls=calls,
+            usual_ns=usual_ns,
+            calls=None if each.calls is None else int(each.calls[at]),
             usual_calls=usual_calls,
         )
 

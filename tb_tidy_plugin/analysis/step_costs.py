@@ -18,12 +18,13 @@ from tb_tidy_plugin.analysis.operator_rows import shapes_text
 from tb_tidy_plugin.estimate.saving import intervals_of
 from tb_tidy_plugin.profile.inputs import NOT_A_TENSOR, TORCH_DTYPES, Inputs
 from tb_tidy_plugin.profile.intervals import Intervals
-from tb_tidy_plugin.profile.lanes import COMPILATION, GARBAGE_COLLECTION, SYNCHRONISATION, covered
+from tb_tidy_plugin.profile.lanes import COMPILATION, GARBAGE_COLLECTION, SYNCHRONISATION
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.signatures import flat_shapes
 from tb_tidy_plugin.profile.steps import LOADER_NEXT
 from tb_tidy_plugin.report.value import Model
 from tb_tidy_plugin.trace.columns import ABSENT, HOST_TREE, Category, Rows, Times
+from tb_tidy_plugin.trace.sets import distinct
 from tb_tidy_plugin.vocabulary import KnownBy
 
 WaitKind: TypeAlias = Literal["data_loading", "garbage_collection", "compilation", "allocator", "synchronisation"]
@@ -129,10 +130,10 @@ def _covered_per_step(profile: Profile, rows: Rows, step: Rows, count: int) -> T
 
 
 def _waits(profile: Profile, windows: _Windows) -> dict[WaitKind, list[int]]:
-    table, found = profile.table, dict[WaitKind, list[int]]()
+    found = dict[WaitKind, list[int]]()
     for kind, pattern, categories in WAITS:
-        rows = table.is_category(categories) & table.is_named(pattern.search)
-        times = covered(table, rows).within(windows.starts, windows.ends)
+        rows = profile.matching(pattern.pattern, *categories)
+        times = profile.covered(rows).within(windows.starts, windows.ends)
         if times.any():
             found[kind] = times.tolist()
     return found
@@ -178,23 +179,18 @@ def _kernels(profile: Profile) -> list[CallCosts]:
 
 def _grouped(profile: Profile, entries: _Entries) -> list[CallCosts]:
     """The entries by name and inputs, summed by step."""
+    if not len(entries.name):
+        return []
     labels, label = _labelled(profile, entries)
-    count = int(entries.step.max(initial=0)) + 1
-    cells, cell = np.unique(label * count + entries.step, return_inverse=True)
-    columns = (np.ones(len(label), np.int64), entries.host_ns, entries.device_ns)
-    calls, host_ns, device_ns = (_summed(values, cell.reshape(-1), len(cells)) for values in columns)
+    count = int(entries.step.max()) + 1
+    cells, cell = _numbered(label * count + entries.step)
+    calls = np.bincount(cell, minlength=len(cells))
+    host_ns, device_ns = (_summed(values, cell, len(cells)) for values in (entries.host_ns, entries.device_ns))
     known_by = profile.replayed.least_by_group(profile.nested.rows[entries.call], label, len(labels))
     edges = np.searchsorted(cells, np.arange(len(labels) + 1) * count).tolist()
+    columns = [column.tolist() for column in (cells % count, calls, host_ns, device_ns)]
     found = [
-        CallCosts(
-            name=name,
-            shapes=shapes,
-            step=(cells[low:high] % count).tolist(),
-            calls=calls[low:high].tolist(),
-            host_ns=host_ns[low:high].tolist(),
-            device_ns=device_ns[low:high].tolist(),
-            known_by=known,
-        )
+        CallCosts(name, shapes, *(column[low:high] for column in columns), known)
         for (name, shapes), known, low, high in zip(labels, known_by, edges, edges[1:], strict=False)
     ]
     return sorted(found, key=lambda row: -max(sum(row.host_ns), sum(row.device_ns)))
@@ -203,19 +199,24 @@ def _grouped(profile: Profile, entries: _Entries) -> list[CallCosts]:
 def _labelled(profile: Profile, entries: _Entries) -> tuple[list[tuple[str, str]], Rows]:
     """Distinct pairs of name and inputs as text, and for each entry the position of its own."""
     inputs = profile.signatures.inputs
-    texts = [inputs_text(each) for each in inputs]
-    pairs, number = np.unique(
-        entries.name * max(len(inputs), 1) + profile.signatures.number[entries.call], return_inverse=True
-    )
+    pairs, number = _numbered(entries.name * len(inputs) + profile.signatures.number[entries.call])
+    texts = {at: inputs_text(inputs[at]) for at in distinct(pairs % len(inputs)).tolist()}
     labels: dict[tuple[str, str], int] = {}
     split = (divmod(pair, len(inputs)) for pair in pairs.tolist())
     of_pair = [labels.setdefault((entries.names[name], texts[at]), len(labels)) for name, at in split]
-    return list(labels), np.array(of_pair, np.int64)[number.reshape(-1)]
+    return list(labels), np.array(of_pair, np.int64)[number]
+
+
+def _numbered(values: Rows) -> tuple[Rows, Rows]:
+    """Each of `values` once, ascending, and for each of them its position there."""
+    found = distinct(values)
+    return found, np.searchsorted(found, values)
 
 
 def _summed(values: Times, number: Rows, count: int) -> Times:
     sums = np.zeros(count, np.int64)
-    np.add.at(sums, number, values)
+    if values.any():  # on the host nothing takes time of a device
+        np.add.at(sums, number, values)
     return sums
 
 

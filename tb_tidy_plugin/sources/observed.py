@@ -6,6 +6,8 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from functools import lru_cache
+from hashlib import blake2b
+from itertools import chain, islice
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -25,6 +27,7 @@ BUILT_IN = re.compile(
 )
 MODULE = re.compile(r"nn\.Module: (?P<name>.+?)_\d+", re.DOTALL)
 DEEPEST, WIDEST = 5, 40  # levels below a wrapper and events of each that are searched for what was called
+MOST_COMPARED = 1 << 13  # events that a call runs, of which another one is compared with it
 
 WRAPPERS = frozenset(
     {
@@ -75,6 +78,7 @@ class Observer:
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
         self._by_name: dict[int, Observation] = {}
+        self._below_alike: dict[bytes, tuple[str, ...]] = {}
         self._children: dict[int, list[int]] = {}
         self.is_span = spans_of(profile)
 
@@ -112,19 +116,40 @@ class Observer:
             category = Category.ANNOTATION if self.is_span[row] else profile.category(row)
             known = self._by_name[number] = _named(profile.table.names[number], category)
         if known.kind == "python" and known.name in WRAPPERS:
-            known = Observation("python", known.name, known.owner, tuple(self._below(row)))
+            known = Observation("python", known.name, known.owner, self._below(row))
         line = int(profile.table.called_from[row])
         return known if line == ABSENT else replace(known, line=line)
 
-    def _below(self, row: int) -> list[str]:
-        """Names of what runs in a call, level by level."""
+    def _below(self, row: int) -> tuple[str, ...]:
+        """Names of what runs in a call, level by level; looked at once for all calls that run the same."""
+        end = int(self._profile.tree.last_descendant[row]) + 1
+        if end - row > MOST_COMPARED:
+            return self._looked_below(row)
+        table = self._profile.table
+        digest = blake2b((self._profile.tree.last_descendant[row:end] - row).tobytes(), digest_size=16)
+        digest.update(table.name[row:end].tobytes())
+        digest.update(table.category[row:end].tobytes())
+        alike = digest.digest()
+        if alike not in self._below_alike:
+            self._below_alike[alike] = self._looked_below(row)
+        return self._below_alike[alike]
+
+    def _looked_below(self, row: int) -> tuple[str, ...]:
         profile, level, found = self._profile, [row], list[str]()
         for _ in range(DEEPEST):
-            level = [child for above in level for child in profile.children(above)][:WIDEST]
+            level = [*islice(chain.from_iterable(map(self._directly_below, level)), WIDEST)]
             found += (
                 _named(profile.table.names[profile.table.name[child]], profile.category(child)).name for child in level
             )
-        return found
+        return tuple(found)
+
+    def _directly_below(self, row: int) -> Iterator[int]:
+        """As `Profile.children`, one after the other: a wrapper may run thousands, of which few are looked at."""
+        end_of = self._profile.tree.last_descendant
+        at, last = row + 1, int(end_of[row])
+        while at <= last:
+            yield at
+            at = int(end_of[at]) + 1
 
 
 @lru_cache(maxsize=1 << 12)  # a step runs the same few things
