@@ -1,12 +1,14 @@
 /** A view in a file of its own. */
 
 import type { ComponentChildren, ComponentType } from 'preact';
-import { useChunk } from './chunk';
+import { useChunk, type Chunk } from './chunk';
 import { Skeleton } from './Progress';
 
-/** `load` is looked at once. */
-export function Later({ load, meanwhile = <Skeleton rows={6} /> }: { load: () => Promise<ComponentType>; meanwhile?: ComponentChildren }) {
-  const chunk = useChunk(async () => ({ View: await load() })); // in an object: a state that is a function would be called
+/** The component is in an object, since a chunk holds a module. */
+export type LaterView = Chunk<{ View: ComponentType }>;
+
+export function Later({ of, meanwhile = <Skeleton rows={6} /> }: { of: LaterView; meanwhile?: ComponentChildren }) {
+  const chunk = useChunk(of);
   if (chunk === 'missing') return <MissingChunk />;
   return chunk ? <chunk.View /> : <>{meanwhile}</>;
 }

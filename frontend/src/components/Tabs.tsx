@@ -1,12 +1,32 @@
 /** The switch between views: one tab stop, arrows move. */
 
+import { useEffect, useRef } from 'preact/hooks';
+
 interface Tab<T extends string> { id: T; label: string }
 
-interface Props<T extends string> { label: string; tabs: readonly Tab<T>[]; chosen: T; panel: string; onChoose: (id: T) => void }
+interface Props<T extends string> {
+  label: string;
+  tabs: readonly Tab<T>[];
+  chosen: T;
+  panel: string;
+  onChoose: (id: T) => void;
+  /** The mouse rests on a tab, or presses it. */
+  onNear: (id: T) => void;
+}
 
+const REST_MS = 40; // a mouse that is on its way elsewhere is gone by then
 const STEPS: Record<string, number> = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
 
-export function Tabs<T extends string>({ label, tabs, chosen, panel, onChoose }: Props<T>) {
+export function Tabs<T extends string>({ label, tabs, chosen, panel, onChoose, onNear }: Props<T>) {
+  const list = useRef<HTMLDivElement>(null);
+  useEffect(() => { // where not all tabs fit
+    list.current?.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
+  }, [chosen, tabs.length]);
+  const resting = useRef<ReturnType<typeof setTimeout>>(undefined);
+  const rest = (id: T | null): void => {
+    clearTimeout(resting.current);
+    if (id !== null && id !== chosen) resting.current = setTimeout(() => onNear(id), REST_MS);
+  };
   const step = (event: KeyboardEvent): void => {
     const by = STEPS[event.key];
     const at = tabs.findIndex((tab) => tab.id === chosen);
@@ -18,10 +38,11 @@ export function Tabs<T extends string>({ label, tabs, chosen, panel, onChoose }:
     if (currentTarget instanceof HTMLElement) currentTarget.querySelector<HTMLElement>(`[data-tab="${next.id}"]`)?.focus();
   };
   return (
-    <div class="tabs" role="tablist" aria-label={label} onKeyDown={step}>
+    <div ref={list} class="tabs" role="tablist" aria-label={label} onKeyDown={step}>
       {tabs.map((tab) => (
         <button type="button" role="tab" class="tab" data-tab={tab.id} aria-selected={tab.id === chosen} aria-controls={panel}
-          tabIndex={tab.id === chosen ? 0 : -1} onClick={() => onChoose(tab.id)}>
+          tabIndex={tab.id === chosen ? 0 : -1} onClick={() => onChoose(tab.id)}
+          onPointerEnter={() => rest(tab.id)} onPointerLeave={() => rest(null)} onPointerDown={() => onNear(tab.id)}>
           {tab.label}
         </button>
       ))}

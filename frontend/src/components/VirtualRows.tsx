@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from 'preact';
 import { useEffect, useLayoutEffect, useReducer, useRef, useState } from 'preact/hooks';
-import { useChunk } from './chunk';
+import { chunk, useChunk } from './chunk';
 import { MissingChunk } from './Later';
 
 interface Props {
@@ -31,9 +31,11 @@ interface Props {
 
 type Library = typeof import('./scrolling');
 
-/** The library is as big as all views together and below the fold, so it comes when first needed. */
+/** The library is as big as several views together and below the fold. */
+export const SCROLLING = chunk<Library>(() => import('./scrolling'));
+
 export function VirtualRows(props: Props) {
-  const library = useChunk<Library>(() => import('./scrolling'));
+  const library = useChunk(SCROLLING);
   if (library === 'missing') return <MissingChunk />;
   return library && <Rows {...props} library={library} />;
 }

@@ -1,10 +1,48 @@
-/** Parts of the page that come when they are first needed. */
+/** Parts of the page in files of their own: fetched when they are first needed, or before that when nothing else is to do. */
 
 import { useEffect, useState } from 'preact/hooks';
 
-/** What `load` imports: null on its way, `missing` where the server has another build of the page by now. */
-export function useChunk<Module>(load: () => Promise<Module>): Module | 'missing' | null {
-  const [chunk, setChunk] = useState<Module | 'missing' | null>(null);
-  useEffect(() => { void load().then(setChunk, () => setChunk('missing')); }, []);
-  return chunk;
+export interface Chunk<Module> {
+  /** Fetches it once; after a failure once more. */
+  fetch: () => Promise<Module>;
+  /** The module, null until it is there. */
+  known: () => Module | null;
+}
+
+/** `load` imports the module. */
+export function chunk<Module>(load: () => Promise<Module>): Chunk<Module> {
+  let known: Module | null = null;
+  let coming: Promise<Module> | null = null;
+  const fetched = async (): Promise<Module> => {
+    try {
+      known = await load();
+      return known;
+    } finally {
+      coming = null;
+    }
+  };
+  return { known: () => known, fetch: () => (known ? Promise.resolve(known) : coming ??= fetched()) };
+}
+
+/** The module of a chunk: null on its way, `missing` where the server has another build of the page by now. */
+export function useChunk<Module>(of: Chunk<Module>): Module | 'missing' | null {
+  const [isMissing, setMissing] = useState(false);
+  const [, setCame] = useState(false);
+  useEffect(() => {
+    if (!of.known()) void of.fetch().then(() => setCame(true), () => setMissing(true));
+  }, [of]);
+  return of.known() ?? (isMissing ? 'missing' : null);
+}
+
+const idle = (): Promise<unknown> => new Promise((done) => {
+  if (typeof requestIdleCallback === 'function') requestIdleCallback(done);
+  else setTimeout(done, 200); // Safari
+});
+
+/** Fetches chunks one after the other, each when the page has nothing else to do. */
+export async function fetchWhenIdle(chunks: readonly Chunk<unknown>[]): Promise<void> {
+  for (const each of chunks) {
+    await idle();
+    await each.fetch().catch(() => null); // told where it is needed
+  }
 }

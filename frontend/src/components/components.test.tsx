@@ -2,7 +2,9 @@ import { cleanup, fireEvent, render, screen } from '@testing-library/preact';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { plainLines } from '../base/tokens';
 import { CopyButton } from './Button';
+import { chunk, fetchWhenIdle } from './chunk';
 import { Code } from './Code';
+import { Later } from './Later';
 import { Markdown } from './Markdown';
 import { ProgressBar } from './Progress';
 import { Select } from './Select';
@@ -77,13 +79,61 @@ it('tells which option was chosen', () => {
   expect(chosen).toEqual(['b']);
 });
 
-it('moves between tabs by arrows, with one tab stop', () => {
-  const chosen: string[] = [];
-  render(<Tabs label="View" panel="p" chosen="a" tabs={[{ id: 'a', label: 'A' }, { id: 'b', label: 'B' }]} onChoose={(id) => chosen.push(id)} />);
-  expect(screen.getAllByRole('tab').map((tab) => tab.tabIndex)).toEqual([0, -1]);
-  fireEvent.keyDown(screen.getByRole('tab', { name: 'A' }), { key: 'ArrowLeft' });
-  fireEvent.keyDown(screen.getByRole('tab', { name: 'A' }), { key: 'ArrowRight' });
-  expect(chosen).toEqual(['b', 'b']);
+describe('tabs', () => {
+  const draw = (chosen: string[], near: string[] = []) => render(
+    <Tabs label="View" panel="p" chosen="a" tabs={[{ id: 'a', label: 'A' }, { id: 'b', label: 'B' }]} onChoose={(id) => chosen.push(id)} onNear={(id) => near.push(id)} />,
+  );
+
+  it('move by arrows, with one tab stop', () => {
+    const chosen: string[] = [];
+    draw(chosen);
+    expect(screen.getAllByRole('tab').map((tab) => tab.tabIndex)).toEqual([0, -1]);
+    fireEvent.keyDown(screen.getByRole('tab', { name: 'A' }), { key: 'ArrowLeft' });
+    fireEvent.keyDown(screen.getByRole('tab', { name: 'A' }), { key: 'ArrowRight' });
+    expect(chosen).toEqual(['b', 'b']);
+  });
+
+  it('say which one the mouse rests on, and none that it passes', async () => {
+    const near: string[] = [];
+    draw([], near);
+    const other = screen.getByRole('tab', { name: 'B' });
+    fireEvent.pointerEnter(other);
+    fireEvent.pointerLeave(other);
+    fireEvent.pointerEnter(screen.getByRole('tab', { name: 'A' })); // it is open
+    await new Promise((done) => { setTimeout(done, 200); });
+    expect(near).toEqual([]);
+    fireEvent.pointerEnter(other);
+    await vi.waitFor(() => expect(near).toEqual(['b']));
+  });
+});
+
+describe('chunks', () => {
+  it('are fetched once, and again after a failure', async () => {
+    let times = 0;
+    const part = chunk(async () => {
+      times += 1;
+      if (times === 1) throw new Error('gone');
+      return { number: times };
+    });
+    await expect(part.fetch()).rejects.toThrow('gone');
+    expect(part.known()).toBeNull();
+    const [one, other] = await Promise.all([part.fetch(), part.fetch()]);
+    expect([one, other, part.known()]).toEqual([{ number: 2 }, { number: 2 }, { number: 2 }]);
+  });
+
+  it('that are there are drawn at once', async () => {
+    const view = chunk(async () => ({ View: () => <p>there</p> }));
+    await view.fetch();
+    render(<Later of={view} />);
+    expect(screen.getByText('there')).toBeTruthy();
+  });
+
+  it('are all fetched when nothing else is to do, whatever becomes of one', async () => {
+    const missing = chunk(() => Promise.reject(new Error('gone')));
+    const other = chunk(async () => ({ name: 'other' }));
+    await fetchWhenIdle([missing, other]);
+    expect(other.known()).toEqual({ name: 'other' });
+  });
 });
 
 it('moves the line between panes by arrows', () => {

@@ -3,6 +3,7 @@
 import { signal } from '@preact/signals';
 import { getCpu, getFlame, getMemory, getModules, getRanks, getRoofline, getTimelineLanes } from '../api/client';
 import { keyText, NO_KEY, type ProfileKey } from '../base/selection';
+import type { View } from '../base/views';
 import { loaded, stale } from './profile';
 import { ranksKnown, ranksPending } from './ranks';
 import { resource, useResource, type Answered, type Resource } from './resource';
@@ -52,3 +53,16 @@ export function useAnswer<A>({ known, ask, about }: Table<A>): Answered<A> {
   const reload = shownReload();
   return useResource(known, of, (given) => ask(selectedKey.peek() ?? NO_KEY, given), reload === null ? null : `${reload} ${grown}`);
 }
+
+function early<A>({ known, ask, about }: Table<A>): void {
+  const { of } = about();
+  if (of && !known.answers.peek().has(of) && !known.asking.peek().has(of)) void known.ask(of, (given) => ask(selectedKey.peek() ?? NO_KEY, given));
+}
+
+const EARLY: Partial<Record<View, () => void>> = {
+  modules: () => early(modules), memory: () => early(memory), cpu: () => early(cpu), flame: () => early(flame), roofline: () => early(roofline),
+  timeline: () => early(timelineLanes), ranks: () => early(rankTable),
+};
+
+/** Asks for what a view shows that is about to be opened. */
+export const askAhead = (view: View): void => EARLY[view]?.();

@@ -1,11 +1,13 @@
 /** The shell: chooses what is shown, and passes keys on. */
 
 import type { ComponentType } from 'preact';
-import { useLayoutEffect } from 'preact/hooks';
+import { useEffect, useLayoutEffect } from 'preact/hooks';
 import { commandOf } from '../base/keys';
 import type { View } from '../base/views';
-import { Later } from '../components/Later';
+import { chunk, fetchWhenIdle } from '../components/chunk';
+import { Later, type LaterView } from '../components/Later';
 import { Splitter } from '../components/Splitter';
+import { SCROLLING } from '../components/VirtualRows';
 import { helpOpen, perform, settingsOpen } from '../state/actions';
 import { announcement, toastText } from '../state/notices';
 import { report } from '../state/profile';
@@ -34,32 +36,32 @@ export function App() {
       <TopBar />
       <Bars />
       <div class="view" id="view"><Screen /></div>
-      {helpOpen.value && <Later load={LATER.help} meanwhile={null} />}
-      {settingsOpen.value && <Later load={LATER.settings} meanwhile={null} />}
+      {helpOpen.value && <Later of={LATER.help} meanwhile={null} />}
+      {settingsOpen.value && <Later of={LATER.settings} meanwhile={null} />}
       <div class="toast" role="status">{toastText.value}</div>
       <div class="hidden" aria-live="polite">{announcement.value}</div>
     </div>
   );
 }
 
-type Load = () => Promise<ComponentType>;
+const later = (load: () => Promise<ComponentType>): LaterView => chunk(async () => ({ View: await load() }));
 
-/** What is not on the first page comes when it is looked at. */
-const LATER: Record<Exclude<View, 'findings' | 'source'> | 'help' | 'settings', Load> = {
-  runs: async () => (await import('./runs/Runs')).Runs,
-  overview: async () => (await import('./overview/Overview')).Overview,
-  operators: async () => (await import('./operators/Operators')).Operators,
-  kernels: async () => (await import('./kernels/Kernels')).Kernels,
-  modules: async () => (await import('./modules/Modules')).Modules,
-  memory: async () => (await import('./memory/Memory')).Memory,
-  cpu: async () => (await import('./cpu/Cpu')).Cpu,
-  flame: async () => (await import('./flame/Flame')).Flame,
-  roofline: async () => (await import('./roofline/Roofline')).Roofline,
-  ranks: async () => (await import('./ranks/Ranks')).Ranks,
-  timeline: async () => (await import('./timeline/Timeline')).Timeline,
-  compare: async () => (await import('./compare/Compare')).Compare,
-  help: async () => (await import('./status/Help')).Help,
-  settings: async () => (await import('./status/Settings')).Settings,
+/** What is not on the first page comes once that is drawn and nothing else is to do, or when it is looked at before. */
+const LATER: Record<Exclude<View, 'findings' | 'source'> | 'help' | 'settings', LaterView> = {
+  overview: later(async () => (await import('./overview/Overview')).Overview),
+  timeline: later(async () => (await import('./timeline/Timeline')).Timeline),
+  operators: later(async () => (await import('./operators/Operators')).Operators),
+  kernels: later(async () => (await import('./kernels/Kernels')).Kernels),
+  modules: later(async () => (await import('./modules/Modules')).Modules),
+  flame: later(async () => (await import('./flame/Flame')).Flame),
+  roofline: later(async () => (await import('./roofline/Roofline')).Roofline),
+  memory: later(async () => (await import('./memory/Memory')).Memory),
+  cpu: later(async () => (await import('./cpu/Cpu')).Cpu),
+  compare: later(async () => (await import('./compare/Compare')).Compare),
+  runs: later(async () => (await import('./runs/Runs')).Runs),
+  ranks: later(async () => (await import('./ranks/Ranks')).Ranks),
+  help: later(async () => (await import('./status/Help')).Help),
+  settings: later(async () => (await import('./status/Settings')).Settings),
 };
 
 function Screen() {
@@ -79,7 +81,8 @@ function Screen() {
 
 function View() {
   const { view } = route.value;
-  return view === 'findings' || view === 'source' ? <Workspace /> : <Later key={view} load={LATER[view]} />;
+  useEffect(() => void fetchWhenIdle([SCROLLING, ...Object.values(LATER)]), []);
+  return view === 'findings' || view === 'source' ? <Workspace /> : <Later key={view} of={LATER[view]} />;
 }
 
 function Workspace() {

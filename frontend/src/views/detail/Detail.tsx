@@ -7,7 +7,7 @@ import { nanoseconds, plural, share } from '../../base/units';
 import { Button } from '../../components/Button';
 import { Hero } from '../../components/Hero';
 import { Message } from '../../components/Spans';
-import { useChunk } from '../../components/chunk';
+import { chunk, useChunk } from '../../components/chunk';
 import { MissingChunk } from '../../components/Later';
 import { backToList, chooseView } from '../../state/actions';
 import { finding, findings, mutedFindings, outcomes } from '../../state/findings';
@@ -54,11 +54,13 @@ export function Detail() {
   );
 }
 
+const BENCHMARK = chunk(() => import('./Benchmark'));
+
 /** The card is below the fold, and comes as a chunk of its own. */
 function Benchmark({ finding: shown }: { finding: Finding }) {
-  const chunk = useChunk(() => import('./Benchmark'));
-  if (chunk === 'missing') return <MissingChunk />;
-  return chunk && <chunk.Benchmark finding={shown} />;
+  const card = useChunk(BENCHMARK);
+  if (card === 'missing') return <MissingChunk />;
+  return card && <card.Benchmark finding={shown} />;
 }
 
 const NothingOpen = () => <Hero title="No finding is open"><p class="muted">The filter hides all of them.</p></Hero>;

@@ -5,7 +5,7 @@ import type { EventRow, Finding } from '../../api/types.gen';
 import { fileName } from '../../base/places';
 import type { ProfileKey } from '../../base/selection';
 import { count, moment, nanoseconds, plural } from '../../base/units';
-import { useChunk } from '../../components/chunk';
+import { chunk, useChunk } from '../../components/chunk';
 import { Failure } from '../../components/Failure';
 import { MissingChunk } from '../../components/Later';
 import { VirtualRows } from '../../components/VirtualRows';
@@ -59,11 +59,13 @@ export function Events({ profile, finding }: { profile: ProfileKey; finding: Fin
   );
 }
 
+const STRIP = chunk(() => import('./Strip'));
+
 /** The canvas is a chunk of its own. */
 function Strip(props: { finding: Finding; shown: string; onOccurrence: (by: 1 | -1) => void }) {
-  const chunk = useChunk(() => import('./Strip'));
-  if (chunk === 'missing') return <MissingChunk />;
-  return chunk && <chunk.Strip {...props} />;
+  const strip = useChunk(STRIP);
+  if (strip === 'missing') return <MissingChunk />;
+  return strip && <strip.Strip {...props} />;
 }
 
 interface Chosen {

@@ -5,6 +5,7 @@ import { VIEWS } from '../../base/views';
 import { Button, IconButton } from '../../components/Button';
 import { Tabs } from '../../components/Tabs';
 import { chooseView, helpOpen, settingsOpen } from '../../state/actions';
+import { askAhead } from '../../state/answers';
 import { finding } from '../../state/findings';
 import { wanted } from '../../state/focus';
 import { report } from '../../state/profile';
@@ -35,7 +36,7 @@ export const TopBar = () => (
       <IconButton icon="settings" label="Settings" onClick={() => { settingsOpen.value = true; }} />
       <IconButton icon="keyboard" label={`Keyboard shortcuts (${SHORTCUTS.at(-1)?.keys[0] ?? ''})`} onClick={() => { helpOpen.value = true; }} />
     </header>
-    {(report.value || comparing.value) && <nav class="views" aria-label="Views"><Tabs label="View" panel="view" tabs={tabs()} chosen={route.value.view} onChoose={chooseView} /></nav>}
+    {(report.value || comparing.value) && <nav class="views" aria-label="Views"><Tabs label="View" panel="view" tabs={tabs()} chosen={route.value.view} onChoose={chooseView} onNear={askAhead} /></nav>}
   </>
 );
 

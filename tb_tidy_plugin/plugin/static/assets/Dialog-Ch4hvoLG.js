@@ -1,1 +1,0 @@
-import{In as e,a as t,r as n,zn as r}from"./Button-uDQiNiis.js";function i({title:i,onClose:a,children:o}){let s=r(null);return e(()=>s.current?.showModal(),[]),t(`dialog`,{class:`dialog`,ref:s,onClose:a,"aria-label":i,children:[t(`header`,{class:`dialog-head`,children:[t(`h2`,{children:i}),t(n,{icon:`close`,label:`Close`,onClick:()=>s.current?.close()})]}),o]})}export{i as t};
