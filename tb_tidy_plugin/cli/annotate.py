@@ -1,4 +1,4 @@
-"""`tb-tidy annotate`: the user's own source files with what each line costs."""
+"""`tb-tidy annotate`: the user's source files with the cost of each line."""
 
 from __future__ import annotations
 
@@ -36,21 +36,21 @@ N = TypeVar("N", bound=NotedAnswer)
 AROUND = 2  # lines without cost that are shown between lines with one; more are left out
 
 
-@click.command(short_help="Print your sources with what each line costs.")
+@click.command(short_help="Print your sources with the cost of each line.")
 @click.argument("path", type=PLACE)
 @click.argument("file", required=False)
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @with_job_without_rules
 def annotate(job: Job, path: AnyPath, file: str | None, form: str) -> None:
-    """Print the sources of the recording PATH with what each line costs: all files of the user's own, or FILE.
+    """Print the sources of the recording PATH with the cost of each line: all of your own files, or only FILE.
 
-    PATH is a trace file, or a folder that holds exactly one. A line's time is that of the calls on it, with all that
-    they call in turn, over the whole recording; so the lines of a function add up to what its callers' lines show.
+    PATH is a trace file, or a folder with exactly one. A line's time is that of all calls on it, including everything
+    that they call, over the whole recording. So the lines of a function add up to the times on its callers' lines.
 
     JSON is `{"origin_ns", "operators": [{"start_ns", "name", "file", "line", "end_line", "function", "precision",
-    "tie", "generated"}]}`: every operator called from user code, with the lines that are as likely in `tie`. Kernels of
-    code that `torch.compile` generated say in `generated` whether they are of the forward or the backward pass, and
-    which further lines they compute.
+    "tie", "generated"}]}`: every operator called from user code; `tie` lists equally likely lines. For kernels that
+    `torch.compile` generated, `generated` says whether they belong to the forward or the backward pass, and which
+    further lines they compute.
 
     Exit codes: 0 done, 2 nothing could be read.
     """
@@ -94,7 +94,7 @@ def _only(path: AnyPath, *, follow_links: bool) -> TraceFile:
     found = find_traces(path, follow_links=follow_links)
     if len(found) > 1:
         names = ", ".join(f"`{each.path}`" for each in found[:3])
-        raise NotFoundError(f"`{path}` holds {len(found)} traces: {names} …", "Name one of them.")
+        raise NotFoundError(f"`{path}` contains {len(found)} traces: {names} … …", "Name one of them.")
     return found[0]
 
 
@@ -108,14 +108,14 @@ def _asked(answer: LineCostsAnswer, file: str | None) -> dict[str, list[LineCost
         if not by_file:
             raise NotFoundError(f"No line of `{file}` was recorded, or its source was not found.", _how(answer))
     if not by_file:
-        raise NotFoundError("No line of the user's own code could be found.", _how(answer))
+        raise NotFoundError("No line of your own code could be found.", _how(answer))
     return dict(sorted(by_file.items(), key=lambda each: -max(line.host_ns for line in each[1])))
 
 
 def _how(answer: LineCostsAnswer) -> str:
     if not answer.has_stacks:
         return "Record with `with_stack=True`."
-    return "Say where the sources are with `--source-root DIR`; they must be as they were when recorded."
+    return "Name the folder of the sources with `--source-root DIR`; they must be unchanged since the recording."
 
 
 def _pages(files: dict[str, list[LineCost]], sources: Sources, wall_ns: int) -> Iterator[RenderableType]:

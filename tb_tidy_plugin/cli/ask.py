@@ -19,17 +19,19 @@ from tb_tidy_plugin.trace.remote import AnyPath
 
 @click.command(short_help="Answer one question as compact JSON, for programs and assistants.")
 @click.argument("question", required=False, metavar="JSON")
-@click.option("--path", type=PLACE, default=".", show_default=True, help="Only recordings below it are answered.")
+@click.option(
+    "--path", type=PLACE, default=".", show_default=True, help=("Answer only about recordings below this path.")
+)
 @click.option("--list", "lists", is_flag=True, help="Print all questions with the schemas of their arguments.")
 @with_apply
 @with_job
 def ask(job: Job, question: str | None, path: AnyPath, lists: bool, allow_apply: bool) -> None:
-    """Answer a question such as `{"question": "findings"}`, which is read from stdin where it is not given.
+    """Answer a question such as `{"question": "findings"}`; without JSON it is read from stdin.
 
-    The answer is one line of JSON. An error is one, too: `{"error", "advice"}`. `tb-tidy skill` says in what order to
-    ask.
+    The answer is one line of JSON; so is an error: `{"error", "advice"}`. `tb-tidy skill` explains the order of
+    questions.
 
-    Exit codes: 0 answered, 2 there is no answer; the JSON says why.
+    Exit codes: 0 answered, 2 not answered; the JSON says why.
     """
     if lists:
         known = [

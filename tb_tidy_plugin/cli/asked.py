@@ -1,4 +1,4 @@
-"""What the commands for programs and assistants have in common."""
+"""Options shared by the commands for programs and assistants."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def folder_at(place: AnyPath, job: Job, *, allow_apply: bool) -> Folder:
     """
     path = on_this_machine(place)
     if path is None:
-        raise NotFoundError(f"`{place}` is on a store.", "Give a folder of this machine.")
+        raise NotFoundError(f"`{place}` is on a store.", "Give a folder on this machine.")
     if not path.exists():
         raise NotFoundError(f"`{path}` does not exist.", "Check the path.")
     return Folder(Path(os.path.abspath(path)), job, allow_apply)  # noqa: PTH100 - a link stays what it is called

@@ -1,4 +1,4 @@
-"""The options by which `check` knows which findings are known already."""
+"""The options of `check` that name known findings."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def with_baselines(command: Callable[..., R]) -> Callable[..., R]:
         "--baseline",
         type=click.Path(path_type=Path),
         metavar="FILE",
-        help="Let only findings that are not in FILE count for `--fail-on`.",
+        help="For `--fail-on`, count only findings that are not in FILE.",
     )
     @click.option(
-        "--write-baseline", type=click.Path(path_type=Path), metavar="FILE", help="Write all findings into FILE."
+        "--write-baseline", type=click.Path(path_type=Path), metavar="FILE", help="Write all findings to FILE."
     )
     @wraps(command)
     def based(baseline: Path | None, write_baseline: Path | None, **others: object) -> R:

@@ -1,4 +1,4 @@
-"""`tb-tidy bench`: what the findings' statements take on this machine, with the pattern and without it."""
+"""`tb-tidy bench`: times of the findings' statements on this machine, with the pattern and without it."""
 
 from __future__ import annotations
 
@@ -48,22 +48,30 @@ class BenchRow(msgspec.Struct, frozen=True, kw_only=True):
     advice: str | None = None
 
 
-@click.command(short_help="Measure what fixes are worth on this machine.")
+@click.command(short_help="Measure how much fixes save on this machine.")
 @click.argument("path", type=PLACE)
 @click.option("--finding", metavar="ID", help="Measure only this finding.")
-@click.option("--device", default="", help="cuda, cuda:1, rocm, mps, xpu or cpu; by default the recording's kind.")
-@click.option("--budget", type=click.FloatRange(0.01, 600), default=BUDGET_S, show_default=True, help="Seconds a pair.")
+@click.option(
+    "--device", default="", help=("cuda, cuda:1, rocm, mps, xpu or cpu; by default a device of the recording's kind.")
+)
+@click.option(
+    "--budget",
+    type=click.FloatRange(0.01, 600),
+    default=BUDGET_S,
+    show_default=True,
+    help=("Seconds for each pair of statements."),
+)
 @click.option("--save", is_flag=True, help="Write the results beside each trace, for other machines.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @with_job
 def bench(job: Job, path: AnyPath, finding: str | None, device: str, budget: float, save: bool, form: str) -> None:
-    """Measure what the fixes of the findings in PATH are worth on this machine.
+    """Measure how much the fixes of the findings in PATH save on this machine.
 
-    Each finding's statements, with the pattern and without it, run in turns in a process of their own. They are texts
-    of the rules with the recorded shapes; nothing of the recorded program is run. Results are kept in the user's cache,
-    shown by `tb-tidy check` from then on, and used in its savings where the recording is of the same kind of device.
+    For each finding, two statements, with the pattern and without it, run in turns in a separate process. They come
+    from the rules, with the recorded shapes; no code of the recorded program runs. The results are cached. From then on
+    `tb-tidy check` shows them, and uses them in its savings if the recording is from the same kind of device.
 
-    Exit codes: 0 done, 2 nothing could be read, measured or kept, 130 interrupted.
+    Exit codes: 0 done, 2 nothing could be read, measured or stored, 130 interrupted.
     """
     how = Measuring(asked=device, budget_s=budget)
     done = bench_all(path, job, how, finding=finding, save=save)

@@ -1,4 +1,4 @@
-"""`tb-tidy cache`: what is kept on this machine to open traces faster the next time."""
+"""`tb-tidy cache`: the cache that lets traces open faster the next time."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ IN_FOLDER = click.option(
     type=click.Path(path_type=Path),
     default=default_folder,
     metavar="FOLDER",
-    help="The one that TensorBoard was given with `--torchtidy_cache`, if it was given one.",
+    help="The folder given to TensorBoard with `--torchtidy_cache`, if any.",
 )
 
 
-@click.group(short_help="Show or delete what is kept of traces.")
+@click.group(short_help="Show or delete the cache of analysed traces.")
 def cache() -> None:
-    """Show or delete what is kept of traces on this machine.
+    """Show or delete the cache of analysed traces on this machine.
 
-    It may be deleted at any time: what is needed again is worked out again.
+    You can delete it at any time: traces are analysed again when needed.
     """
 
 
 @cache.command()
 @IN_FOLDER
 def info(folder: Path) -> None:
-    """Say where it is, how large, and what it holds."""
+    """Show its folder, size and contents."""
     with _told(folder):
         entries = Cache(folder).entries()
     size = sum(entry.size for entry in entries)
@@ -49,13 +49,13 @@ def info(folder: Path) -> None:
 @cache.command()
 @IN_FOLDER
 def clear(folder: Path) -> None:
-    """Delete all of it."""
+    """Delete all entries."""
     with _told(folder):
         click.echo(f"{Bytes(Cache(folder).clear())} deleted in {folder}.")
         left = Cache(folder).entries()
     if left:
-        advice = "Check its permissions, or try again: others may have come meanwhile."
-        raise TidyError(f"Entries that could not be deleted are left in `{folder}`: {len(left)}.", advice)
+        advice = "Check its permissions, or try again: another process may have added entries."
+        raise TidyError(f"Entries in `{folder}` that could not be deleted: {len(left)}.", advice)
 
 
 @contextmanager
@@ -65,4 +65,6 @@ def _told(folder: Path) -> Iterator[None]:
         yield
     except OSError as problem:
         reason = problem.strerror or type(problem).__name__
-        raise TidyError(f"`{folder}` cannot be listed: {reason}.", "Check its permissions, or name another.") from None
+        raise TidyError(
+            f"`{folder}` cannot be listed: {reason}.", "Check its permissions, or name another one."
+        ) from None

@@ -28,7 +28,7 @@ WITH_CHANGES = frozenset({"json", "sarif", "html"})
 SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low", "info")
 
 
-@click.command(short_help="Report the anti-patterns of traces.")
+@click.command(short_help="Report the anti-patterns in traces.")
 @click.argument("path", type=PLACE)
 @click.option(
     "--format",
@@ -36,19 +36,23 @@ SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low", "info")
     type=click.Choice(["text", "json", "markdown", "sarif", "html"]),
     default="text",
     show_default=True,
-    help="markdown is for comments on pull requests, sarif for code hosts, html a page of its own to send and print.",
+    help="markdown suits comments on pull requests, sarif code hosts, and html is a standalone page to send or print.",
 )
 @click.option(
-    "-o", "--output", type=click.Path(path_type=Path), metavar="FILE", help="Write into this file, whole or not at all."
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write to this file, all or nothing.",
 )
 @click.option(
     "--fail-on",
     type=click.Choice(SEVERITIES[:3]),
-    help="Exit with 1 when a finding of this severity or a higher one is there.",
+    help="Exit with 1 if there is a finding of this severity or higher.",
 )
 @with_baselines
-@click.option("-v", "--verbose", is_flag=True, help="As text, name all rules that passed or were not checked.")
-@click.option("--bench", is_flag=True, help="First measure what the fixes are worth here, as `tb-tidy bench` does.")
+@click.option("-v", "--verbose", is_flag=True, help="In text, also list the rules that passed or were not checked.")
+@click.option("--bench", is_flag=True, help="First measure how much the fixes save here, like `tb-tidy bench`.")
 @with_job
 def check(
     job: Job,

@@ -1,4 +1,4 @@
-"""`tb-tidy compare`: what changed between two recordings, and whether fixes kept their promise."""
+"""`tb-tidy compare`: changes between two recordings, and predicted against realised savings."""
 
 from __future__ import annotations
 
@@ -58,19 +58,19 @@ class _Steps(Kind[StepRange]):
 @click.command(short_help="Compare two recordings, or steps of one.")
 @click.argument("base", type=PLACE)
 @click.argument("candidate", type=PLACE, required=False)
-@click.option("--steps", type=_Steps(), metavar="3-7", help="Only these steps of BASE, by the numbers of their names.")
+@click.option("--steps", type=_Steps(), metavar="3-7", help="Only these steps of BASE, by the numbers in their names.")
 @click.option(
     "--with",
     "other_steps",
     type=_Steps(),
     metavar="8-12",
-    help="Only these steps of CANDIDATE, or of BASE without one.",
+    help="Only these steps of CANDIDATE, or of BASE if there is no CANDIDATE.",
 )
 @click.option("--format", "form", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True)
 @click.option(
     "--fail-on",
     type=FailOn(),
-    help="Exit with 1 when steps became slower, noise allowed for; with `:N%` only when by more than this.",
+    help="Exit with 1 if steps became slower, beyond the noise; with `:N%` only if by more than this.",
 )
 @with_job
 def compare(
@@ -84,14 +84,15 @@ def compare(
 ) -> None:
     """Compare the recording CANDIDATE with BASE: trace files, run folders or logdirs.
 
-    With `--steps` and `--with`, compare some steps with others: of BASE alone, or of both. Without them all steps count
-    but those that warm up.
+    With `--steps` and `--with`, compare some steps with others, of BASE alone or of both. Without them all steps count
+    except warm-up steps.
 
-    Says whether steps became faster, which findings are gone, new, better or worse, and what fixes were expected to
-    save against what they did. Findings are matched by rule, function and the text of their lines, so that lines may
-    have moved. Noise from step to step and between recordings is allowed for: "no clear difference" is an answer.
+    The output says whether steps became faster, which findings are gone, new, better or worse, and how much the fixes
+    were expected to save and did save. Findings are matched by rule, function and the text of their lines, so lines may
+    have moved. The comparison accounts for noise between steps and between recordings: "no clear difference" is a
+    possible answer.
 
-    Exit codes: 0 done, 1 `--fail-on` reached, 2 one of the two could not be read.
+    Exit codes: 0 done, 1 `--fail-on` reached, 2 a recording could not be read.
     """
     if candidate is None and (steps is None or other_steps is None):
         raise click.UsageError("Give a CANDIDATE, or two ranges of steps of one recording: --steps 3-7 --with 8-12.")

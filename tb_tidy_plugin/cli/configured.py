@@ -42,11 +42,17 @@ def with_configuration(command: Callable[..., R]) -> Callable[..., R]:
 
 
 LIMIT_OPTIONS = {
-    "max-text-gb": ("GB", "Refuse traces with more text, inflated; usually 16."),
-    "max-inflation": ("TIMES", "Refuse gz that inflates more; usually 300."),
-    "max-processor-s": ("S", "Give a trace up that takes more processor time; usually 60 and 1 for each MB of text."),
-    "max-wall-s": ("S", "Give a trace up that takes longer; usually 600 and 10 for each MB of text."),
-    "max-memory-gb": ("GB", "Give a trace up that takes more memory; usually 0.16 and 24 times its text. Linux only."),
+    "max-text-gb": ("GB", "Refuse traces with more decompressed text; default 16."),
+    "max-inflation": ("TIMES", "Refuse gz files with a larger ratio of text to file size; default 300."),
+    "max-processor-s": (
+        "S",
+        ("Stop analysing a trace after this much processor time; default 60, plus 1 for each MB of text."),
+    ),
+    "max-wall-s": ("S", "Stop analysing a trace after this time; default 600, plus 10 for each MB of text."),
+    "max-memory-gb": (
+        "GB",
+        ("Stop analysing a trace that needs more memory; default 0.16, plus 24 times its text. Linux only."),
+    ),
 }
 """By the keys of `[limits]`, each as one number for all traces."""
 
@@ -82,18 +88,18 @@ def with_checks(command: Callable[..., R]) -> Callable[..., R]:
     """Gives `command` the job that its configuration, `--rule`, `--select` and `--ignore` ask for, as `job`."""
 
     @with_configuration
-    @click.option(
-        "--rule", "only", multiple=True, metavar="RULE", help="Check only this rule; may be given several times."
-    )
+    @click.option("--rule", "only", multiple=True, metavar="RULE", help="Check only this rule; can be repeated.")
     @click.option(
         "--select",
         callback=_listed,
         multiple=True,
         metavar="RULES",
-        help="Check these instead of what the configuration selects: names, codes, code prefixes, categories or ALL, "
-        "separated by commas.",
+        help=(
+            "Check these rules instead of those that the configuration selects: names, codes, code prefixes, "
+            "categories or ALL, separated by commas."
+        ),
     )
-    @click.option("--ignore", callback=_listed, multiple=True, metavar="RULES", help="Do not check these.")
+    @click.option("--ignore", callback=_listed, multiple=True, metavar="RULES", help="Do not check these rules.")
     @_with_limit_options
     @wraps(command)
     def chosen(

@@ -1,4 +1,4 @@
-"""`tb-tidy doctor`: what is installed, what is missing, how to get it, and whether a logdir can be read."""
+"""`tb-tidy doctor`: installed and missing parts, how to get them, and whether a logdir can be read."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ class Examination(msgspec.Struct, frozen=True, kw_only=True):
     checks: list[Check]
 
 
-@click.command(short_help="Say what is installed and what is missing.")
+@click.command(short_help="Show what is installed and what is missing.")
 @click.argument("logdir", type=PLACE, required=False)
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @with_links
 def doctor(logdir: AnyPath | None, form: str, follow_links: bool) -> None:
-    """Say what is installed and what is missing; with a LOGDIR, whether its traces can be read.
+    """Show what is installed and what is missing; with a LOGDIR, also whether its traces can be read.
 
-    What is optional keeps nothing else from working: each line says what it would add. The exit code is 1 where
-    something is wrong that must be mended.
+    Everything else works without the optional parts; each line says what the part would add. The exit code is 1 if
+    something is wrong and must be fixed.
     """
     checks = [*of_package(), *of_plugin(), of_tensorboard(), of_cache()]
     checks += [of_logdir(logdir, follow_links=follow_links)] if logdir is not None else []

@@ -1,4 +1,4 @@
-"""The options that say where the traces of a run are analysed, and where answers are kept."""
+"""The options for where the traces of a run are analysed and results are cached."""
 
 from __future__ import annotations
 
@@ -29,11 +29,9 @@ def with_engine(command: Callable[..., R]) -> Callable[..., R]:
         "--jobs",
         type=click.IntRange(1),
         metavar="N",
-        help="At most N traces at a time on this machine; otherwise as many as there are cores and memory for.",
+        help="Analyse at most N traces at a time on this machine; by default as many as cores and memory allow.",
     )
-    @click.option(
-        "--no-cache", is_flag=True, help="Read all traces again, and store nothing about them on this machine."
-    )
+    @click.option("--no-cache", is_flag=True, help="Read all traces again, and cache nothing on this machine.")
     @wraps(command)
     def engined(engine: str, jobs: int | None, no_cache: bool, **others: object) -> R:
         cache = NOWHERE if no_cache else Cache(default_folder()).usable()

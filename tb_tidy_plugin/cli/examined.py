@@ -1,4 +1,4 @@
-"""What `tb-tidy doctor` looks at: each question is asked of the installation itself, none is answered from memory."""
+"""The checks of `tb-tidy doctor`, each of which examines the installation itself."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ REBUILD = f"pip install --force-reinstall --no-deps --no-cache-dir {DISTRIBUTION
 START_LIMIT_S = 120.0
 
 OPTIONAL = {
-    "isal": ("gz files are unpacked several times slower", "pip install isal"),
+    "isal": ("gz files are decompressed several times more slowly", "pip install isal"),
     "torch": ("no benchmarks, and no capture in a training script", f"pip install '{DISTRIBUTION}[bench]'"),
     "fsspec": (
         "no logdirs on stores such as s3://",
@@ -82,9 +82,9 @@ def of_package() -> Iterator[Check]:
     try:
         requirements = metadata.requires(DISTRIBUTION) or []
     except metadata.PackageNotFoundError:
-        text = f"{DISTRIBUTION} is not installed, it is only imported."
+        text = f"{DISTRIBUTION} is importable but not installed."
         yield Check(
-            DISTRIBUTION, "wrong", text, f"Without an install TensorBoard does not see it: pip install {DISTRIBUTION}"
+            DISTRIBUTION, "wrong", text, f"TensorBoard finds only installed plugins: pip install {DISTRIBUTION}"
         )
         requirements = []
     for requirement in requirements:
@@ -106,7 +106,7 @@ def of_requirement(name: str, least: str) -> Check:
     if version is None:
         return Check(name, "wrong", f"{name} is not installed.", f"pip install '{name}>={least}'")
     if _numbers(version) < _numbers(least):
-        text = f"{name} {version} is too old: {least} is the first that works."
+        text = f"{name} {version} is too old: {least} is the first version that works."
         return Check(name, "wrong", text, f"pip install --upgrade {name}")
     return Check(name, "fine", f"{name} {version}")
 
@@ -115,19 +115,19 @@ def of_decoder() -> Check:
     """Whether the compiled decoder is there and can be loaded, whether all that is compiled is current, and why not."""
     name = "compiled decoder"
     if old := [each for each in EXTENSIONS if is_stale(each)]:
-        text = f"Compiled parts are older than their sources and not used, which is slower: {', '.join(old)}."
+        text = f"Some compiled modules are older than their sources and not used, which is slower: {', '.join(old)}."
         return Check(name, "optional", text, f"Install the checkout again: run `pip install --editable {CHECKOUT}`.")
     if find_spec(DECODER) is None:
-        text = "The compiled decoder is missing: traces are read several times slower, and otherwise the same."
+        text = "The compiled decoder is missing. Results are the same, but traces are read several times more slowly."
         if any(map(shutil.which, COMPILERS)):
-            return Check(name, "optional", text, f"A C compiler is here now: run `{REBUILD}`.")
+            return Check(name, "optional", text, f"A C compiler is installed now: run `{REBUILD}`.")
         return Check(name, "optional", text, f"Install a C compiler (gcc, clang or MSVC), then run `{REBUILD}`.")
     try:
         import_module(DECODER)
     except ImportError as problem:
         text = f"The compiled decoder cannot be loaded: {problem}."
-        return Check(name, "wrong", text, f"It was made for another Python or system: run `{REBUILD}`.")
-    return Check(name, "fine", "The compiled decoder is there.")
+        return Check(name, "wrong", text, f"It was built for another Python or system: run `{REBUILD}`.")
+    return Check(name, "fine", "The compiled decoder is installed.")
 
 
 def of_plugin() -> Iterator[Check]:
@@ -143,7 +143,7 @@ def of_plugin() -> Iterator[Check]:
         return
     if done.returncode:
         reason = done.stderr.strip().rpartition("\n")[2]
-        advice = "TensorBoard stops with this, too: update what is named there, or uninstall it."
+        advice = "TensorBoard itself fails with this error, too: update or uninstall the package that it names."
         if "pkg_resources" in reason:
             advice = "This TensorBoard is older than the setuptools beside it: pip install --upgrade tensorboard"
         yield Check(name, "wrong", f"TensorBoard's plugins cannot be loaded: {reason}", advice)
@@ -165,8 +165,8 @@ def of_tensorboard() -> Check:
     if command is None:
         return Check(name, "optional", "The command `tensorboard` is not on PATH.", advice)
     if Path(command).parent.resolve() != Path(sys.executable).parent.resolve():
-        return Check(name, "optional", f"The command `tensorboard` is another environment's: {command}.", advice)
-    return Check(name, "fine", "The command `tensorboard` is this environment's.")
+        return Check(name, "optional", f"The command `tensorboard` belongs to another environment: {command}.", advice)
+    return Check(name, "fine", "The command `tensorboard` belongs to this environment.")
 
 
 def of_cache() -> Check:
@@ -177,9 +177,9 @@ def of_cache() -> Check:
     there = next(each for each in (folder, *folder.parents) if each.exists())
     if there.is_dir() and os.access(there, os.W_OK | os.X_OK):
         free = Bytes(shutil.disk_usage(there).free)
-        return Check("cache", "fine", f"Results are kept in {folder}; {free} are free there.")
-    text = f"Results cannot be kept in {folder}: the folder is not writable, and traces are read again each time."
-    return Check("cache", "optional", text, "Set XDG_CACHE_HOME to a folder of your own.")
+        return Check("cache", "fine", f"Results are cached in {folder}, where {free} are free.")
+    text = f"Results cannot be cached in {folder}, because the folder is not writable. Traces are read again each time."
+    return Check("cache", "optional", text, "Set XDG_CACHE_HOME to a folder that you can write to.")
 
 
 def of_logdir(logdir: AnyPath, *, follow_links: bool = False) -> Check:
@@ -190,7 +190,7 @@ def of_logdir(logdir: AnyPath, *, follow_links: bool = False) -> Check:
         return Check("logdir", "wrong", problem.error, problem.advice)
     unread = [file for file in files if not _is_readable(file)]
     if unread:
-        text = f"{len(unread)} of {len(files)} traces in {logdir} may not be read, the first is {unread[0].path}."
+        text = f"{len(unread)} of {len(files)} traces in {logdir} lack read permission, first {unread[0].path}."
         return Check("logdir", "wrong", text, "Change their permissions, or run TensorBoard as their owner.")
     size = Bytes(sum(size_of(file.path) for file in files))
     runs = len({file.run for file in files})

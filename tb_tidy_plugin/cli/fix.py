@@ -37,14 +37,15 @@ NOT_WRITTEN = 1
 @click.command(short_help="Print or write fixes in your own code.")
 @click.argument("path", type=PLACE)
 @click.option("--apply", is_flag=True, help="Write the fixes that need no review.")
-@click.option("--reviewed", is_flag=True, help="With --apply: write those that need review, too.")
-@click.option("--safe-only", is_flag=True, help="Only fixes with the same results that need no review.")
+@click.option("--reviewed", is_flag=True, help="With --apply: also write fixes that need review.")
+@click.option("--safe-only", is_flag=True, help="Only fixes that keep results the same and need no review.")
 @click.option("--format", "form", type=click.Choice(["text", "json", "sarif"]), default="text", show_default=True)
 @with_job
 def fix(job: Job, path: AnyPath, apply: bool, reviewed: bool, safe_only: bool, form: str) -> None:
     """Print the fixes of the findings in PATH as diffs of your own files: a trace file, a run folder or a logdir.
 
-    `--apply` writes them into files in the current folder or under a `--source-root` that are as they were recorded.
+    `--apply` writes them to files in the current folder or under a `--source-root` that are unchanged since the
+    recording.
 
     Exit codes: 0 done, 1 `--apply` could not write a fix, 2 nothing could be read.
     """

@@ -20,8 +20,10 @@ def with_graph_captures(command: Callable[..., R]) -> Callable[..., R]:
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
         multiple=True,
         metavar="FILE",
-        help="Recording in which the graphs were captured that the traces replay; without it, TorchTidy takes those "
-        "beside each trace. May be given several times.",
+        help=(
+            "Recording of the capture of the graphs that the traces replay; by default TorchTidy looks beside each "
+            "trace. Can be repeated."
+        ),
     )
     @wraps(command)
     def named(graph_capture: tuple[Path, ...], **others: object) -> R:

@@ -1,4 +1,4 @@
-"""The groups of options that all commands share that analyse traces."""
+"""The groups of options shared by all commands that analyse traces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`tb-tidy`: the group of all commands, and how errors of the user are shown."""
+"""`tb-tidy`: the group of all commands, and the display of user errors."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def main() -> None:
         if problem.filename is not None:  # of a file, and not of an open stream: a fault of ours
             raise
         reason = problem.strerror or type(problem).__name__
-        _end(TidyError(f"The output could not be written: {reason}.", "Make room, or write elsewhere."))
+        _end(TidyError(f"The output could not be written: {reason}.", "Free disk space, or write elsewhere."))
     finally:
         log.removeHandler(shown)
 

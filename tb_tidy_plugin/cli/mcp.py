@@ -14,14 +14,14 @@ from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.trace.remote import AnyPath
 
 
-@click.command(short_help="Serve the questions to an assistant, over MCP.")
+@click.command(short_help="Answer an assistant's questions over MCP.")
 @click.argument("path", type=PLACE, default=".")
 @with_apply
 @with_job
 def mcp(job: Job, path: AnyPath, allow_apply: bool) -> None:
-    """Answer an assistant's questions about the recordings below PATH, the current folder without it.
+    """Answer an assistant's questions about the recordings below PATH (default: the current folder).
 
-    The server speaks the Model Context Protocol over stdin and stdout, until its input ends. It reads only, unless
+    The server speaks the Model Context Protocol over stdin and stdout until its input ends. It only reads, unless
     `--allow-apply` is given.
 
     Exit codes: 0 done, 2 nothing to serve.

@@ -29,21 +29,21 @@ WRITTEN = click.Path(dir_okay=False, path_type=Path)
 @click.option(
     "-o", "--out", type=WRITTEN, required=True, help="The trace to write, compressed if its name ends in `.gz`."
 )
-@click.option("--force", is_flag=True, help="Overwrite OUT if it is there.")
+@click.option("--force", is_flag=True, help="Overwrite OUT if it exists.")
 def merge_device_events(trace: Path, events: Path, out: Path, force: bool) -> None:
-    """Write the device times in EVENTS into a copy of TRACE, to look at in Perfetto.
+    """Write the device times in EVENTS into a copy of TRACE, to view in Perfetto.
 
-    EVENTS is the side file of TRACE (`TRACE.device_events.json`). Reading TRACE with tb-tidy needs no merge: a side
-    file beside the trace is used as it is.
+    EVENTS is the side file of TRACE (`TRACE.device_events.json`). tb-tidy itself needs no merge: it reads the side file
+    beside the trace.
     """
     _check_out(out, (trace, events), force)
     given = _read(events, read_device_events)
     table = _read(trace, read_trace)
     if is_merged(table):
-        raise TraceError(f"`{trace}` is merged already.", "Give the trace as it was recorded.")
+        raise TraceError(f"`{trace}` is already merged.", "Give the original trace.")
     activity = infer_activity(table, given, events.name)
     if not len(activity.operators):
-        error = f"No entry of `{events}` gives device time to an operator of `{trace}`."
+        error = f"No entry of `{events}` matches an operator of `{trace}`."
         raise TraceError(error, "Give the side file that was written with this trace.")
     place = _read(trace, event_list_of)
     memory = within(table, activity, given.memory, place.base_ns)
@@ -71,15 +71,15 @@ def _check_out(out: Path, inputs: Sequence[Path], force: bool) -> None:
         TidyError: it may not, or nobody can tell what is there.
     """
     if not os.path.isdir(out.parent):  # noqa: PTH112 - pathlib's raises where a name is too long
-        raise TidyError(f"There is no folder `{out.parent}`.", "Make it, or choose another place with `-o`.")
+        raise TidyError(f"The folder `{out.parent}` does not exist.", "Create it, or choose another path with `-o`.")
     try:
         is_input = any(out.samefile(given) for given in inputs)
     except FileNotFoundError:
         return
     except OSError as problem:
         reason = problem.strerror or type(problem).__name__
-        raise TidyError(f"`{out}` could not be written: {reason}.", "Choose another place with `-o`.") from None
+        raise TidyError(f"`{out}` could not be written: {reason}.", "Choose another path with `-o`.") from None
     if is_input:
         raise TidyError(f"`{out}` is one of the files to merge.", "Choose another name with `-o`.")
     if not force:
-        raise TidyError(f"`{out}` is there already.", "Give `--force` to overwrite it, or another name with `-o`.")
+        raise TidyError(f"`{out}` already exists.", "Overwrite it with `--force`, or choose another name with `-o`.")

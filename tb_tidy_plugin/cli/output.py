@@ -1,4 +1,4 @@
-"""What commands put out: documents in the form that was asked for, and files whole or not at all."""
+"""Output of commands: documents in the requested format, and files written completely or not at all."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def write_output(path: Path, text: str) -> None:
             replaced(target, text.encode())
     except OSError as problem:
         reason = problem.strerror or type(problem).__name__
-        raise TidyError(f"`{path}` could not be written: {reason}.", "Choose another place with `-o`.") from None
+        raise TidyError(f"`{path}` could not be written: {reason}.", "Choose another path with `-o`.") from None
 
 
 def _behind_links(path: Path) -> Path:

@@ -24,5 +24,5 @@ class PlaceParameter(Kind[AnyPath]):
 
 PLACE = PlaceParameter()
 
-with_links = click.option(FOLLOW, is_flag=True, help="Follow links in a folder that lead out of it.")
+with_links = click.option(FOLLOW, is_flag=True, help="Follow links that lead out of the folder.")
 """Gives a command whether links in the folders that it takes may lead out of them, as `follow_links`."""

@@ -1,4 +1,4 @@
-"""`tb-tidy serve`: the page of TensorBoard's tab, without TensorBoard."""
+"""`tb-tidy serve`: the page of the TensorBoard tab without TensorBoard."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ from tb_tidy_plugin.plugin.start import configuration_file
 from tb_tidy_plugin.trace.remote import AnyPath
 from tb_tidy_plugin.visible import visible
 
-NOT_LOCAL = "Other machines can reach this server. Whoever learns the address can read the traces; it is not encrypted."
+NOT_LOCAL = (
+    "Other machines can reach this server. The connection is not encrypted, and anybody who knows the address can "
+    "read the traces."
+)
 
 
 @click.command(short_help="Serve the page without TensorBoard.")
@@ -31,15 +34,15 @@ NOT_LOCAL = "Other machines can reach this server. Whoever learns the address ca
     default=HOME,
     show_default=True,
     metavar="ADDRESS",
-    help="Listen on this address. With another one than the default, other machines can reach the server.",
+    help="Listen on this address. With any but the default, other machines can reach the server.",
 )
-@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Listen on this port; usually a free one.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Listen on this port; by default a free one.")
 @click.option(
     "--allowed-host",
     "allowed_hosts",
     multiple=True,
     metavar="NAME",
-    help="Also answer to this name, by which a proxy reaches the server; may be given several times.",
+    help="Also accept this host name, for example of a proxy; can be repeated.",
 )
 @click.option("--open/--no-open", "opens", default=True, show_default=True, help="Open the page in a browser.")
 @click.option("--benchmarks", is_flag=True, help="Let the page run benchmarks on this machine.")
@@ -47,10 +50,12 @@ NOT_LOCAL = "Other machines can reach this server. Whoever learns the address ca
     "--config",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="A `tb-tidy.toml`, or a `pyproject.toml` with `[tool.tb-tidy]`. Without it TB_TIDY_CONFIG; no file is "
-    "looked for.",
+    help=(
+        "A `tb-tidy.toml`, or a `pyproject.toml` with `[tool.tb-tidy]`. Default: the file in TB_TIDY_CONFIG, if any; "
+        "other files are not searched for."
+    ),
 )
-@click.option("--no-cache", is_flag=True, help="Keep nothing of what was worked out.")
+@click.option("--no-cache", is_flag=True, help="Do not cache results.")
 @with_links
 @with_source_roots
 def serve(
@@ -65,10 +70,10 @@ def serve(
     follow_links: bool,
     source_roots: tuple[Path, ...],
 ) -> None:
-    """Serve the page over PATH: a trace file, a run folder or a logdir.
+    """Serve the page for PATH: a trace file, a run folder or a logdir.
 
-    The page is that of TensorBoard's tab; TensorBoard need not be installed. The address holds a token, without which
-    nothing is answered. New traces are found by themselves. Ctrl-C ends the server.
+    The page is the same as the TensorBoard tab, but does not need TensorBoard. The address contains a token, without
+    which the server refuses requests. It picks up new traces by itself. Ctrl-C ends the server.
     """
     if isinstance(path, Path) and not path.exists():
         raise NotFoundError(f"`{path}` does not exist.", "Check the path.")

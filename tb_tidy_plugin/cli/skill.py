@@ -7,7 +7,7 @@ import click
 from tb_tidy_plugin.ask.skill import skill as text_of_skill
 
 
-@click.command(short_help="Print how an assistant asks about recordings.")
+@click.command(short_help="Print instructions for assistants that ask about recordings.")
 def skill() -> None:
-    """Print the skill file for assistants: in what order to use the questions of `ask` and `mcp`."""
+    """Print the skill file for assistants, which explains the order of the questions of `ask` and `mcp`."""
     click.echo(text_of_skill(), nl=False)

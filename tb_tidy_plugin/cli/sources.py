@@ -1,4 +1,4 @@
-"""The option by which commands find the sources that a recording names."""
+"""The option that names the folders of the recorded sources."""
 
 from __future__ import annotations
 
@@ -22,8 +22,10 @@ def with_source_roots(command: Callable[..., R]) -> Callable[..., R]:
         type=click.Path(exists=True, file_okay=False, path_type=Path),
         multiple=True,
         metavar="DIR",
-        help="Where the sources are that the recording names, besides its own folder and the current one; may be "
-        "given several times.",
+        help=(
+            "Also look here for the sources that the recording names, besides its own folder and the current one; can "
+            "be repeated."
+        ),
     )
     @wraps(command)
     def rooted(source_root: tuple[Path, ...], **others: object) -> R:

@@ -1,4 +1,4 @@
-"""`tb-tidy summary`: where the time and the memory of a trace, a run or a logdir go."""
+"""`tb-tidy summary`: time and memory of a trace, a run or a logdir."""
 
 from __future__ import annotations
 
@@ -26,16 +26,26 @@ GROUPS: tuple[OperatorGroup, ...] = get_args(OperatorGroup)
 @click.argument("path", type=PLACE)
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option(
-    "--group", type=click.Choice(GROUPS), default="name", show_default=True, help="Group operators by this, in text."
+    "--group",
+    type=click.Choice(GROUPS),
+    default="name",
+    show_default=True,
+    help="Group operators by this, in text.",
 )
-@click.option("--top", type=click.IntRange(1), default=10, show_default=True, help="Rows of each table, in text.")
+@click.option(
+    "--top",
+    type=click.IntRange(1),
+    default=10,
+    show_default=True,
+    help="Rows of each table, in text.",
+)
 @with_job
 def summary(job: Job, path: AnyPath, form: str, group: OperatorGroup, top: int) -> None:
     """Show where time and memory go in PATH: a trace file, a run folder or a logdir.
 
-    Steps, what they are spent on, operators, modules, memory and CPU work. JSON has all rows of all tables: `profiles`
-    is a list of `{"run": …, "report": …, "figures": …}`, where `report` is a profile as `tb-tidy check --format json`
-    prints it and `figures` holds the tables that the page shows.
+    The summary shows steps and their parts, operators, modules, memory and CPU work. JSON has all rows of all tables:
+    `profiles` is a list of `{"run": …, "report": …, "figures": …}`, where `report` is a profile as
+    `tb-tidy check --format json` prints it and `figures` holds the tables that the page shows.
 
     Exit codes: 0 done, 2 nothing could be read.
     """

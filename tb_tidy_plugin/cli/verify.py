@@ -29,17 +29,47 @@ NOT_PROVEN = 1
 USUAL = Plan()
 
 
-@click.command(short_help="Prove a change: run a program before and after it in turns.")
+@click.command(short_help="Verify a change: compare the program before and after it.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- COMMAND...")
-@click.option("--before", required=True, metavar="REV|DIR", help="The program before the change.")
-@click.option("--after", default=".", show_default=True, metavar="REV|DIR", help="The program after it.")
-@click.option("--promise", type=PLACE, help="A recording of the program before, whose findings promise savings.")
-@click.option("--rounds", type=click.IntRange(1), default=USUAL.rounds, show_default=True, help="Fresh processes.")
-@click.option("--turns", type=click.IntRange(5), default=USUAL.turns, show_default=True, help="Of each process.")
-@click.option("--turn", type=click.FloatRange(0.01), default=USUAL.turn_s, show_default=True, help="Seconds of a turn.")
-@click.option("--steps", type=click.IntRange(1), default=USUAL.steps, show_default=True, help="Whose results count.")
+@click.option(
+    "--before", required=True, metavar="REV|DIR", help=("Git revision or folder of the program before the change.")
+)
+@click.option(
+    "--after",
+    default=".",
+    show_default=True,
+    metavar="REV|DIR",
+    help=("Git revision or folder of the program after the change."),
+)
+@click.option(
+    "--promise", type=PLACE, help=("A recording of the program before the change, whose predicted savings to compare.")
+)
+@click.option(
+    "--rounds",
+    type=click.IntRange(1),
+    default=USUAL.rounds,
+    show_default=True,
+    help=("Number of times that both programs start."),
+)
+@click.option(
+    "--turns", type=click.IntRange(5), default=USUAL.turns, show_default=True, help=("Number of turns of each process.")
+)
+@click.option("--turn", type=click.FloatRange(0.01), default=USUAL.turn_s, show_default=True, help="Seconds per turn.")
+@click.option(
+    "--steps",
+    type=click.IntRange(1),
+    default=USUAL.steps,
+    show_default=True,
+    help=("Number of first steps whose results are compared."),
+)
 @click.option("--tolerance", type=click.FloatRange(0.0), default=USUAL.tolerance, show_default=True)
-@click.option("--limit", type=click.FloatRange(1.0), default=USUAL.limit_s, show_default=True, help="Seconds to wait.")
+@click.option(
+    "--limit",
+    type=click.FloatRange(1.0),
+    default=USUAL.limit_s,
+    show_default=True,
+    help=("Seconds to wait for a program."),
+)
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @with_job
 def verify(
@@ -56,12 +86,12 @@ def verify(
     limit: float,
     form: Literal["text", "json"],
 ) -> None:
-    """Run COMMAND before and after a change in turns, without the profiler, and compare time, results and memory.
+    """Run COMMAND before and after a change, in turns and without the profiler, and compare time, results and memory.
 
-    COMMAND runs in both folders; a revision is unpacked into a temporary one. It marks its steps with `tidy_profile` or
-    a callback of `tb_tidy_plugin.capture`, which record nothing meanwhile.
+    COMMAND runs in both folders; a revision is unpacked into a temporary one. It must mark its steps with
+    `tidy_profile` or a callback of `tb_tidy_plugin.capture`, which record nothing during `verify`.
 
-    Exit codes: 0 not slower and the same results, 1 slower, or other results, 2 a program could not be run.
+    Exit codes: 0 not slower, with the same results; 1 slower, or with different results; 2 a program could not run.
     """
     if os.name == "nt":
         raise TidyError("`tb-tidy verify` does not run on Windows.", "Use Linux, macOS or WSL.")
@@ -80,7 +110,7 @@ def verify(
     else:
         click.echo("\n".join(visible(line) for line in _lines(found)))
         if promise is not None and not promises:
-            click.echo("promised: nothing, since no finding of the recording has its fix in the files after")
+            click.echo("promised: nothing, since no finding of the recording has its fix in the changed files")
     is_proven = found.verdict != "slower" and found.results != "different"
     sys.exit(DONE if is_proven else NOT_PROVEN)
 

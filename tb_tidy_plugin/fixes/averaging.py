@@ -38,13 +38,13 @@ def averaged(code: Code, spot: Spot) -> Change:
     names = [_names(target) for target, _ in pairs]
     mix = _mix(code, only_statements(loop.body), names[0] | names[1])
     if mix is None or (mix.kept is not None and not _are_complements(code, mix.kept, mix.weight)):
-        raise Unfixable("The loop does more than to average one tensor, or its factors may not add up to 1.")
+        raise Unfixable("The loop does more than average one tensor, or its factors may not add up to 1.")
     sides = [_side(_names(tensor), names) for tensor in (mix.average, mix.value)]
     if sorted(sides) != [0, 1] or (_names(mix.weight) & (names[0] | names[1])):
-        raise Unfixable("The tensors that the loop averages are not those of `zip`.")
+        raise Unfixable("The loop does not average the tensors of `zip`.")
     start, end = code.span(loop)[0], code.span(loop.body.body[-1])[1]
     if "#" in code.text[start:end]:
-        raise Unfixable("A comment stands in the loop.")
+        raise Unfixable("The loop contains a comment.")
     tensors = [
         _listed(code, tensor, *pairs[side]) for tensor, side in zip((mix.average, mix.value), sides, strict=True)
     ]
@@ -62,17 +62,17 @@ def _loop(code: Code, spot: Spot) -> cst.For:
     for node in (*statements, *(above for each in statements for above in code.around(each))):
         if isinstance(node, cst.For) and node.orelse is None and node.asynchronous is None:
             return node
-    raise Unfixable("The lines are not in a loop of their own.")
+    raise Unfixable("The lines are not in a separate loop.")
 
 
 def _pairs(code: Code, loop: cst.For) -> list[tuple[cst.BaseExpression, cst.BaseExpression]]:
     """What stands for each item of the two that `zip` goes through, and what it goes through."""
     call, targets = loop.iter, code.items(loop.target)
     if not isinstance(call, cst.Call) or code.source(call.func) != "zip" or len(targets) != PAIR:
-        raise Unfixable("The loop does not go through `zip` of two.")
+        raise Unfixable("The loop does not iterate over a `zip` of two.")
     given = [arg.value for arg in call.args if arg.keyword is None and not arg.star]
     if len(given) != PAIR or any(arg.star for arg in call.args):
-        raise Unfixable("The loop does not go through `zip` of two.")
+        raise Unfixable("The loop does not iterate over a `zip` of two.")
     return list(zip(targets, given, strict=True))
 
 

@@ -19,7 +19,7 @@ READS = frozenset({"item", "bool"})
 LISTED = frozenset({"parameters", "named_parameters", "buffers", "named_buffers", "values", "items"})
 """Methods whose results can be asked for twice."""
 
-UNCLEAR = "The loop does more than to check one tensor for NaN or infinity."
+UNCLEAR = "The loop does more than check one tensor for NaN or infinity."
 
 
 def guarded(code: Code, spot: Spot) -> Change:
@@ -30,7 +30,7 @@ def guarded(code: Code, spot: Spot) -> Change:
     """
     around = list(_around(code, spot))
     if any(isinstance(node, cst.If) and NORM in code.source(node.test) for node in around):
-        raise Unfixable("The checks stand behind a check of all tensors already.")
+        raise Unfixable("The checks already follow a check of all tensors.")
     for node in around:
         if isinstance(node, (cst.FunctionDef, cst.Lambda)):
             break
@@ -64,7 +64,7 @@ def _loop_guarded(code: Code, loop: cst.For) -> Change:
 def _call_guarded(code: Code, call: cst.Call) -> Change:
     given, joins = call.args[0].value, code.source(call.func)
     if not isinstance(given, (cst.GeneratorExp, cst.ListComp)) or given.for_in.inner_for_in is not None:
-        raise Unfixable("`any` or `all` does not go through one loop.")
+        raise Unfixable("`any` or `all` does not take a single loop.")
     tensor = _one(code, given.elt, _tested(code, given.elt, is_bad=joins == "any"))
     items = given.for_in
     is_finite = _is_finite(code, tensor, items.target, items.iter, code.source(call), items.ifs)
@@ -72,7 +72,7 @@ def _call_guarded(code: Code, call: cst.Call) -> Change:
     start, end = code.span(call)
     above = code.parent(call)
     if isinstance(above, cst.BooleanOperation) and NORM in code.source(above.left):
-        raise Unfixable("The checks stand behind a check of all tensors already.")
+        raise Unfixable("The checks already follow a check of all tensors.")
     if isinstance(above, (cst.If, cst.Assign, cst.Return, cst.Assert)):
         return _change([Splice(start, start, before)], code.source(items.iter))
     return _change([Splice(start, start, f"({before}"), Splice(end, end, ")")], code.source(items.iter))
@@ -94,7 +94,7 @@ def _is_finite(
     """The check of all tensors at once, as an expression."""
     is_plain = isinstance(items, (cst.Name, cst.Attribute))
     if not is_plain and not (isinstance(items, cst.Call) and method_of(items) in LISTED):
-        raise Unfixable("What the loop goes through may not be there a second time.")
+        raise Unfixable("The loop's iterable may not be usable a second time.")
     listed, name = code.source(items), code.source(target)
     given = [code.source(each.test) for each in conditions]
     if tensor.endswith(".grad") or f"{tensor} is not None" in text or f"{tensor} is None" in text:

@@ -48,7 +48,7 @@ class Code:
         try:
             self._constructors = Constructors(tree_of(text))
             if len(self._constructors.nodes) > MOST_NODES:
-                raise Unfixable("The file is too large to be changed.")
+                raise Unfixable("The file is too large to change.")
             wrapper = MetadataWrapper(cst.parse_module(text), unsafe_skip_copy=True)
             self._positions = wrapper.resolve(PositionProvider)
             self._whole = wrapper.resolve(WhitespaceInclusivePositionProvider)
@@ -280,9 +280,9 @@ class Code:
             elif (text := self.source(arg.value)) == instead_of:
                 splices.append(Splice(*self.span(arg.value), value))
             else:
-                raise Unfixable(f"The call has `{keyword}={text}` already.")
+                raise Unfixable(f"The call already has `{keyword}={text}`.")
         if any(arg.star for arg in call.args):
-            raise Unfixable("The call takes arguments through `*` or `**`, which may hold the same.")
+            raise Unfixable("The call takes arguments through `*` or `**`, which may contain the same argument.")
         if any(isinstance(arg.value, cst.GeneratorExp) and not arg.value.lpar for arg in call.args):
             raise Unfixable("The call's only argument is a generator without parentheses.")
         return [*splices, *(self._appended(call, new) if new else ())]
@@ -291,7 +291,7 @@ class Code:
         """Arguments behind the last one; on lines of their own where the last one has one."""
         _, end = self.span(call)
         if call.rpar:  # parentheses around the call itself
-            raise Unfixable("The call stands in parentheses of its own.")
+            raise Unfixable("The call has its own parentheses.")
         if not call.args:
             return [Splice(end - 1, end - 1, ", ".join(new))]
         last = call.args[-1]
@@ -325,7 +325,7 @@ class Code:
         else:
             start, end = self.span(arg)[0], self.span(call.args[1])[0]
         if "#" in self.text[start:end]:
-            raise Unfixable("A comment stands beside the argument.")
+            raise Unfixable("The argument has a comment beside it.")
         return [Splice(start, end, "")]
 
     def without_call(self, call: cst.Call) -> Splice:
@@ -337,7 +337,7 @@ class Code:
         place = self._positions[call].end  # before parentheses that stand around the call
         start, end = self.span(self.receiver(call))[1], self._starts[place.line - 1] + place.column
         if "#" in self.text[start:end]:
-            raise Unfixable(f"A comment stands beside the call of `{method_of(call)}`.")
+            raise Unfixable(f"The call of `{method_of(call)}` has a comment beside it.")
         return Splice(start, end, "")
 
     def indexed_by_names(self, lines: Iterable[int]) -> list[tuple[cst.Subscript, cst.BaseExpression]]:
@@ -369,10 +369,10 @@ class Code:
             Unfixable: the statement shares its lines, or holds text whose lines cannot be indented.
         """
         if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
-            raise Unfixable("The line is not a statement of its own.")
+            raise Unfixable("The line is not a complete statement.")
         for around in self.around(statement):
             if isinstance(around, cst.With) and any(self.source(item.item) in header for item in around.items):
-                raise Unfixable("The statement is in such a block already.")
+                raise Unfixable("The statement is already in such a block.")
         return self.under(statement, header)
 
     def under(self, statement: Statement, header: str) -> list[Splice]:
@@ -388,9 +388,9 @@ class Code:
         for node in self.below(statement):
             is_text = isinstance(node, (cst.SimpleString, cst.FormattedString))
             if is_text and len(self.lines(node)) > 1:
-                raise Unfixable("The statement holds a text of several lines.")
+                raise Unfixable("The statement contains a multi-line string.")
         if "\\" in self.text[start:end] and "\\\n" in self.text[start:end].replace("\r\n", "\n"):
-            raise Unfixable("The statement goes on behind a backslash.")
+            raise Unfixable("The statement continues after a backslash.")
         indentation, step = self.text[first:start], str(self.module.default_indent)
         splices = [Splice(first, first, f"{indentation}{header}{self.newline}{step}")]
         inner = [at for at in self._starts if first < at < end]
@@ -419,7 +419,7 @@ class Code:
         if known := self.imported_as(module):
             return known, []
         if any(isinstance(node, cst.Name) and node.value == name for node in self.nodes):
-            raise Unfixable(f"The file does not import `{module}`, and uses the name `{name}`.")
+            raise Unfixable(f"The file does not import `{module}`, and already uses the name `{name}`.")
         at = self._end_of_imports()
         return name, [Splice(at, at, f"import {module} as {name}{self.newline}")]
 
@@ -449,7 +449,7 @@ class Code:
             if isinstance(part, cst.Expr) and isinstance(part.value, cst.Call) and method_of(part.value) in methods:
                 found.append((line, part))
         if len(found) != 1:
-            raise Unfixable(f"The lines do not hold one statement that only calls `{methods[0]}`.")
+            raise Unfixable(f"The lines do not contain a single statement that only calls `{methods[0]}`.")
         line, part = found[0]
         block = self.parent(line)
         if not isinstance(block, (cst.IndentedBlock, cst.Module)) or len(block.body) == 1:
@@ -573,7 +573,7 @@ class Code:
         """
         name, values = self.source(used), self.assigned(self.source(used))
         if len(values) != 1 or not isinstance(values[0], cst.Call):
-            raise Unfixable(f"This file does not say which call makes `{name}`.")
+            raise Unfixable(f"This file does not show which call creates `{name}`.")
         return values[0]
 
     def items(self, expression: cst.BaseExpression) -> list[cst.BaseExpression]:

@@ -35,7 +35,7 @@ def collected(code: Code, spot: Spot) -> Change:
     uses = [node for node in _below(loop) if isinstance(node, cst.Name) and node.value == name]
     leaves = [node for node in _below(loop) if isinstance(node, (cst.Return, cst.Yield, cst.FunctionDef, cst.Lambda))]
     if len(uses) != 2 or leaves:
-        raise Unfixable(f"The loop does more with `{name}` than to make it longer, or may leave the function.")
+        raise Unfixable(f"The loop does more with `{name}` than extend it, or may leave the function.")
     start = _start(code, outside, loop, name)
     end = code.span(loop)[1]
     behind = code.line_end(end)
@@ -75,7 +75,7 @@ def _growing(code: Code, spot: Spot) -> tuple[cst.Assign, cst.Call, tuple[cst.Ba
         if is_name and len(items) == 2 and code.source(items[0]) == code.source(target):
             found.append((assign, call, (items[0], items[1])))
     if len(found) != 1:
-        raise Unfixable("The lines do not hold one `x = torch.cat([x, piece])`.")
+        raise Unfixable("The lines do not contain a single `x = torch.cat([x, piece])`.")
     return found[0]
 
 

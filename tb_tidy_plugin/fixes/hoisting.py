@@ -39,7 +39,7 @@ def hoisted(code: Code, spot: Spot) -> Change:
     lines = code.statements_on(spot.lines)
     line = lines[0] if len(lines) == 1 else None
     if not isinstance(line, cst.SimpleStatementLine) or len(line.body) != 1:
-        raise Unfixable("The lines do not hold one statement.")
+        raise Unfixable("The lines do not contain a single statement.")
     function = next((each for each in code.around(line) if isinstance(each, cst.FunctionDef)), None)
     owner = _owner(code, function) if function is not None else None
     if function is None or owner is None:
@@ -64,7 +64,7 @@ def _before(code: Code, line: cst.SimpleStatementLine) -> Change:
     part = line.body[0]
     target = part.targets[0].target if isinstance(part, cst.Assign) and len(part.targets) == 1 else None
     if not isinstance(part, cst.Assign) or not isinstance(target, cst.Name):
-        raise Unfixable("The line does not give the constant a name.")
+        raise Unfixable("The line does not assign the constant to a name.")
     block = code.parent(line)
     outermost: cst.CSTNode | None = None
     while isinstance(block, cst.IndentedBlock):
@@ -76,13 +76,13 @@ def _before(code: Code, line: cst.SimpleStatementLine) -> Change:
         assert around is not None
         outermost, block = around, code.parent(around)
     if outermost is None or not isinstance(code.parent(outermost), (cst.IndentedBlock, cst.Module)):
-        raise Unfixable("The line is not in a loop or a function before which all that it uses is known.")
+        raise Unfixable("The line uses names that are not known before its loop or function.")
     scope = code.module if isinstance(outermost, cst.FunctionDef) else _scope(code, line) or code.module
     _hold_kept(code, scope, target.value)
     start, end = code.span(line)
     moved = code.text[start : code.line_end(end)].rstrip("\r\n")
     if len(code.lines(line)) > 1:
-        raise Unfixable("The constant takes several lines.")
+        raise Unfixable("The constant spans several lines.")
     return Change(
         (_whole(code, line), code.before(outermost, moved)),
         SAME_RESULTS,
@@ -157,10 +157,10 @@ def _as_buffer(code: Code, owner: cst.ClassDef, function: cst.FunctionDef, line:
 
     found, text, gone, named = _largest(code, function, line, is_known)
     if found is None:
-        raise Unfixable("What the line makes may depend on what the module is called with.")
+        raise Unfixable("The result of the line may depend on the module's arguments.")
     name = _name(code, methods, function, found, named)
     if "\n" in text or "\r" in text or "#" in text:
-        raise Unfixable("The constant takes several lines.")
+        raise Unfixable("The constant spans several lines.")
     at = code.line_end(code.span(start.body.body[-1])[1])
     if not code.text[:at].endswith(("\n", "\r")):
         raise Unfixable("The file ends with `__init__`.")
@@ -341,7 +341,7 @@ def _name(
     if any(
         isinstance(node, cst.Name) and node.value == f"kept_{name}" for each in methods for node in code.below(each)
     ):
-        raise Unfixable(f"The module has `kept_{name}` already.")
+        raise Unfixable(f"The module already has `kept_{name}`.")
     return f"kept_{name}"
 
 

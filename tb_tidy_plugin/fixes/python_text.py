@@ -10,7 +10,7 @@ from tb_tidy_plugin.fixes.change import Unfixable
 
 LINE_END = re.compile(r"\r\n?|\n")
 
-NESTED = "The file is nested too deeply to be changed."
+NESTED = "The file is nested too deeply to change."
 
 
 def tree_of(text: str) -> ast.Module:
@@ -41,4 +41,4 @@ def nodes_in(text: str) -> int:
 def unreadable(problem: Exception) -> Unfixable:
     """What to raise for a parser's complaint."""
     reason = str(problem).partition("\n")[0]
-    return Unfixable(f"The file is not Python that can be read here: {reason}.")
+    return Unfixable(f"The file cannot be parsed as Python: {reason}.")

@@ -1,4 +1,4 @@
-"""`tb-tidy annotate`: a file with what each line costs."""
+"""`tb-tidy annotate`: a file with the cost of each line."""
 
 from __future__ import annotations
 

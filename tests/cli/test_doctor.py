@@ -51,7 +51,7 @@ def test_ends_with_the_verdict_and_an_exit_code_to_match(tmp_path: Path) -> None
 @pytest.mark.compiled
 @pytest.mark.skipif(not is_usable(DECODER), reason="the compiled decoder was not built")
 def test_says_that_the_compiled_decoder_is_there(text: str) -> None:
-    assert "The compiled decoder is there." in text
+    assert "The compiled decoder is installed." in text
 
 
 class TestDecoder:
@@ -64,7 +64,7 @@ class TestDecoder:
     def test_says_what_is_lost_and_how_to_get_it(self, without: None, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("PATH", "")
         check = examined.of_decoder()
-        assert check.text.endswith("missing: traces are read several times slower, and otherwise the same.")
+        assert check.text.endswith("traces are read several times more slowly.")
         assert (check.state, "Install a C compiler" in check.advice) == ("optional", True)
 
     def test_where_a_compiler_is_there_only_the_install_is_asked_for(
@@ -72,7 +72,7 @@ class TestDecoder:
     ) -> None:
         (tmp_path / "cc").touch(0o755)
         monkeypatch.setenv("PATH", str(tmp_path))
-        assert examined.of_decoder().advice.startswith("A C compiler is here now: run `pip install --force-reinstall")
+        assert examined.of_decoder().advice.startswith("A C compiler is installed now: run `pip install --force-re")
 
     def test_one_of_another_python_is_wrong(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         (tmp_path / "for_another.py").write_text("raise ImportError('undefined symbol')\n")
@@ -161,7 +161,7 @@ class TestTensorBoard:
         (tmp_path / "tensorboard").touch(0o755)
         monkeypatch.setenv("PATH", str(tmp_path))
         check = examined.of_tensorboard()
-        assert check.text == f"The command `tensorboard` is another environment's: {tmp_path / 'tensorboard'}."
+        assert check.text == f"The command `tensorboard` belongs to another environment: {tmp_path / 'tensorboard'}."
         assert f"{sys.executable} -m tensorboard.main" in check.advice
 
 

@@ -267,7 +267,7 @@ def test_output_that_cannot_be_written(machine: Machine, errors: Path | None) ->
     if errors is None:
         said_text = (machine.out / "said").read_text()
         error = "The output could not be written: No space left on device."
-        assert said_text == f"tb-tidy: {error}\nMake room, or write elsewhere.\n"
+        assert said_text == f"tb-tidy: {error}\nFree disk space, or write elsewhere.\n"
 
 
 def test_a_trace_that_shrinks_while_it_is_merged_is_not_written(machine: Machine) -> None:

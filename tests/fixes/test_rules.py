@@ -355,11 +355,11 @@ DECLINED: list[tuple[str, str, str]] = [
         "makes 2 of the kind",
     ),
     ("dataloader-num-workers-zero", "held_out = DataLoader(a)\nfor x in batches:  # here\n    x()", "does not use"),
-    ("zero-grad-memset", "optimizer.zero_grad(set_to_none=flag)  # here", "does not say `set_to_none=False`"),
+    ("zero-grad-memset", "optimizer.zero_grad(set_to_none=flag)  # here", "does not pass `set_to_none=False`"),
     ("dataloader-num-workers-zero", "loader = Loader(data)\nfor x in loader:  # here\n    f(x)", "does not make the"),
     ("tensor-created-on-cpu-then-moved", "x = torch.ones(4).to(torch.float16)  # here", "more than a device"),
-    ("tensor-created-on-cpu-then-moved", "x = make(4).to(device)  # here", "do not hold a factory"),
-    ("tensor-from-python-data", "x = torch.tensor([1, 2], device=d)  # here", "nothing else"),
+    ("tensor-created-on-cpu-then-moved", "x = make(4).to(device)  # here", "do not contain a `torch` factory"),
+    ("tensor-from-python-data", "x = torch.tensor([1, 2], device=d)  # here", "only a list"),
     (
         "cat-in-loop",
         "rows = first\nfor x in xs:\n    rows = torch.cat([rows, x])  # here\n    print(rows)",
@@ -382,40 +382,40 @@ DECLINED: list[tuple[str, str, str]] = [
     ("gradients-clipped-one-by-one", "nn.utils.clip_grad_norm_(ps, 1.0)  # here", "clips with `foreach=False`"),
     ("gradients-clipped-one-by-one", "nn.utils.clip_grad_norm_(ps, 1.0, foreach=slow)  # here", "clips with"),
     ("gradients-clipped-one-by-one", "optim.SGD(ps, foreach=False)  # here", "clips with"),
-    ("logits-for-all-positions", "out = nn.LSTM(8, 9)\ny = out(h)[:, -1]  # here", "of one `Linear`"),
-    ("logits-for-all-positions", "out = nn.Linear(8, 9)\ny = out(h)[:, a:b]  # here", "take one position"),
-    ("logits-for-all-positions", "out = nn.Linear(8, 9)\ny = out(h)[-1]  # here", "take one position"),
-    ("logits-for-all-positions", "out = nn.Linear(8, 9)\ny = out(h + 1)[:, -1]  # here", "not a name"),
-    ("logits-for-all-positions", "y = model(h)[:, -1]  # here", "does not say which call makes `model`"),
+    ("logits-for-all-positions", "out = nn.LSTM(8, 9)\ny = out(h)[:, -1]  # here", "a single `Linear`"),
+    ("logits-for-all-positions", "out = nn.Linear(8, 9)\ny = out(h)[:, a:b]  # here", "select one position"),
+    ("logits-for-all-positions", "out = nn.Linear(8, 9)\ny = out(h)[-1]  # here", "select one position"),
+    ("logits-for-all-positions", "out = nn.Linear(8, 9)\ny = out(h + 1)[:, -1]  # here", "not a plain name"),
+    ("logits-for-all-positions", "y = model(h)[:, -1]  # here", "does not show which call creates `model`"),
     ("device-synchronized-in-step", "a = torch.cuda.synchronize()  # here", "only calls"),
     ("tensor-from-python-data", "np = 1\nx = torch.tensor([1.0])  # here", "uses the name `np`"),
     (
         "conv-bias-before-batchnorm",
         "c = nn.Conv2d(3, 6, 3)\nm = nn.Sequential(c, nn.BatchNorm2d(6))\ny = m(x) + c(x)  # here",
-        "do not hold one convolution",
+        "do not contain one convolution",
     ),
     ("grad-graph-never-consumed", "def forward(self, x):\n    return net(x)  # here", "belongs to a model"),
     ("grad-graph-never-consumed", "if model(x):  # here\n    pass", "not a statement of its own"),
     ("fp32-on-ordinary-cores", "model(x).backward()  # here", "forward pass"),
-    ("conv-bias-before-batchnorm", "y = self.norm(self.conv(x))  # here", "do not hold one convolution"),
-    ("hidden-contiguous-copy", "y = x.reshape(2, 3)  # here", "do not hold one call of `contiguous`"),
+    ("conv-bias-before-batchnorm", "y = self.norm(self.conv(x))  # here", "do not contain one convolution"),
+    ("hidden-contiguous-copy", "y = x.reshape(2, 3)  # here", "do not contain a single call of `contiguous`"),
     (
         "elementwise-op-flood",
         "def f(x):\n    for y in x:\n        x = x + y  # here\n    return x",
-        "function of their",
+        "their own function",
     ),
-    ("dtype-ping-pong", "y = x.float() + z.float()  # here", "one cast to float32"),
-    ("dtype-ping-pong", "y = x.half() + z.to(torch.float, copy=True)  # here", "one cast to float32"),
+    ("dtype-ping-pong", "y = x.float() + z.float()  # here", "a single cast to float32"),
+    ("dtype-ping-pong", "y = x.half() + z.to(torch.float, copy=True)  # here", "a single cast to float32"),
     ("dtype-ping-pong", "y = (\n    x  # kept\n    .float()\n)  # here", "comment stands beside"),
     ("weights-cast-every-call", "y = F.linear(x, w)  # here", "do not call a layer"),
     ("weights-cast-every-call", "y = net.first(x)  # here", "do not call a layer"),
-    ("index-gradient-accumulated", "y = h[0] + h[:, i] + h[a:b] + h[..., i]  # here", "do not pick rows"),
-    ("index-gradient-accumulated", "y = h[order[i]]  # here", "do not pick rows"),
-    ("index-gradient-accumulated", "h[i] = y  # here", "do not pick rows"),
-    ("index-gradient-accumulated", "h[i] += y  # here", "do not pick rows"),
-    ("index-gradient-accumulated", "del h[i]  # here", "do not pick rows"),
-    ("index-gradient-accumulated", "y = h[\n    i  # rows\n]  # here", "beside a comment"),
-    ("embedding-gradient-dense", "t = nn.Embedding(n, 9)\ny = t(x)  # here", "does not make the optimizer"),
+    ("index-gradient-accumulated", "y = h[0] + h[:, i] + h[a:b] + h[..., i]  # here", "do not select rows"),
+    ("index-gradient-accumulated", "y = h[order[i]]  # here", "do not select rows"),
+    ("index-gradient-accumulated", "h[i] = y  # here", "do not select rows"),
+    ("index-gradient-accumulated", "h[i] += y  # here", "do not select rows"),
+    ("index-gradient-accumulated", "del h[i]  # here", "do not select rows"),
+    ("index-gradient-accumulated", "y = h[\n    i  # rows\n]  # here", "has a comment"),
+    ("embedding-gradient-dense", "t = nn.Embedding(n, 9)\ny = t(x)  # here", "does not create the optimizer"),
     (
         "embedding-gradient-dense",
         "t = nn.Embedding(n, 9)\no = optim.AdamW(t.parameters())\ny = t(x)  # here",
@@ -548,7 +548,7 @@ DECLINED: list[tuple[str, str, str]] = [
     ),
     ("embedding-gradient-dense", "o = optim.SGD(ps)\ny = model(x)  # here", "do not look up"),
     ("embedding-gradient-dense", "t = nn.Embedding(7, 9)\no = optim.SGD(ps)\ny = t(x)  # here", "do not look up"),
-    ("elementwise-op-flood", "def f(x):\n    print(x)\n    return x + 1  # here", "function of their own"),
+    ("elementwise-op-flood", "def f(x):\n    print(x)\n    return x + 1  # here", "their own function"),
 ]
 
 
@@ -755,7 +755,7 @@ def test_at_least_fifteen_rules_change_code_and_each_has_a_case() -> None:
 
 def test_the_page_names_each_rule_that_changes_code() -> None:
     page = (ROOT / "docs" / "fixes.md").read_text(encoding="utf-8")
-    table = page.partition("## Rules that change code")[2].partition("\n\nA constructor")[0]
+    table = page.partition("## Rules that change code")[2].partition("\n\nTorchTidy looks for a constructor")[0]
     assert sorted({line.split()[1] for line in table.splitlines() if line.startswith("| ")} - {"rule"}) == FIXERS
 
 

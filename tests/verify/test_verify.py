@@ -110,7 +110,7 @@ def test_a_recording_whose_fixes_are_not_in_the_files_promises_nothing_and_that_
     program("after", ms=5)
     recorded = Path(__file__).parents[2] / "sample_runs" / "text_generation_eval"
     said = verify("--promise", str(recorded), "--isolated").stdout
-    assert said.endswith("\npromised: nothing, since no finding of the recording has its fix in the files after\n")
+    assert said.endswith("\npromised: nothing, since no finding of the recording has its fix in the changed files\n")
 
 
 def test_turns_alternate_and_so_does_who_goes_first() -> None:
