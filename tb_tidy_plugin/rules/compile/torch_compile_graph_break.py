@@ -65,7 +65,6 @@ class Evidence(msgspec.Struct, frozen=True):
         more: how many more pieces there are.
         time: what they take beside the work in them.
         reads_back: whether a value is read between them.
-        least: from how many breaks per step on it is reported.
         reason: Dynamo's, empty where it was not captured.
     """
 
@@ -74,7 +73,6 @@ class Evidence(msgspec.Struct, frozen=True):
     more: int
     time: Nanoseconds
     reads_back: bool
-    least: int
     reason: str = ""
 
     @property
@@ -106,7 +104,7 @@ class TorchCompileGraphBreak(Rule[Evidence]):
     message = "`torch.compile` breaks the graph{where}: {pieces} per call, with {time} of overhead"
     why = (
         "Compiled regions lie inside the region that was called, and each looks up its guards and runs a prologue of "
-        "its own{reads}{because}. Reported for {least} breaks per step or more"
+        "its own{reads}{because}. Reported for {min_breaks} breaks per step or more"
     )
     fix = (
         "Keep the decision on the device (`torch.where`, `torch.cond`), move `print` and `.item()` out of the compiled "
@@ -146,7 +144,6 @@ class TorchCompileGraphBreak(Rule[Evidence]):
                 more=len(pieces),
                 time=Nanoseconds(lost.total_ns),
                 reads_back=reads_back,
-                least=round(self.min_breaks),
                 reason=reasons.get((frame.file, frame.line), "") if frame else "",
             ),
             confidence="high" if line else "medium",

@@ -45,7 +45,7 @@ class BarrierInStep(Rule[WaitingCalls]):
     needs = frozenset({"stacks"})
     action = "Remove `barrier()` from the step"
     message = "All ranks wait for one another in `barrier()` {times} per step, for {held} on this rank"
-    why = "Half of the steps or more have a barrier. Reported for {least} per step or more"
+    why = "Half of the steps or more have a barrier. Reported for {min_wait_ns} per step or more"
     fix = "Remove `barrier()` from the step: collectives wait for what they exchange"
     caveat = "A rank that reads what another one writes to a disk needs a barrier there."
     left = (0.5, 0.0, 1.0)

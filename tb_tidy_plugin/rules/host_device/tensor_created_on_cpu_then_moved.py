@@ -83,7 +83,6 @@ class Evidence(msgspec.Struct, frozen=True):
         factory, move: what the user called to make and to move it. distance: how many operators later it is moved.
         size, shape, dtype: of the tensor.
         fill_time, copy_time: what making and copying it takes.
-        least: from which size on it is reported. farthest: up to which distance.
     """
 
     factory: str
@@ -94,8 +93,6 @@ class Evidence(msgspec.Struct, frozen=True):
     dtype: str
     fill_time: Nanoseconds
     copy_time: Nanoseconds
-    least: Bytes
-    farthest: int
 
 
 class TensorCreatedOnCpuThenMoved(Rule[Evidence]):
@@ -107,8 +104,8 @@ class TensorCreatedOnCpuThenMoved(Rule[Evidence]):
     message = "`{factory}` makes {size} on the CPU, then `{move}` copies them to the GPU"
     why = (
         "Making {shape} values of {dtype} takes {fill_time}, and copying them {copy_time}. The copy is operator "
-        "{distance} after the factory. Reported for {least} or more where shape and dtype are equal and the copy is "
-        "operator {farthest} or an earlier one"
+        "{distance} after the factory. Reported for {min_bytes} or more where shape and dtype are equal and the copy "
+        "is operator {max_distance} or an earlier one"
     )
     fix = "Pass `device=` where the tensor is made"
     caveat = "Random numbers made on the GPU differ from those made on the CPU with the same seed."
@@ -159,8 +156,6 @@ class TensorCreatedOnCpuThenMoved(Rule[Evidence]):
                 dtype=TORCH_DTYPES.get(dtype, dtype),
                 fill_time=Nanoseconds(profile.duration_ns(made)),
                 copy_time=Nanoseconds(profile.duration_ns(move)),
-                least=Bytes(int(self.min_bytes)),
-                farthest=int(self.max_distance),
             ),
         )
 

@@ -46,7 +46,6 @@ from tb_tidy_plugin.rulekit import (
     Profile,
     Rule,
     Scale,
-    Share,
     Threshold,
     fitting,
 )
@@ -77,7 +76,6 @@ class Evidence(msgspec.Struct, frozen=True):
         batch, m, k, n: sizes of the product. sizes: the same in words.
         products: how many float32 products the profile has.
         time: of this one. expected, best: with TF32, most likely and at best.
-        most_left: up to which part of its time it is reported.
     """
 
     op: str
@@ -92,7 +90,6 @@ class Evidence(msgspec.Struct, frozen=True):
     time: Nanoseconds
     expected: Nanoseconds
     best: Nanoseconds
-    most_left: Share
 
     @property
     def device(self) -> str:
@@ -109,7 +106,7 @@ class Fp32MatmulNoTf32(Rule[Evidence]):
     message = "`{op}` of {sizes} takes {time} in full float32 and leaves the tensor cores of {device} unused"
     why = (
         "`{kernel}` runs on CUDA cores, and none of the profile's {products} float32 products uses tensor cores. TF32"
-        " should reduce this one to about {expected}, at best to {best}; reported up to {most_left} of its time"
+        " should reduce this one to about {expected}, at best to {best}; reported up to {max_left} of its time"
     )
     fix = 'Call `torch.set_float32_matmul_precision("high")` once at start-up'
     caveat = (
@@ -188,7 +185,6 @@ class Fp32MatmulNoTf32(Rule[Evidence]):
                 time=Nanoseconds(time_ns),
                 expected=Nanoseconds(expected_ns),
                 best=Nanoseconds(max(compute_ns, memory_ns, SHORTEST_NS)),
-                most_left=Share(self.max_left),
             ),
             # Where TF32 is allowed, as may be the case if this is not known, cuBLAS leaves it out of odd sizes.
             confidence="high" if is_off or (product.m | product.k | product.n) % 4 == 0 else "medium",

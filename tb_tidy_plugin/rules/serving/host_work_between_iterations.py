@@ -51,7 +51,7 @@ class Evidence(msgspec.Struct, frozen=True):
     Attributes:
         part: scheduler or sampler. function: its file and name. calls: how often the device waits for it.
         time: how long in all.
-        share: of the time that is served, for all functions of the part. limit: up to which nothing is reported.
+        share: of the time that is served, for all functions of the part.
     """
 
     part: str
@@ -59,7 +59,6 @@ class Evidence(msgspec.Struct, frozen=True):
     calls: int
     time: Nanoseconds
     share: Share
-    limit: Share
 
     @property
     def how_often(self) -> str:
@@ -74,7 +73,7 @@ class HostWorkBetweenIterations(Rule[Evidence]):
     needs = frozenset({"stacks", "device"})
     action = "Schedule the next batch while the device works"
     message = "Between iterations the device waits {time} for the {part}: `{function}`, {how_often}"
-    why = "All functions of the {part} hold it up for {share} of the time. Reported above {limit}"
+    why = "All functions of the {part} hold it up for {share} of the time. Reported above {min_waiting}"
     fix = (
         "Let the server schedule ahead (vLLM: `--async-scheduling`; SGLang: without `--disable-overlap-schedule`), and "
         "leave the sampled tokens on the device"
@@ -91,6 +90,6 @@ class HostWorkBetweenIterations(Rule[Evidence]):
                 continue
             for function in found:
                 calls, time = function.calls, Nanoseconds(function.waits_ns)
-                evidence = Evidence(part, function.name, len(calls), time, Share(share), Share(self.min_waiting))
+                evidence = Evidence(part, function.name, len(calls), time, Share(share))
                 for row, spans in calls.items():
                     yield Match(row, (row,), evidence, subject=part, confidence="medium", lost=spans)

@@ -56,14 +56,12 @@ class Evidence(msgspec.Struct, frozen=True):
     Attributes:
         gradients: how many a pass hands over of them. others: how many of other parameters.
         time: what is for them alone, per step. is_tail: whether the pass goes on for them alone in the end.
-        least: in how many passes they have to be dropped.
     """
 
     gradients: int
     others: int
     time: Nanoseconds
     is_tail: bool
-    least: int
 
     @property
     def instead(self) -> str:
@@ -82,7 +80,7 @@ class GradientsThrownAway(Rule[Evidence]):
     message = "A backward pass computes gradients of {gradients} parameters that are dropped unused: {time} per step"
     why = (
         "The pass hands over {others} other gradients, which a step uses; before the next step of these {gradients} "
-        "parameters their gradients are dropped. Reported where that is so in {least} passes or more"
+        "parameters their gradients are dropped. Reported where that is so in {min_passes} passes or more"
     )
     fix = "{instead}; or name the parameters whose gradients are used: `loss.backward(inputs=…)`"
 
@@ -108,7 +106,6 @@ class GradientsThrownAway(Rule[Evidence]):
             others=sum(len(other.rows) for other in each.blocks) - len(block.rows),
             time=Nanoseconds(profile.per_step_ns(rows)),
             is_tail=is_tail,
-            least=round(self.min_passes),
         )
         for (of, _), (removed, scaled) in zip(dropped, parts, strict=True):
             events = (*removed, *scaled)
