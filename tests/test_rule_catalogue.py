@@ -12,7 +12,7 @@ import pytest
 from tb_tidy_plugin.analysis.checker import Found, check_rule
 from tb_tidy_plugin.dev.generate import ROOT, ReadmeError, generated_files, readme
 from tb_tidy_plugin.rulekit import AnyRule, Match, Profile, Rule
-from tb_tidy_plugin.rulekit.evidence import evidence_names, names_in
+from tb_tidy_plugin.rulekit.evidence import names_in
 from tb_tidy_plugin.rulekit.page import SECTIONS, page_of
 from tb_tidy_plugin.rules import all_rules, catalogue, source_of
 from tb_tidy_plugin.trace.kineto import read_trace
@@ -101,7 +101,7 @@ class TestTexts:
     @every_rule
     def test_they_name_only_what_the_rules_evidence_has(self, rule: type[AnyRule]) -> None:
         texts = (rule.action, rule.message, rule.why, rule.fix)
-        assert set().union(*map(names_in, texts)) <= evidence_names(rule.evidence())
+        assert set().union(*map(names_in, texts)) <= rule.names()
 
     @every_rule
     def test_an_action_is_short_and_begins_with_its_verb(self, rule: type[AnyRule]) -> None:

@@ -37,7 +37,6 @@ from tb_tidy_plugin.report.model import CodeChange, Finding, Note, Place, Saving
 from tb_tidy_plugin.report.value import Severity
 from tb_tidy_plugin.rulekit import AnyRule, Benchmark, Confidence, Match, Profile, Rows, Rule
 from tb_tidy_plugin.rulekit.edits import Unblock
-from tb_tidy_plugin.rulekit.evidence import filled_in
 from tb_tidy_plugin.rulekit.page import page_of
 from tb_tidy_plugin.rulekit.recipe import facts_of, pair_of, recipe_of
 from tb_tidy_plugin.sources.align import Sources
@@ -250,9 +249,9 @@ def _finding(profile: Profile, rule: Rule, group: Group, known: Known) -> Traced
         category=rule.category(),
         severity=severity_of(saved_share),
         confidence=lead.confidence if estimates is None else less_sure(lead.confidence, estimates.confidence),
-        action=filled_in(rule.action or rule.fix, lead.evidence),
-        message=filled_in(rule.message, lead.evidence),
-        fix=_edit_before(profile, rule, lead, places, known.sources) + filled_in(rule.fix, lead.evidence),
+        action=rule.filled_in(rule.action or rule.fix, lead.evidence),
+        message=rule.filled_in(rule.message, lead.evidence),
+        fix=_edit_before(profile, rule, lead, places, known.sources) + rule.filled_in(rule.fix, lead.evidence),
         matches=len(matches),
         matches_per_step=profile.per_step_count(np.array([match.anchor for match in matches])),
         places=[place for place, _ in places],
@@ -260,7 +259,7 @@ def _finding(profile: Profile, rule: Rule, group: Group, known: Known) -> Traced
         share=group.share,
         saving=saving_in_report(profile, saved, *(MEASURED if factor else ())),
         details=[
-            Note(text=filled_in(rule.why, lead.evidence).rstrip(".") + "."),
+            Note(text=rule.filled_in(rule.why, lead.evidence).rstrip(".") + "."),
             *_beyond_cost(profile, matches, saved.expected_ns - group.cost_ns),
             CodeChange(before=page.before, after=page.after, caveat=rule.caveat or None),
         ],

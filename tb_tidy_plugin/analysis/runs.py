@@ -29,7 +29,6 @@ from tb_tidy_plugin.profile.rank_summary import (
 from tb_tidy_plugin.profile.run import MOST_COLLECTIVES, Run
 from tb_tidy_plugin.report import model
 from tb_tidy_plugin.rulekit import RunMatch, RunRule
-from tb_tidy_plugin.rulekit.evidence import filled_in
 from tb_tidy_plugin.rulekit.page import page_of
 from tb_tidy_plugin.sources.places import place_of
 from tb_tidy_plugin.trace.columns import ABSENT, Numbers, Rows
@@ -309,9 +308,9 @@ def _finding(run: Run, rule: RunRule, match: RunMatch) -> model.Finding:
         category=rule.category(),
         severity=severity_of(match.saving_ns / step_ns if step_ns else None),
         confidence=match.confidence,
-        action=filled_in(rule.action or rule.fix, match.evidence),
-        message=filled_in(rule.message, match.evidence),
-        fix=filled_in(rule.fix, match.evidence),
+        action=rule.filled_in(rule.action or rule.fix, match.evidence),
+        message=rule.filled_in(rule.message, match.evidence),
+        fix=rule.filled_in(rule.fix, match.evidence),
         matches=match.matches,
         matches_per_step=match.matches / max(match.steps, 1),
         places=[] if place is None else [_place(place, match)],
@@ -325,7 +324,7 @@ def _finding(run: Run, rule: RunRule, match: RunMatch) -> model.Finding:
             basis=["bound"],
         ),
         details=[
-            model.Note(text=filled_in(rule.why, match.evidence).rstrip(".") + "."),
+            model.Note(text=rule.filled_in(rule.why, match.evidence).rstrip(".") + "."),
             model.CodeChange(before=page.before, after=page.after, caveat=rule.caveat or None),
         ],
         ranks=list(match.ranks),

@@ -16,7 +16,7 @@ from tb_tidy_plugin.configuration import trust
 from tb_tidy_plugin.configuration.files import Configuration, near
 from tb_tidy_plugin.errors import ConfigurationError
 from tb_tidy_plugin.rulekit import AnyRule, Rule, carried
-from tb_tidy_plugin.rulekit.evidence import evidence_names, names_in
+from tb_tidy_plugin.rulekit.evidence import names_in
 from tb_tidy_plugin.rulekit.page import page_of
 from tb_tidy_plugin.rulekit.rule import Need
 
@@ -175,7 +175,7 @@ def _complaints(rule: type[AnyRule]) -> Iterator[str]:
     if not CODE.fullmatch(rule.code):
         yield f"the code `{rule.code}` is not capital letters and a number, as in `MY1`"
     texts = [getattr(rule, name, "") for name in ("message", "why", "fix")]
-    if lacking := sorted(set().union(*map(names_in, texts)) - evidence_names(rule.evidence())):
+    if lacking := sorted(set().union(*map(names_in, texts)) - rule.names()):
         of_struct = "no evidence; derive it from `Rule[Evidence]`, with `Evidence` a `msgspec.Struct`"
         has = of_struct if rule.evidence() is None else "evidence without them"
         yield f"its texts name {', '.join(f'`{name}`' for name in lacking)}, and it has {has}"

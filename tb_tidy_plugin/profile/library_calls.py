@@ -33,12 +33,11 @@ class WaitingCalls(msgspec.Struct, frozen=True):
     """Evidence of calls in which the host waits.
 
     Attributes:
-        per_step: how many. held: how long the host waits in them per step. least: from what on that is reported.
+        per_step: how many. held: how long the host waits in them per step.
     """
 
     per_step: float
     held: Nanoseconds
-    least: Nanoseconds
 
     @property
     def times(self) -> str:
@@ -51,4 +50,4 @@ def waiting_calls(profile: Profile, rows: Rows, least_ns: float) -> WaitingCalls
     held_ns = profile.per_step_ns(rows)
     if held_ns < least_ns:
         return None
-    return WaitingCalls(profile.per_step_count(rows), Nanoseconds(held_ns), Nanoseconds(least_ns))
+    return WaitingCalls(profile.per_step_count(rows), Nanoseconds(held_ns))

@@ -1,7 +1,8 @@
 """Evidence: the typed facts of a match, from which a rule's sentences, edits and statements are made.
 
 Each rule has its own: a frozen `msgspec.Struct` of numbers, words and their units (`tb_tidy_plugin.units`), whose
-properties say in words what its fields hold. A sentence names fields and properties in braces.
+properties say in words what its fields hold. A sentence names fields and properties in braces, and thresholds of its
+rule.
 """
 
 from __future__ import annotations
@@ -19,11 +20,6 @@ else:
     from typing import TypeVar
 
     E = TypeVar("E")  # defaults of type variables came with Python 3.13
-
-
-def filled_in(template: str, evidence: object) -> str:
-    """The template with each name in braces replaced by what `evidence` has under this name, in its unit."""
-    return template.format_map({name: str(getattr(evidence, name)) for name in names_in(template)})
 
 
 def names_in(template: str) -> set[str]:

@@ -12,8 +12,8 @@ from tb_tidy_plugin.fixes.change import Change, Spot, Unfixable
 from tb_tidy_plugin.profile.inputs import TORCH_DTYPES
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.rulekit.edits import Edit, Remove, Scale
-from tb_tidy_plugin.rulekit.evidence import E
-from tb_tidy_plugin.rulekit.thresholds import Threshold
+from tb_tidy_plugin.rulekit.evidence import E, evidence_names, names_in
+from tb_tidy_plugin.rulekit.thresholds import Threshold, thresholds_of
 from tb_tidy_plugin.sources.constructors import Made
 from tb_tidy_plugin.vocabulary import Confidence
 
@@ -85,14 +85,15 @@ class Benchmark(msgspec.Struct, frozen=True):
 class AnyRule(ABC, Generic[E]):
     """One anti-pattern; its module's docstring is its page, its file name its name, its folder its category.
 
+    Texts may name fields and properties of the evidence in braces, and thresholds of the rule.
+
     Attributes:
         code: short code, unique over all rules (`TT201`).
         needs: what must be recorded for the rule to be able to answer.
-        action: what to do in a few words, verb first, with names of its evidence in braces; the title of its findings.
-            Where it is empty, the fix is the title.
-        message: what was found, with names of its evidence in braces; one sentence without its full stop.
-        why: the numbers and thresholds that made the rule speak, with names of its evidence in braces.
-        fix: what to do, with names of its evidence in braces; an imperative sentence without its full stop.
+        action: what to do in a few words, verb first; the title of its findings, which else is the fix.
+        message: what was found; one sentence without its full stop.
+        why: the numbers and thresholds that made the rule speak.
+        fix: what to do; an imperative sentence without its full stop.
         caveat: what the fix may change besides time, empty for nothing.
         min_share: findings that cost less than this part of the step are not reported; applied by the report.
         settings: thresholds that the user has set, by attribute name.
@@ -120,6 +121,21 @@ class AnyRule(ABC, Generic[E]):
     def category(cls) -> str:
         """The name of the rule's folder; `user` for a module that is in none."""
         return cls.__module__.rpartition(".")[0].rpartition(".")[2] or "user"
+
+    def filled_in(self, template: str, evidence: E) -> str:
+        """`template` with each name in braces replaced by this threshold of the rule, or by what `evidence` has."""
+        limits = thresholds_of(type(self))
+        return template.format_map(
+            {
+                name: str(limits[name].in_unit(self) if name in limits else getattr(evidence, name))
+                for name in names_in(template)
+            }
+        )
+
+    @classmethod
+    def names(cls) -> set[str]:
+        """What texts may name: fields and properties of the evidence, and thresholds."""
+        return evidence_names(cls.evidence()) | set(thresholds_of(cls))
 
     @classmethod
     def evidence(cls) -> type[msgspec.Struct] | None:

@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol, overload
 
+from tb_tidy_plugin.units import Bytes, Count, Nanoseconds, Share
+
+_UNITS: Mapping[str, type[Bytes | Nanoseconds]] = {"bytes": Bytes, "ns": Nanoseconds}
+
 
 class Configurable(Protocol):
     """What has settings: a rule."""
@@ -39,6 +43,13 @@ class Threshold:
 
     def __get__(self, rule: Configurable | None, owner: type) -> Threshold | float:
         return self if rule is None else rule.settings.get(self.name, self.default)
+
+    def in_unit(self, rule: Configurable) -> Bytes | Count | Nanoseconds | Share:
+        """The number of `rule` in the unit that its name ends with; else fractions are shares, and the rest counts."""
+        number = rule.settings.get(self.name, self.default)
+        if unit := _UNITS.get(self.name.rpartition("_")[2]):
+            return unit(round(number))
+        return Count(round(number)) if self.default == int(self.default) else Share(number)
 
 
 def shown_name(attribute: str) -> str:

@@ -63,7 +63,6 @@ class Evidence(msgspec.Struct, frozen=True):
     Attributes:
         rows, width: of the table. used: how many rows the batch can use at most. share: these by all rows.
         time: what the gradients take per step.
-        least: from how many rows on that is reported. most: up to which share.
     """
 
     rows: Count
@@ -71,8 +70,6 @@ class Evidence(msgspec.Struct, frozen=True):
     used: Count
     share: Share
     time: Nanoseconds
-    least: Count
-    most: Share
 
 
 class EmbeddingGradientDense(Rule[Evidence]):
@@ -83,8 +80,8 @@ class EmbeddingGradientDense(Rule[Evidence]):
     action = "Make the embedding's gradient sparse"
     message = "The gradient of an embedding has {rows} rows, of which a batch uses at most {used}: {time} per step"
     why = (
-        "The backward pass writes a table of {width} columns for {share} of its rows. Reported for {least} rows or "
-        "more, of which {most} or less are used"
+        "The backward pass writes a table of {width} columns for {share} of its rows. Reported for {min_rows} rows or "
+        "more, of which {max_used} or less are used"
     )
     fix = "Pass `sparse=True` to `Embedding` or `EmbeddingBag`, and update it with `SparseAdam`, `Adagrad` or `SGD`"
     caveat = (
@@ -116,8 +113,6 @@ class EmbeddingGradientDense(Rule[Evidence]):
                 used=Count(used),
                 share=Share(used / rows_of_table),
                 time=Nanoseconds(profile.per_step_ns(rows_of(calls))),
-                least=Count(int(self.min_rows)),
-                most=Share(self.max_used),
             )
             for row in calls:
                 forward = profile.forward_of(row)

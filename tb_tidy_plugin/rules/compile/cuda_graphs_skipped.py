@@ -70,7 +70,6 @@ class Evidence(msgspec.Struct, frozen=True):
         function: its name, empty where it is not known. reason: Inductor's.
         file, line: the line that Inductor names for it; an empty file where it names none.
         launches: kernels of a call. idle: how long the device has nothing to do in a call.
-        least: from how many kernels on it is reported.
     """
 
     function: str
@@ -79,7 +78,6 @@ class Evidence(msgspec.Struct, frozen=True):
     line: int
     launches: int
     idle: Nanoseconds
-    least: int
 
     @property
     def what(self) -> str:
@@ -104,7 +102,7 @@ class CudaGraphsSkipped(Rule[Evidence]):
     needs = frozenset({"device"})
     action = "Remove what keeps {what} from using CUDA graphs"
     message = "{what} runs without CUDA graphs: {launches} launches per call, with the device idle for {idle} of it"
-    why = "Inductor's reason: {reason}{where}. Reported for {least} launches per call or more"
+    why = "Inductor's reason: {reason}{where}. Reported for {min_launches} launches per call or more"
     fix = "{cure}"
     caveat = "CUDA graphs need constant shapes and keep their own memory."
 
@@ -129,7 +127,6 @@ class CudaGraphsSkipped(Rule[Evidence]):
                     line=skip.line,
                     launches=launches,
                     idle=Nanoseconds(idle.total_ns),
-                    least=int(self.min_launches),
                 )
                 yield Match(call.row, (call.row,), evidence, skip.id, lost=idle.spans)
 

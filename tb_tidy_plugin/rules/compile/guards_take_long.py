@@ -48,13 +48,11 @@ class Evidence(msgspec.Struct, frozen=True):
 
     Attributes:
         calls: of compiled functions per step. time: what their look-ups take per step. share: that of the step.
-        least: from which share on they are reported.
     """
 
     calls: int
     time: Nanoseconds
     share: Share
-    least: Share
 
     @property
     def counted(self) -> str:
@@ -68,7 +66,9 @@ class GuardsTakeLong(Rule[Evidence]):
     code = "TT1007"
     action = "Skip guards that all variants share"
     message = "Evaluating guards takes {time} per step, {share} of it, for {counted}"
-    why = "Each call evaluates its guards on the host before its graph runs. Reported for {least} of the step or more"
+    why = (
+        "Each call evaluates its guards on the host before its graph runs. Reported for {min_share} of the step or more"
+    )
     fix = (
         "Once all variants are compiled, run the steps under "
         "`torch.compiler.set_stance(skip_guard_eval_unsafe=True)`, which evaluates only the guards that distinguish "
@@ -93,5 +93,5 @@ class GuardsTakeLong(Rule[Evidence]):
         count = profile.per_step_count(rows_of(calls))
         share = time_ns / max(1, sum(step.duration_ns for step in profile.steps.items) / len(profile.steps.items))
         if count <= self.max_calls and share >= self.min_share and time_ns >= self.min_lookup_ns:
-            evidence = Evidence(round(count), Nanoseconds(time_ns), Share(share), Share(self.min_share))
+            evidence = Evidence(round(count), Nanoseconds(time_ns), Share(share))
             yield from (Match(region, (row,), evidence) for region, row in lookups.items())

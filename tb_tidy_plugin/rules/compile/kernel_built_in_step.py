@@ -61,15 +61,12 @@ class Evidence(msgspec.Struct, frozen=True):
     Attributes:
         builder: which compiler. builds: how many builds come after the warm-up.
         time: what they take. share: that of the recorded steps.
-        warm_up: how many steps are the warm-up. least: from how many builds on it is reported.
     """
 
     builder: Builder
     builds: int
     time: Nanoseconds
     share: Share
-    warm_up: int
-    least: int
 
     @property
     def what(self) -> str:
@@ -90,8 +87,8 @@ class KernelBuiltInStep(Rule[Evidence]):
     action = "Build kernels once, before the steps"
     message = "{what} builds code {builds} times inside steps, which takes {time}"
     why = (
-        "The builds come after the first {warm_up} recorded steps, when all kernels should be built, and take {share} "
-        "of the recorded steps. Reported for {least} builds or more"
+        "The builds come after the first {warm_up_steps} recorded steps, when all kernels should be built, and take "
+        "{share} of the recorded steps. Reported for {min_builds} builds or more"
     )
     fix = "{cure}"
 
@@ -118,8 +115,6 @@ class KernelBuiltInStep(Rule[Evidence]):
             builds=len(late),
             time=Nanoseconds(time_ns),
             share=Share(time_ns / sum(step.duration_ns for step in profile.steps.items)),
-            warm_up=round(self.warm_up_steps),
-            least=round(self.min_builds),
         )
         yield from (Match(row, (row,), evidence, builder) for row in late)
 

@@ -45,13 +45,11 @@ class Evidence(msgspec.Struct, frozen=True):
 
     Attributes:
         regions: per step. time: what they take per step beside their graphs. share: that of the step.
-        least: from how many per step on they are reported.
     """
 
     regions: int
     time: Nanoseconds
     share: Share
-    least: int
 
 
 class SmallCompiledRegions(Rule[Evidence]):
@@ -61,8 +59,8 @@ class SmallCompiledRegions(Rule[Evidence]):
     action = "Compile the code around the compiled parts, once"
     message = "{regions} compiled regions per step spend {time} on guards and prologues"
     why = (
-        "Each region evaluates guards and runs prologues before its graph: {share} of the step. Reported for {least} "
-        "regions per step or more"
+        "Each region evaluates guards and runs prologues before its graph: {share} of the step. Reported for "
+        "{min_regions} regions per step or more"
     )
     fix = (
         "Call `torch.compile` on the function or module that calls the parts, instead of on each part. If they must "
@@ -79,7 +77,7 @@ class SmallCompiledRegions(Rule[Evidence]):
         time_ns = profile.per_step_ns(rows_of(row for rows in calls.values() for row in rows))
         share = time_ns / max(1, sum(step.duration_ns for step in profile.steps.items) / len(profile.steps.items))
         if regions >= self.min_regions and share >= self.min_share:
-            evidence = Evidence(round(regions), Nanoseconds(time_ns), Share(share), round(self.min_regions))
+            evidence = Evidence(round(regions), Nanoseconds(time_ns), Share(share))
             yield from (Match(region, rows, evidence) for region, rows in calls.items() if rows)
 
     def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:

@@ -66,7 +66,6 @@ class Evidence(msgspec.Struct, frozen=True):
         more: how many more pieces there are.
         time: what they take beside the work in them.
         reads_back: whether a value is read between them.
-        least: from how many breaks per step on it is reported.
         reason: Dynamo's, empty where it was not captured.
     """
 
@@ -75,7 +74,6 @@ class Evidence(msgspec.Struct, frozen=True):
     more: int
     time: Nanoseconds
     reads_back: bool
-    least: int
     reason: str = ""
 
     @property
@@ -107,7 +105,7 @@ class TorchCompileGraphBreak(Rule[Evidence]):
     message = "`torch.compile` breaks the graph{where}: {pieces} per call, with {time} of overhead"
     why = (
         "Compiled regions lie inside the called region, and each looks up its guards and runs its own "
-        "prologue{reads}{because}. Reported for {least} breaks per step or more"
+        "prologue{reads}{because}. Reported for {min_breaks} breaks per step or more"
     )
     fix = (
         "Keep the decision on the device (`torch.where`, `torch.cond`), move `print` and `.item()` out of the compiled "
@@ -147,7 +145,6 @@ class TorchCompileGraphBreak(Rule[Evidence]):
                 more=len(pieces),
                 time=Nanoseconds(lost.total_ns),
                 reads_back=reads_back,
-                least=round(self.min_breaks),
                 reason=reasons.get((frame.file, frame.line), "") if frame else "",
             ),
             confidence="high" if line else "medium",

@@ -61,7 +61,6 @@ class Evidence(msgspec.Struct, frozen=True):
         name: the function's; empty where no frame tells it. number: Dynamo's own for it, empty where it has none.
         variants: how many more there are. late: how many of them come after the warm-up.
         time: what compiling them takes. share: that of the recorded steps.
-        warm_up: how many steps are the warm-up. least: from how many late variants on it is reported.
         reason: the guard that failed last, empty where it was not captured.
         sizes: tensors whose sizes changed, as the function calls them, each with the dimension.
     """
@@ -72,8 +71,6 @@ class Evidence(msgspec.Struct, frozen=True):
     late: int
     time: Nanoseconds
     share: Share
-    warm_up: int
-    least: int
     reason: str = ""
     sizes: tuple[tuple[str, int], ...] = ()
 
@@ -111,8 +108,9 @@ class TorchCompileRecompilation(Rule[Evidence]):
     action = "Keep {function} from recompiling"
     message = "`torch.compile` recompiles {function}: {variants} more variants take {time}"
     why = (
-        "{late} of the {variants} variants are compiled after the first {warm_up} recorded steps, when all should be "
-        "compiled; the compiler takes {share} of the recorded steps{because}. Reported for {least} variants or more"
+        "{late} of the {variants} variants are compiled after the first {warm_up_steps} recorded steps, when all "
+        "should be compiled; the compiler takes {share} of the recorded steps{because}. Reported for {min_variants} "
+        "variants or more"
     )
     fix = "{cure}"
     caveat = (
@@ -166,8 +164,6 @@ class TorchCompileRecompilation(Rule[Evidence]):
             late=late,
             time=Nanoseconds(time_ns),
             share=Share(time_ns / steps_ns),
-            warm_up=round(self.warm_up_steps),
-            least=round(self.min_variants),
             reason=reasons.get(f"{function}/{max(each.variant for each in again)}", ""),
             sizes=tuple(dict.fromkeys(size for reason in failed for size in _sizes(reason))),
         )

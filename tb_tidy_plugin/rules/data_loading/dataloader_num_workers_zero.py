@@ -89,7 +89,6 @@ class Evidence(msgspec.Struct, frozen=True):
         cores_available: how many the process may use, cores_used: how many the step itself uses; 0 where that is not
             known.
         at_once: how many workers hide the loading.
-        least_share, least: from which part of a step, and from which time on it is reported.
     """
 
     loading: Nanoseconds
@@ -104,8 +103,6 @@ class Evidence(msgspec.Struct, frozen=True):
     cores_available: int
     cores_used: int
     at_once: int
-    least_share: Share
-    least: Nanoseconds
 
     @property
     def runs(self) -> str:
@@ -152,8 +149,8 @@ class DataloaderNumWorkersZero(Rule[Evidence]):
     action = "Load batches in worker processes"
     message = "`DataLoader` loads each batch in the training process, which takes {loading} of a step ({share}){where}"
     why = (
-        "`_SingleProcessDataLoaderIter.__next__` runs {runs}, for up to {longest}{cores}. Reported for {least_share} "
-        "and {least} of a step or more; batches loaded before the first step do not count"
+        "`_SingleProcessDataLoaderIter.__next__` runs {runs}, for up to {longest}{cores}. Reported for {min_share} "
+        "and {min_ns} of a step or more; batches loaded before the first step do not count"
     )
     fix = (
         "{give} `num_workers{workers}` and `persistent_workers=True` to `DataLoader`, with `pin_memory=True` for a GPU"
@@ -217,8 +214,6 @@ class DataloaderNumWorkersZero(Rule[Evidence]):
             cores_available=cores,
             cores_used=_cores_used(profile, cores),
             at_once=workers_for(share, cores),
-            least_share=Share(self.min_share),
-            least=Nanoseconds(int(self.min_ns)),
         )
         for row in rows.tolist():
             yield Match(anchor=row, events=(row,), evidence=evidence)

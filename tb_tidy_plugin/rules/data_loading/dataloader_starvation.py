@@ -66,7 +66,6 @@ class Evidence(msgspec.Struct, frozen=True):
         apart: how many batches lie between two waits; 0 where they follow no rhythm.
         given: what the loader was given; empty where that was not captured.
         faster: how many times as fast more workers load, as far as cores are known, at most twice.
-        least, least_waits, least_share: from which wait, number of waits and part of the step on it is reported.
     """
 
     waiting: Nanoseconds
@@ -77,9 +76,6 @@ class Evidence(msgspec.Struct, frozen=True):
     apart: int
     given: str
     faster: float
-    least: Nanoseconds
-    least_waits: int
-    least_share: Share
 
     @property
     def rhythm(self) -> str:
@@ -107,7 +103,7 @@ class DataloaderStarvation(Rule[Evidence]):
     message = "The step waits {waiting} ({share}) for the workers of a `DataLoader`"
     why = (
         "{waited} of {batches} batches were not ready when the training thread asked for them; the longest wait is "
-        "{longest}{rhythm}{given}. Reported for {least_waits} waits of {least} or more, and for {least_share} of the "
+        "{longest}{rhythm}{given}. Reported for {min_waits} waits of {min_wait_ns} or more, and for {min_share} of the "
         "step or more"
     )
     fix = (
@@ -153,9 +149,6 @@ class DataloaderStarvation(Rule[Evidence]):
             apart=_apart(long),
             given=_given(profile),
             faster=_faster(profile),
-            least=Nanoseconds(int(self.min_wait_ns)),
-            least_waits=int(self.min_waits),
-            least_share=Share(self.min_share),
         )
 
 

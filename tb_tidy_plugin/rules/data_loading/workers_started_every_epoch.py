@@ -46,13 +46,11 @@ class Evidence(msgspec.Struct, frozen=True):
 
     Attributes:
         starts: how many. processes: how many each starts. time: what starting and stopping takes per step.
-        least: from how many starts on they are reported.
     """
 
     starts: int
     processes: int
     time: Nanoseconds
-    least: int
 
 
 class WorkersStartedEveryEpoch(Rule[Evidence]):
@@ -62,7 +60,7 @@ class WorkersStartedEveryEpoch(Rule[Evidence]):
     needs = frozenset({"stacks"})
     action = "Keep the workers of the `DataLoader` between epochs"
     message = "A `DataLoader` starts its workers again for each epoch, which takes {time} per step"
-    why = "It starts {processes} processes {starts} times in the profile. Reported for {least} starts or more"
+    why = "It starts {processes} processes {starts} times in the profile. Reported for {min_starts} starts or more"
     fix = "Pass `persistent_workers=True` to the `DataLoader`"
     caveat = (
         "Workers keep their memory between epochs, and do not see changes that the training process makes to the "
@@ -83,7 +81,6 @@ class WorkersStartedEveryEpoch(Rule[Evidence]):
             starts=len(starts),
             processes=round(int(among(each, starts).sum()) / len(starts)),
             time=Nanoseconds(profile.per_step_ns(rows_of(rows))),
-            least=round(self.min_starts),
         )
         yield Match(int(starts[1]), tuple(sorted(rows)), evidence)
 

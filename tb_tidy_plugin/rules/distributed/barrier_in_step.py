@@ -45,7 +45,7 @@ class BarrierInStep(Rule[WaitingCalls]):
     needs = frozenset({"stacks"})
     action = "Remove `barrier()` from the step"
     message = "All ranks wait for one another in `barrier()` {times} per step, for {held} on this rank"
-    why = "At least half of the steps have a barrier. Reported for {least} per step or more"
+    why = "At least half of the steps have a barrier. Reported for {min_wait_ns} per step or more"
     fix = "Remove `barrier()` from the step: collectives already wait for the data that they exchange"
     caveat = "A rank that reads a file written by another rank still needs a barrier."
     left = (0.5, 0.0, 1.0)

@@ -43,14 +43,12 @@ class Evidence(msgspec.Struct, frozen=True):
     Attributes:
         buffers, broadcasts: how many there are per forward pass.
         time: of a step, in which the device works for them or idles. share: that by the step.
-        least: from which part of the step on they are reported.
     """
 
     buffers: int
     broadcasts: int
     time: Nanoseconds
     share: Share
-    least: Share
 
 
 class DdpBuffersBroadcast(Rule[Evidence]):
@@ -60,8 +58,8 @@ class DdpBuffersBroadcast(Rule[Evidence]):
     action = "Stop sending the buffers of the model in each step"
     message = "`DistributedDataParallel` sends the model's buffers to all ranks for {time} of a step ({share})"
     why = (
-        "Before a forward pass it sends {buffers} buffers; collectives per pass: {broadcasts}. Reported for {least} "
-        "of a step or more"
+        "Before a forward pass it sends {buffers} buffers; collectives per pass: {broadcasts}. Reported for "
+        "{min_share} of a step or more"
     )
     fix = "Pass `broadcast_buffers=False` to `DistributedDataParallel`"
     caveat = (
@@ -89,7 +87,6 @@ class DdpBuffersBroadcast(Rule[Evidence]):
                     broadcasts=names.count(BROADCAST),
                     time=Nanoseconds(time_ns),
                     share=Share(share),
-                    least=Share(self.min_share),
                 ),
                 lost=time.spans,
             )

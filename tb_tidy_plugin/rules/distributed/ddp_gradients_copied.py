@@ -41,13 +41,11 @@ class Evidence(msgspec.Struct, frozen=True):
     Attributes:
         per_step: how many there are.
         time: of a step, in which the device works for them or idles. share: that by the step.
-        least: from which part of the step on they are reported.
     """
 
     per_step: float
     time: Nanoseconds
     share: Share
-    least: Share
 
     @property
     def copies(self) -> str:
@@ -63,7 +61,7 @@ class DdpGradientsCopied(Rule[Evidence]):
     message = "`DistributedDataParallel` copies gradients out of its buckets for {time} of a step ({share})"
     why = (
         "Copies of a single gradient (`copy_bucket_to_grad`) per step: {copies}. Gradients that are views of the "
-        "buckets need no copy. Reported for {least} of a step or more"
+        "buckets need no copy. Reported for {min_share} of a step or more"
     )
     fix = (
         "Pass `gradient_as_bucket_view=True` to `DistributedDataParallel`; this also saves the memory of one copy of "
@@ -91,7 +89,6 @@ class DdpGradientsCopied(Rule[Evidence]):
                     per_step=profile.per_step_count(rows_of(operators)),
                     time=Nanoseconds(time_ns),
                     share=Share(share),
-                    least=Share(self.min_share),
                 ),
                 lost=time.spans,
             )

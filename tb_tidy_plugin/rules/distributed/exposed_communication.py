@@ -63,7 +63,6 @@ class Evidence(msgspec.Struct, frozen=True):
         exposed: what nothing runs beside, per step. share: that by the step.
         on_device: whether the device was recorded, which else is the training thread.
         total: what they take in all, per step. waiting: what of it looks like waiting for another rank.
-        least: from which part of the step on it is reported.
     """
 
     kind: str
@@ -74,7 +73,6 @@ class Evidence(msgspec.Struct, frozen=True):
     on_device: bool
     total: Nanoseconds
     waiting: Nanoseconds
-    least: Share
 
     @property
     def lane(self) -> str:
@@ -125,7 +123,7 @@ class ExposedCommunication(Rule[Evidence]):
     message = "`{kind}` is exposed for {exposed} of a step ({share}): meanwhile the {lane} {state}"
     why = (
         "{count} `{kind}` per step{sent} {take} {total}. The time of the fastest of equal collectives counts as "
-        "transfer{beyond}. Reported for {least} of a step or more"
+        "transfer{beyond}. Reported for {min_share} of a step or more"
     )
     fix = "{advice}"
     caveat = "A compressed gradient is less precise."
@@ -165,5 +163,4 @@ class ExposedCommunication(Rule[Evidence]):
             on_device="device" in profile.recorded,
             total=Nanoseconds(found.total_ns),
             waiting=Nanoseconds(found.waiting_ns),
-            least=Share(self.min_share),
         )

@@ -71,7 +71,6 @@ class Evidence(msgspec.Struct, frozen=True):
         time: what all of them take.
         bytes_ratio: the bytes that they move, by those of one kernel.
         expected, best: parts of the time that one kernel leaves, most likely and at least.
-        least: from which part of the step on it is reported.
     """
 
     piece: str
@@ -82,7 +81,6 @@ class Evidence(msgspec.Struct, frozen=True):
     bytes_ratio: float
     expected: Share
     best: Share
-    least: Share
 
     @property
     def count(self) -> int:
@@ -122,7 +120,7 @@ class DecoderPiecesWrittenOut(Rule[Evidence]):
     message = "{piece} is written out as {count} operators on {shape}, which take {time} a call: {names}"
     why = (
         "Together they move {ratio} times the bytes of one kernel, which should take {expected} of the "
-        "time{backward}. Reported for {least} of a step or more"
+        "time{backward}. Reported for {min_share} of a step or more"
     )
     fix = "{fix}"
     caveat = "One kernel rounds less often, so results differ in their last bits."
@@ -154,7 +152,6 @@ class DecoderPiecesWrittenOut(Rule[Evidence]):
                 bytes_ratio=piece.moved_bytes / piece.least_bytes,
                 expected=Share(expected),
                 best=Share(best),
-                least=Share(self.min_share),
             ),
             subject=piece.name,
         )

@@ -79,7 +79,6 @@ class Evidence(msgspec.Struct, frozen=True):
         ratio: the bytes they move, by those of one fused operator.
         expected, best: parts of the time that fusing leaves, most likely and at least.
         on_device: whether it is the device that takes longer.
-        least, least_small: from how many operators on it is reported, for large and for small tensors.
     """
 
     shape: Sizes
@@ -91,8 +90,6 @@ class Evidence(msgspec.Struct, frozen=True):
     expected: Share
     best: Share
     on_device: bool
-    least: int
-    least_small: int
 
     @property
     def count(self) -> int:
@@ -127,8 +124,8 @@ class ElementwiseOpFlood(Rule[Evidence]):
     message = "{count} pointwise operators in a row on {shape} take {time}: {names}"
     why = (
         "Together they move {ratio} times the bytes of one fused operator, which should take {expected} of the "
-        "time{backward}. Reported for {least} operators or more on large "
-        "tensors, {least_small} or more on small ones"
+        "time{backward}. Reported for {min_operators} operators or more on large "
+        "tensors, {min_operators_small} or more on small ones"
     )
     fix = "Compile the function with `torch.compile`, or call a single operator if torch has one that does all of it"
     caveat = "A fused operator rounds less often, so results differ in their last bits."
@@ -188,8 +185,6 @@ class ElementwiseOpFlood(Rule[Evidence]):
                 expected=Share(expected),
                 best=Share(best),
                 on_device=events[0] >= profile.tree.size,
-                least=int(self.min_operators),
-                least_small=int(self.min_operators_small),
             ),
             confidence="medium" if 2 * chain.period <= len(chain.names) else "high",
         )

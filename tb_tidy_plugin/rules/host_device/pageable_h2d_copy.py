@@ -73,7 +73,6 @@ class Evidence(msgspec.Struct, frozen=True):
         bytes_per_ns: of this copy; None where it has no length. pinned_bytes_per_ns: of pinned memory.
         is_measured: whether the latter was measured on other copies of the profile.
         remains: the part of what all copies lose that pinned memory leaves.
-        least: from which size on it is reported.
     """
 
     operator: str
@@ -86,7 +85,6 @@ class Evidence(msgspec.Struct, frozen=True):
     pinned_bytes_per_ns: float
     is_measured: bool
     remains: float
-    least: Bytes
 
     @property
     def speed(self) -> str:
@@ -115,7 +113,7 @@ class PageableH2dCopy(Rule[Evidence]):
     message = "`{operator}` copies {size} to the GPU from pageable memory, and the step waits {time} for it"
     why = (
         "The copy runs at {speed}, while pinned memory reaches {pinned} ({source}), and blocks the Python thread for "
-        "{host}. Reported for {least} or more if it happens in every step"
+        "{host}. Reported for {min_bytes} or more if it happens in every step"
     )
     fix = "Pin the memory (`pin_memory=True` of the `DataLoader`) and copy with `non_blocking=True`"
     caveat = (
@@ -162,7 +160,6 @@ class PageableH2dCopy(Rule[Evidence]):
                     pinned_bytes_per_ns=speed,
                     is_measured=is_measured,
                     remains=min(needed_ns / lost_ns, 1.0),
-                    least=Bytes(int(self.min_bytes)),
                 )
                 yield Match(operator, (operator,), evidence, lost=time.spans)
 

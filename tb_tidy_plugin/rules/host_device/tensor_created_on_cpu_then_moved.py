@@ -83,7 +83,6 @@ class Evidence(msgspec.Struct, frozen=True):
         factory, move: what the user called to make and to move it. distance: how many operators later it is moved.
         size, shape, dtype: of the tensor.
         fill_time, copy_time: what making and copying it takes.
-        least: from which size on it is reported. farthest: up to which distance.
     """
 
     factory: str
@@ -94,8 +93,6 @@ class Evidence(msgspec.Struct, frozen=True):
     dtype: str
     fill_time: Nanoseconds
     copy_time: Nanoseconds
-    least: Bytes
-    farthest: int
 
 
 class TensorCreatedOnCpuThenMoved(Rule[Evidence]):
@@ -107,8 +104,8 @@ class TensorCreatedOnCpuThenMoved(Rule[Evidence]):
     message = "`{factory}` makes {size} on the CPU, then `{move}` copies them to the GPU"
     why = (
         "Making {shape} values of {dtype} takes {fill_time}, and copying them {copy_time}. The copy is operator "
-        "{distance} after the factory. Reported for {least} or more if shape and dtype are equal and the copy is at "
-        "most operator {farthest} after the factory"
+        "{distance} after the factory. Reported for {min_bytes} or more if shape and dtype are equal and the copy is "
+        "at most operator {max_distance} after the factory"
     )
     fix = "Pass `device=` where the tensor is made"
     caveat = "Random numbers made on the GPU differ from those made on the CPU with the same seed."
@@ -161,8 +158,6 @@ class TensorCreatedOnCpuThenMoved(Rule[Evidence]):
                 dtype=TORCH_DTYPES.get(dtype, dtype),
                 fill_time=Nanoseconds(profile.duration_ns(made)),
                 copy_time=Nanoseconds(profile.duration_ns(move)),
-                least=Bytes(int(self.min_bytes)),
-                farthest=int(self.max_distance),
             ),
         )
 

@@ -82,7 +82,6 @@ class Evidence(msgspec.Struct, frozen=True):
         function: that made it. shape, dtype: its own; no shape where that was not recorded.
         holds_arrays: whether the data holds arrays or tensors, and not numbers.
         time: from the call until the data is in place.
-        least, least_elements: from which time, and above how many elements it is reported.
     """
 
     function: str
@@ -90,8 +89,6 @@ class Evidence(msgspec.Struct, frozen=True):
     dtype: str
     holds_arrays: bool
     time: Nanoseconds
-    least: Nanoseconds
-    least_elements: int
 
     @property
     def of(self) -> str:
@@ -108,7 +105,7 @@ class TensorFromPythonData(Rule[Evidence]):
     message = "`{function}` makes a tensor{of} from Python objects, element by element: {time}"
     why = (
         "The call takes {time} until the data is in place; copying an array of that size takes less than 1 ns per "
-        "element. Reported for {least} or more, above {least_elements} elements, if it happens in every step"
+        "element. Reported for {min_ns} or more, above {min_elements} elements, if it happens in every step"
     )
     fix = "Make one NumPy array first (`numpy.stack`, `numpy.asarray`), and give that to `torch.from_numpy`"
     caveat = "`torch.from_numpy` keeps the array's dtype, which is float64 for an array of Python numbers."
@@ -157,8 +154,6 @@ class TensorFromPythonData(Rule[Evidence]):
                 dtype=dtype,
                 holds_arrays=not is_numbers,
                 time=Nanoseconds(time_ns),
-                least=Nanoseconds(int(self.min_ns)),
-                least_elements=int(self.min_elements),
             ),
         )
 

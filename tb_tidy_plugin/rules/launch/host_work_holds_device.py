@@ -66,8 +66,6 @@ class Evidence(msgspec.Struct, frozen=True):
         places: what the host does in most of it, and for how long each of a step.
         apart: how far apart events on the host are. stretch: how much recording stretches the time.
         left: the part of the work that stays in line. at_once: how many workers do the rest beside it.
-        least_share, least: from which part of the step, and from which time on it is reported.
-        least_named: from which part of it in three functions on it is reported.
     """
 
     time: Nanoseconds
@@ -77,9 +75,6 @@ class Evidence(msgspec.Struct, frozen=True):
     stretch: str
     left: Share
     at_once: int
-    least_share: Share
-    least: Nanoseconds
-    least_named: Share
 
     @property
     def where(self) -> str:
@@ -99,7 +94,7 @@ class HostWorkHoldsDevice(Rule[Evidence]):
     why = (
         "Meanwhile no thread launches anything for more than 500 µs, and no loader, wait, compilation or garbage "
         "collection explains it. Host events are {apart} apart, so recording stretches this time {stretch}. Reported "
-        "for {least_share} and {least} of a step or more, where three functions take {least_named} of it"
+        "for {min_share} and {min_ns} of a step or more, where three functions take {min_named} of it"
     )
     fix = (
         "Move the work to worker processes (`DataLoader` with `num_workers`), do it on the device, or do it once "
@@ -138,9 +133,6 @@ class HostWorkHoldsDevice(Rule[Evidence]):
                 stretch=stretch,
                 left=Share(min(HANDING_OVER_NS / wait.per_step_ns, 1.0)),
                 at_once=workers_for(share),
-                least_share=Share(self.min_share),
-                least=Nanoseconds(int(self.min_ns)),
-                least_named=Share(self.min_named),
             ),
             confidence=confidence,
             lost=tuple(zip(wait.time.starts.tolist(), wait.time.ends.tolist(), strict=True)),

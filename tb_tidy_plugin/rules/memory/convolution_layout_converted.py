@@ -50,7 +50,7 @@ class Evidence(msgspec.Struct, frozen=True):
         time: of a step. share: that by the step.
         kernels_per_step, convolutions_per_step: how many convert, and how many operators launch them.
         kernel: the longest one's name.
-        on_rocm: whether it was recorded there. least: from which part of the step on it is reported.
+        on_rocm: whether it was recorded there.
     """
 
     time: Nanoseconds
@@ -59,7 +59,6 @@ class Evidence(msgspec.Struct, frozen=True):
     convolutions_per_step: float
     kernel: str
     on_rocm: bool
-    least: Share
 
     @property
     def kernels(self) -> str:
@@ -86,7 +85,7 @@ class ConvolutionLayoutConverted(Rule[Evidence]):
     message = "Convolutions convert tensors between NCHW and NHWC for {time} of a step ({share})"
     why = (
         "{kernels} kernels per step, such as `{kernel}`, only convert layouts; {convolutions} convolutions and "
-        "gradients per step launch them. Reported for {least} of a step or more"
+        "gradients per step launch them. Reported for {min_share} of a step or more"
     )
     fix = (
         "Keep model and input in channels_last: `model.to(memory_format=torch.channels_last)`, and the same for the "
@@ -119,7 +118,6 @@ class ConvolutionLayoutConverted(Rule[Evidence]):
                 convolutions_per_step=profile.per_step_count(rows_of(sorted(operators))),
                 kernel=profile.name(longest).removeprefix("void ").partition("<")[0].partition("(")[0],
                 on_rocm=profile.platform == "rocm",
-                least=Share(self.min_share),
             ),
         )
 

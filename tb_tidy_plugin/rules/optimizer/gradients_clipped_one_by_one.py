@@ -47,13 +47,11 @@ class Evidence(msgspec.Struct, frozen=True):
 
     Attributes:
         operators: how many a call runs. parameters: how many it clips. time: of all calls, per step.
-        least: from how many parameters on that is reported.
     """
 
     operators: int
     parameters: int
     time: Nanoseconds
-    least: int
 
 
 class GradientsClippedOneByOne(Rule[Evidence]):
@@ -63,7 +61,7 @@ class GradientsClippedOneByOne(Rule[Evidence]):
     needs = frozenset({"stacks", "device", "steps"})
     action = "Clip all gradients in one call"
     message = "Gradients of {parameters} parameters are clipped one at a time: {operators} operators, {time} per step"
-    why = "The call runs no `_foreach_` operator. Reported for {least} parameters or more"
+    why = "The call runs no `_foreach_` operator. Reported for {min_parameters} parameters or more"
     fix = "Leave out `foreach=False`; with PyTorch before 2.0, upgrade"
     caveat = "Norms differ in their last bits."
     left = (0.3, 0.13, 0.88)
@@ -80,7 +78,7 @@ class GradientsClippedOneByOne(Rule[Evidence]):
                 found.append((row, parameters, sum(operators.values())))
         time = Nanoseconds(profile.per_step_ns(rows_of(row for row, _, _ in found)))
         for row, parameters, operators_of_call in found:
-            evidence = Evidence(operators_of_call, parameters, time, int(self.min_parameters))
+            evidence = Evidence(operators_of_call, parameters, time)
             yield Match(row, (row,), evidence)
 
     def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:

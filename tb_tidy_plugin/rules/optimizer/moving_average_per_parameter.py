@@ -69,13 +69,12 @@ class Evidence(msgspec.Struct, frozen=True):
 
     Attributes:
         parameters: per step. each: how many operators for each.
-        time: what they take per step. least: from how many parameters on they are reported.
+        time: what they take per step.
     """
 
     parameters: int
     each: int
     time: Nanoseconds
-    least: int
 
     @property
     def operators(self) -> str:
@@ -90,7 +89,7 @@ class MovingAveragePerParameter(Rule[Evidence]):
     needs = frozenset({"shapes"})
     action = "Average all tensors in one call"
     message = "A loop averages {parameters} tensors one at a time with {operators}, which takes {time} per step"
-    why = "Each tensor needs its own calls from Python. Reported for {least} tensors or more"
+    why = "Each tensor needs its own calls from Python. Reported for {min_parameters} tensors or more"
     fix = "Average all tensors in one call: `torch._foreach_lerp_(averages, weights, weight)`"
     caveat = "Results differ in their last bits. The lists must hold floating-point parameters on one device."
 
@@ -120,7 +119,6 @@ class MovingAveragePerParameter(Rule[Evidence]):
             parameters=round(count),
             each=len(averages[0]),
             time=Nanoseconds(profile.per_step_ns(rows_of(row for rows in averages for row in rows))),
-            least=round(self.min_parameters),
         )
         by_step: dict[int, list[int]] = {}
         for rows, step in zip(averages, profile.step_of(rows_of(rows[0] for rows in averages)).tolist(), strict=True):

@@ -82,7 +82,6 @@ class Evidence(msgspec.Struct, frozen=True):
         elements: of a parameter, 0 where shapes were not recorded.
         time: what the updates take per step.
         switches: what the job gave it, where that was captured.
-        least: from how many parameters on it is reported.
     """
 
     optimizer: str
@@ -94,7 +93,6 @@ class Evidence(msgspec.Struct, frozen=True):
     elements: int
     time: Nanoseconds
     switches: str
-    least: int
 
     @property
     def per_parameter(self) -> str:
@@ -120,7 +118,7 @@ class OptimizerSingleTensor(Rule[Evidence]):
     message = "`{optimizer}` updates {parameters} parameters one at a time: {operators} operators and {time} per step"
     why = (
         "The step on the {device} runs {per_parameter} for each parameter and no `_foreach_` or `_fused_` "
-        "operator{switches}. Reported for {least} parameters or more"
+        "operator{switches}. Reported for {min_parameters} parameters or more"
     )
     fix = "Pass `{setting}` to `{optimizer}`"
     caveat = (
@@ -225,7 +223,6 @@ def _evidence(profile: Profile, updates: list[Update], least: float) -> Evidence
         elements=largest.elements(profile),
         time=Nanoseconds(sum(profile.duration_ns(row) for update in updates for row in update.events) / steps),
         switches=_switches(profile, largest.optimizer),
-        least=round(least),
     )
 
 

@@ -63,14 +63,13 @@ class Evidence(msgspec.Struct, frozen=True):
     Attributes:
         calls: per step. time: what they take per step. share: that by the step.
         size: rows and columns of the costliest call, as a square.
-        least: from which part of a step on it is reported. smallest: from how many MFLOP on a call counts.
+        smallest: from how many MFLOP on a call counts.
     """
 
     calls: int
     time: Nanoseconds
     share: Share
     size: int
-    least: Share
     smallest: int
 
 
@@ -85,7 +84,7 @@ class Float32BesideBfloat16Units(Rule[Evidence]):
     )
     why = (
         "The step has {calls} calls of {smallest} MFLOP or more in float32, and none in half precision. Reported for "
-        "{least} of a step or more"
+        "{min_share} of a step or more"
     )
     fix = 'Use mixed precision: `torch.autocast("cpu", dtype=torch.bfloat16)` around the forward pass'
     caveat = "bfloat16 has 7 bits of fraction instead of 23. Check that training converges to the same result."
@@ -130,7 +129,6 @@ class Float32BesideBfloat16Units(Rule[Evidence]):
             time=Nanoseconds(time_ns),
             share=Share(share),
             size=round((((found.flops if found else None) or 0) / 2) ** (1 / 3)),
-            least=Share(self.min_share),
             smallest=round(self.min_flops / 1e6),
         )
         yield Match(longest, tuple(rows.tolist()), evidence)

@@ -47,7 +47,6 @@ from tb_tidy_plugin.rulekit import (
     Profile,
     Rule,
     Scale,
-    Share,
     Threshold,
     fitting,
 )
@@ -78,7 +77,6 @@ class Evidence(msgspec.Struct, frozen=True):
         batch, m, k, n: sizes of the product. sizes: the same in words.
         products: how many float32 products the profile has.
         time: of this one. expected, best: with TF32, most likely and at best.
-        most_left: up to which part of its time it is reported.
     """
 
     op: str
@@ -93,7 +91,6 @@ class Evidence(msgspec.Struct, frozen=True):
     time: Nanoseconds
     expected: Nanoseconds
     best: Nanoseconds
-    most_left: Share
 
     @property
     def device(self) -> str:
@@ -110,7 +107,7 @@ class Fp32MatmulNoTf32(Rule[Evidence]):
     message = "`{op}` of {sizes} takes {time} in full float32 and leaves the tensor cores of {device} unused"
     why = (
         "`{kernel}` runs on CUDA cores, and none of the profile's {products} float32 products uses tensor cores. TF32 "
-        "should reduce this product to about {expected}, at best to {best}. Reported if at most {most_left} of its "
+        "should reduce this product to about {expected}, at best to {best}. Reported if at most {max_left} of its "
         "time is expected to remain"
     )
     fix = 'Call `torch.set_float32_matmul_precision("high")` once at start-up'
@@ -190,7 +187,6 @@ class Fp32MatmulNoTf32(Rule[Evidence]):
                 time=Nanoseconds(time_ns),
                 expected=Nanoseconds(expected_ns),
                 best=Nanoseconds(max(compute_ns, memory_ns, SHORTEST_NS)),
-                most_left=Share(self.max_left),
             ),
             # Where TF32 is allowed, as may be the case if this is not known, cuBLAS leaves it out of odd sizes.
             confidence="high" if is_off or (product.m | product.k | product.n) % 4 == 0 else "medium",

@@ -55,7 +55,6 @@ class Evidence(msgspec.Struct, frozen=True):
         time: of a step. share: that by the step.
         device_name: the GPU, empty where that is not known. has_bfloat16: whether it computes in that.
         kernels_per_step: how many there are. kernel: the one with most time.
-        least: from which part of the step on it is reported.
     """
 
     time: Nanoseconds
@@ -64,7 +63,6 @@ class Evidence(msgspec.Struct, frozen=True):
     has_bfloat16: bool
     kernels_per_step: float
     kernel: str
-    least: Share
 
     @property
     def device(self) -> str:
@@ -100,7 +98,7 @@ class Fp32OnOrdinaryCores(Rule[Evidence]):
     )
     why = (
         "The names of {kernels} kernels per step show float32 without matrix units; most of the time is in "
-        "`{kernel}`. Reported for {least} of a step or more"
+        "`{kernel}`. Reported for {min_share} of a step or more"
     )
     fix = 'Use mixed precision: `torch.autocast("cuda", dtype=torch.{dtype})`{scaling}'
     caveat = (
@@ -147,7 +145,6 @@ class Fp32OnOrdinaryCores(Rule[Evidence]):
                 has_bfloat16=has_bfloat16,
                 kernels_per_step=profile.per_step_count(kernels),
                 kernel=_shown(_costliest(profile, kernels)),
-                least=Share(self.min_share),
             ),
         )
 

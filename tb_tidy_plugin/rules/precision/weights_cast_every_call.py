@@ -53,13 +53,12 @@ class Evidence(msgspec.Struct, frozen=True):
     """The casts of a profile.
 
     Attributes:
-        casts: per step. dtype: to which type. time: what they take per step. least: from how many on they are reported.
+        casts: per step. dtype: to which type. time: what they take per step.
     """
 
     casts: int
     dtype: str
     time: Nanoseconds
-    least: int
 
 
 class WeightsCastEveryCall(Rule[Evidence]):
@@ -69,7 +68,9 @@ class WeightsCastEveryCall(Rule[Evidence]):
     needs = frozenset({"shapes"})
     action = "Cast the weights to {dtype} once"
     message = "Autocast casts {casts} weights to {dtype} per step, which takes {time}"
-    why = "The layers have float32 weights, and the profile has no backward pass. Reported for {least} casts or more"
+    why = (
+        "The layers have float32 weights, and the profile has no backward pass. Reported for {min_casts} casts or more"
+    )
     fix = "Cast the model once: `model.to(torch.{dtype})`"
     caveat = "Layers that autocast keeps in float32, such as norms and softmax, then also compute in half precision."
 
@@ -94,9 +95,7 @@ class WeightsCastEveryCall(Rule[Evidence]):
             rows = rows_of(casts)
             per_step = profile.per_step_count(rows)
             if per_step >= self.min_casts:
-                evidence = Evidence(
-                    round(per_step), dtype, Nanoseconds(profile.per_step_ns(rows)), round(self.min_casts)
-                )
+                evidence = Evidence(round(per_step), dtype, Nanoseconds(profile.per_step_ns(rows)))
                 yield from (Match(row, (row,), evidence) for row in casts)
 
     def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:

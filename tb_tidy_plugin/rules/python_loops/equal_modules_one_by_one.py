@@ -73,7 +73,7 @@ class Evidence(msgspec.Struct, frozen=True):
     Attributes:
         module: their class. calls: how many. operators: how many they run in all.
         inputs, results: the shapes of one. work: the part of the operators' time that is work on elements.
-        time: what the calls take. least: from how many on they are reported.
+        time: what the calls take.
     """
 
     module: str
@@ -83,7 +83,6 @@ class Evidence(msgspec.Struct, frozen=True):
     results: Sizes
     work: Share
     time: Nanoseconds
-    least: int
 
 
 class EqualModulesOneByOne(Rule[Evidence]):
@@ -95,7 +94,7 @@ class EqualModulesOneByOne(Rule[Evidence]):
     message = "{calls} `{module}` modules are called one by one: {operators} operators, {time}"
     why = (
         "Each takes {inputs} and returns {results}, and the results are joined. About {work} of the operators' time is "
-        "work on elements. Reported for {least} modules or more"
+        "work on elements. Reported for {min_calls} modules or more"
     )
     fix = (
         "Keep the weights of all {calls} in one tensor, such as that of an `nn.Linear` with {calls} times the "
@@ -130,7 +129,6 @@ class EqualModulesOneByOne(Rule[Evidence]):
                 results=Sizes(joined.shape),
                 work=Share(work.share(rows)),
                 time=Nanoseconds(sum(map(profile.duration_ns, frames))),
-                least=round(self.min_calls),
             )
             events = (*frames, *gradients_of(profile, rows))
             yield Match(frames[0], events, evidence, confidence="medium")

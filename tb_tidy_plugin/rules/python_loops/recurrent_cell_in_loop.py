@@ -71,7 +71,7 @@ class Evidence(msgspec.Struct, frozen=True):
         fused: the module that does the same. is_cell: whether a cell is called, not that module with one position.
         on_gpu: whether a call launches work.
         calls: how many in a row. inputs: the shape of one. units: of the cell.
-        time: what they take. least: from how many on they are reported.
+        time: what they take.
     """
 
     fused: str
@@ -81,7 +81,6 @@ class Evidence(msgspec.Struct, frozen=True):
     inputs: Sizes
     units: int
     time: Nanoseconds
-    least: int
 
     @property
     def called(self) -> str:
@@ -107,7 +106,7 @@ class RecurrentCellInLoop(Rule[Evidence]):
     message = "A loop calls `{called}` {calls} times, which takes {time}"
     why = (
         "Each call computes one position of inputs {inputs}, and no result goes into the next input. Reported for "
-        "{least} calls or more"
+        "{min_calls} calls or more"
     )
     fix = "Call `nn.{fused}` once for the whole sequence, {how}"
     caveat = (
@@ -131,7 +130,6 @@ class RecurrentCellInLoop(Rule[Evidence]):
                     inputs=Sizes(given.shape(0) or ()),
                     units=units,
                     time=Nanoseconds(sum(map(profile.duration_ns, rows))),
-                    least=round(self.min_calls),
                 )
                 yield Match(rows[0], tuple(rows), evidence)
 

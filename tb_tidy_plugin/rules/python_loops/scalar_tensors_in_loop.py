@@ -54,7 +54,6 @@ from tb_tidy_plugin.rulekit import (
     Profile,
     Rows,
     Rule,
-    Share,
     Threshold,
     aten,
     fitting,
@@ -74,15 +73,12 @@ class Evidence(msgspec.Struct, frozen=True):
 
     Attributes:
         operators: how many compute a number. names: the first operators of the loop.
-        time: from the first to the last. least, least_share: from how many and which part of the step on it is
-            reported.
+        time: from the first to the last.
     """
 
     operators: int
     names: tuple[str, ...]
     time: Nanoseconds
-    least: int
-    least_share: Share
 
     @property
     def body(self) -> str:
@@ -100,8 +96,8 @@ class ScalarTensorsInLoop(Rule[Evidence]):
     action = "Compute with Python numbers, and make one tensor of the results"
     message = "A Python loop computes with single numbers as tensors: {operators} operators, {time}"
     why = (
-        "The loop begins with `{body}`. Each of the {operators} operators computes one number. Reported for {least} "
-        "operators and {least_share} of the step or more"
+        "The loop begins with `{body}`. Each of the {operators} operators computes one number. Reported for "
+        "{min_operators} operators and {min_share} of the step or more"
     )
     fix = (
         "Call `.tolist()` before the loop (on `torch.stack` of a list), compute with Python numbers, and make one "
@@ -136,8 +132,6 @@ class ScalarTensorsInLoop(Rule[Evidence]):
             operators=count,
             names=tuple(map(profile.name, operators[:SHOWN])),
             time=Nanoseconds(end_ns - start_ns),
-            least=round(self.min_operators),
-            least_share=Share(self.min_share),
         )
         lost = None if "device" in profile.recorded else ((start_ns, end_ns),)
         return Match(operators[0], tuple(calls), evidence, lost=lost, confidence="medium")

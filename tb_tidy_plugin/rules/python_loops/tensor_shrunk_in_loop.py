@@ -68,8 +68,7 @@ class Evidence(msgspec.Struct, frozen=True):
     Attributes:
         passes: how many. operators: theirs. before, after: elements at the first and the last mask.
         work: the part of the operators' time that is work on elements.
-        time: of the loop. least, least_share, most_work: from how many passes and which part of the step on, and up to
-            which part of such work it is reported.
+        time: of the loop.
     """
 
     passes: int
@@ -78,9 +77,6 @@ class Evidence(msgspec.Struct, frozen=True):
     after: int
     work: Share
     time: Nanoseconds
-    least: int
-    least_share: Share
-    most_work: Share
 
 
 class TensorShrunkInLoop(Rule[Evidence]):
@@ -92,7 +88,7 @@ class TensorShrunkInLoop(Rule[Evidence]):
     message = "A Python loop shrinks a tensor by a mask {passes} times: {operators} operators, {time}"
     why = (
         "Each mask selects from fewer elements than the one before: {before} at first, {after} at last. About {work} "
-        "of the operators' time is work on elements. Reported for {least} passes and {least_share} of the step or "
+        "of the operators' time is work on elements. Reported for {min_passes} passes and {min_share} of the step or "
         "more, up to {most_work} of such work"
     )
     fix = (
@@ -127,9 +123,6 @@ class TensorShrunkInLoop(Rule[Evidence]):
                         after=sizes[body[run[-1]]],
                         work=Share(work.share(operators)),
                         time=Nanoseconds(profile.end_ns(calls[-1]) - profile.start_ns(calls[0])),
-                        least=round(self.min_passes),
-                        least_share=Share(self.min_share),
-                        most_work=Share(self.most_work),
                     )
                     if evidence.work <= self.most_work:
                         span = (profile.start_ns(calls[0]), profile.end_ns(calls[-1]))

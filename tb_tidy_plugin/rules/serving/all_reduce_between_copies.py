@@ -48,14 +48,12 @@ class Evidence(msgspec.Struct, frozen=True):
 
     Attributes:
         kernel: the collective's. times: how many. time: of the copies. collective: of the collectives.
-        least: from how many on it is reported.
     """
 
     kernel: str
     times: int
     time: Nanoseconds
     collective: Nanoseconds
-    least: int
 
 
 class AllReduceBetweenCopies(Rule[Evidence]):
@@ -65,7 +63,7 @@ class AllReduceBetweenCopies(Rule[Evidence]):
     needs = frozenset({"device"})
     action = "Remove the copies beside the collectives"
     message = "{times} collectives (`{kernel}`) have a copy right before and after them, which take {time}"
-    why = "The collectives themselves take {collective}. Reported for {least} of them or more"
+    why = "The collectives themselves take {collective}. Reported for {min_times} of them or more"
     fix = "Let the product write into the communication buffer, and use an all-reduce fused with the norm that follows"
 
     min_times = Threshold(8, "collectives; layers repeat them, and set-up code does not")
@@ -99,7 +97,6 @@ class AllReduceBetweenCopies(Rule[Evidence]):
                 sum(profile.duration_ns(row) for before, _, behind in triples for row in (before, behind))
             ),
             collective=Nanoseconds(sum(profile.duration_ns(kernel) for _, kernel, _ in triples)),
-            least=int(self.min_times),
         )
         for before, kernel, behind in triples:
             cause = int(profile.launched_by[before])

@@ -52,7 +52,6 @@ class Evidence(msgspec.Struct, frozen=True):
     Attributes:
         blocks: along each sequence. tokens: of each sequence, the mean.
         kernels: how many have such a grid. time: of all of them. share: of the bandwidth at which they read.
-        per_block: tokens for each block, below which it is reported.
         kept: the part of the time that is left at best.
     """
 
@@ -61,7 +60,6 @@ class Evidence(msgspec.Struct, frozen=True):
     kernels: int
     time: Nanoseconds
     share: Share
-    per_block: int
     kept: Share
 
     @property
@@ -83,8 +81,8 @@ class AttentionGridForLongestContext(Rule[Evidence]):
     action = "Size attention's grid for the contexts that are served"
     message = "{which} of a decode step: {blocks} thread blocks for each sequence of {length} tokens, {time} in all"
     why = (
-        "Each block would read fewer than {per_block} tokens if all of them worked, and the cache is read at {share} "
-        "of the memory bandwidth. The graph was captured with a grid for the longest context"
+        "Each block would read fewer than {min_tokens_per_block} tokens if all of them worked, and the cache is read "
+        "at {share} of the memory bandwidth. The graph was captured with a grid for the longest context"
     )
     fix = (
         "Start the server with a shorter maximum context (`--context-length`, `--max-model-len`), or use an attention "
@@ -141,7 +139,6 @@ class AttentionGridForLongestContext(Rule[Evidence]):
             kernels=len(found),
             time=Nanoseconds(time_ns),
             share=Share(share),
-            per_block=round(self.min_tokens_per_block),
             kept=Share(share / GOOD),
         )
         anchor = max(found, key=profile.duration_ns)

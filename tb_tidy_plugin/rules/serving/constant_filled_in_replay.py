@@ -56,7 +56,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
     Attributes:
         operator: its name. elements: of the tensor. times: how often in one replay. replays: how many there are.
-        time: of all of them. least, most: from how often on and up to how many elements it is reported.
+        time: of all of them.
     """
 
     operator: str
@@ -64,8 +64,6 @@ class Evidence(msgspec.Struct, frozen=True):
     times: int
     replays: int
     time: Nanoseconds
-    least: int
-    most: int
 
     @property
     def what(self) -> str:
@@ -86,8 +84,8 @@ class ConstantFilledInReplay(Rule[Evidence]):
     action = "Fill constants before the graph is captured"
     message = "`{operator}` writes a constant to {what} {times} times{how_often}: {time}"
     why = (
-        "It reads no other tensor, so no request changes the values that it writes. Reported for {least} times or "
-        "more in a replay and up to {most} elements"
+        "It reads no other tensor, so no request changes the values that it writes. Reported for {min_times} times or "
+        "more in a replay and up to {max_elements} elements"
     )
     fix = "Create the tensor once, in `__init__` or before the capture, and pass it to all layers"
     caveat = "A buffer that a kernel adds to must be cleared each time: clear the buffers of all layers with one fill."
@@ -131,8 +129,6 @@ class ConstantFilledInReplay(Rule[Evidence]):
             times=len(rows) // len(replays),
             replays=len(replays),
             time=Nanoseconds(int(profile.table.duration_ns[rows].sum())),
-            least=int(self.min_times),
-            most=int(self.max_elements),
         )
         for replay in replays.tolist():
             mine = tuple(rows[launch == replay].tolist())

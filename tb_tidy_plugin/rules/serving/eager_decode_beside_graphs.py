@@ -42,7 +42,7 @@ class Evidence(msgspec.Struct, frozen=True):
         eager, replayed: iterations without and with a graph.
         sizes: requests of the eager ones, smallest and largest; empty where the annotations do not count them.
         time, usual: median times without and with a graph.
-        kept: part of the time of one that replaying a graph leaves. limit: the part above which nothing is reported.
+        kept: part of the time of one that replaying a graph leaves.
     """
 
     eager: int
@@ -51,7 +51,6 @@ class Evidence(msgspec.Struct, frozen=True):
     time: Nanoseconds
     usual: Nanoseconds
     kept: Share
-    limit: Share
 
     @property
     def batches(self) -> str:
@@ -71,7 +70,7 @@ class EagerDecodeBesideGraphs(Rule[Evidence]):
     message = (
         "{eager} of the decode iterations{batches} run without a graph and take {time}; with one they take {usual}"
     )
-    why = "{replayed} decode iterations replay a graph. Reported if these take at most {limit} of the time"
+    why = "{replayed} decode iterations replay a graph. Reported if these take at most {max_kept} of the time"
     fix = "Capture graphs for these batch sizes too, or limit the batch to the largest captured size"
     caveat = "Each captured size takes memory and start-up time."
 
@@ -93,7 +92,6 @@ class EagerDecodeBesideGraphs(Rule[Evidence]):
             time=Nanoseconds(time),
             usual=Nanoseconds(usual),
             kept=Share(usual / time),
-            limit=Share(self.max_kept),
         )
         for each in eager:
             row = mark_of(profile, each)

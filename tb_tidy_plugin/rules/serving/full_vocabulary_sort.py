@@ -45,13 +45,12 @@ class Evidence(msgspec.Struct, frozen=True):
     """Sorts of one size.
 
     Attributes:
-        requests: rows. vocabulary: values in each. time: of one sort. least: values from which on it is reported.
+        requests: rows. vocabulary: values in each. time: of one sort.
     """
 
     requests: int
     vocabulary: Count
     time: Nanoseconds
-    least: Count
 
 
 class FullVocabularySort(Rule[Evidence]):
@@ -61,7 +60,7 @@ class FullVocabularySort(Rule[Evidence]):
     needs = frozenset({"shapes", "device"})
     action = "Select tokens with `torch.topk` instead of a sort"
     message = "`torch.sort` orders all {vocabulary} values of {requests} requests, which takes {time}"
-    why = "Sampling needs only the largest of them. Reported for rows of {least} values or more"
+    why = "Sampling needs only the largest of them. Reported for rows of {min_values} values or more"
     fix = "Select with `torch.topk`, or sample with a fused kernel for top-k and top-p, such as FlashInfer's"
     caveat = "With `topk`, tokens beyond the first k are never sampled."
     left = (0.2, 0.1, 0.5)  # what selecting takes
@@ -77,9 +76,7 @@ class FullVocabularySort(Rule[Evidence]):
             requests = prod(shape[:-1])
             if requests <= MOST_ROWS:
                 time = Nanoseconds(int(profile.table.duration_ns[work].sum()))
-                yield Match(
-                    row, tuple(work.tolist()), Evidence(requests, Count(shape[-1]), time, Count(int(self.min_values)))
-                )
+                yield Match(row, tuple(work.tolist()), Evidence(requests, Count(shape[-1]), time))
 
     def benchmark(self, evidence: Evidence) -> Benchmark | None:
         requests, vocabulary = evidence.requests, int(evidence.vocabulary)

@@ -43,12 +43,10 @@ class Evidence(msgspec.Struct, frozen=True):
 
     Attributes:
         times: how many. time: of all of them, from the begin of the capture to the end of the instantiation.
-        least: from how many on it is reported.
     """
 
     times: int
     time: Nanoseconds
-    least: int
 
 
 class GraphCapturedAgain(Rule[Evidence]):
@@ -58,7 +56,7 @@ class GraphCapturedAgain(Rule[Evidence]):
     needs = frozenset({"device"})
     action = "Capture all graphs before the first request"
     message = "Graphs are captured or instantiated {times} times after the first replay, which takes {time}"
-    why = "Capturing belongs to start-up. Reported for {least} times or more"
+    why = "Capturing belongs to start-up. Reported for {min_times} times or more"
     fix = "Capture one graph for each size before the first request, pad batches to these sizes, and keep the graphs"
 
     min_times = Threshold(2, "after the first replay; a single one may be for a new size")
@@ -75,7 +73,7 @@ class GraphCapturedAgain(Rule[Evidence]):
         begins = _after(profile, BEGIN_CAPTURE, first_ns)
         spans = {row: (_begin_ns(profile, row, begins, made), profile.end_ns(row)) for row in made.tolist()}
         time_ns = sum(end - start for start, end in spans.values())
-        evidence = Evidence(len(made), Nanoseconds(time_ns), int(self.min_times))
+        evidence = Evidence(len(made), Nanoseconds(time_ns))
         for row, span in spans.items():
             cause = int(profile.launched_by[row])
             yield Match(cause if cause >= 0 else row, (row,), evidence, lost=(span,))

@@ -44,7 +44,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
     Attributes:
         iterations: how many. captured: requests of the graph. low, high: fewest and most requests of a batch.
-        padded: part of all that is computed. limit: up to which nothing is reported.
+        padded: part of all that is computed.
     """
 
     iterations: int
@@ -52,7 +52,6 @@ class Evidence(msgspec.Struct, frozen=True):
     low: int
     high: int
     padded: Share
-    limit: Share
 
     @property
     def times(self) -> str:
@@ -72,7 +71,7 @@ class GraphLargerThanBatch(Rule[Evidence]):
     needs = frozenset({"device"})
     action = "Capture graphs for the batch sizes that you serve"
     message = "Decode iterations of {batches} requests replay a graph for {captured}, {times}: {padded} is padding"
-    why = "Padded requests are computed like the others. Reported above {limit}"
+    why = "Padded requests are computed like the others. Reported above {min_padding}"
     fix = "Capture a graph for a size between the next smaller one and {captured}"
     caveat = "Each captured size takes memory and start-up time."
 
@@ -93,7 +92,6 @@ class GraphLargerThanBatch(Rule[Evidence]):
                 low=min(requests),
                 high=max(requests),
                 padded=Share(share),
-                limit=Share(self.min_padding),
             )
             for each, served in zip(mine, requests, strict=True):
                 row = mark_of(profile, each)

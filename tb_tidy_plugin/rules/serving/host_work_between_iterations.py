@@ -52,7 +52,7 @@ class Evidence(msgspec.Struct, frozen=True):
     Attributes:
         part: scheduler or sampler. function: its file and name. calls: how often the device waits for it.
         time: how long in all.
-        share: of the time that is served, for all functions of the part. limit: up to which nothing is reported.
+        share: of the time that is served, for all functions of the part.
     """
 
     part: str
@@ -60,7 +60,6 @@ class Evidence(msgspec.Struct, frozen=True):
     calls: int
     time: Nanoseconds
     share: Share
-    limit: Share
 
     @property
     def how_often(self) -> str:
@@ -75,7 +74,7 @@ class HostWorkBetweenIterations(Rule[Evidence]):
     needs = frozenset({"stacks", "device"})
     action = "Schedule the next batch while the device works"
     message = "Between iterations the device waits {time} for the {part}: `{function}`, {how_often}"
-    why = "All functions of the {part} delay it for {share} of the time. Reported above {limit}"
+    why = "All functions of the {part} delay it for {share} of the time. Reported above {min_waiting}"
     fix = (
         "Let the server schedule ahead (vLLM: `--async-scheduling`; SGLang: without `--disable-overlap-schedule`), "
         "and keep the sampled tokens on the device"
@@ -92,6 +91,6 @@ class HostWorkBetweenIterations(Rule[Evidence]):
                 continue
             for function in found:
                 calls, time = function.calls, Nanoseconds(function.waits_ns)
-                evidence = Evidence(part, function.name, len(calls), time, Share(share), Share(self.min_waiting))
+                evidence = Evidence(part, function.name, len(calls), time, Share(share))
                 for row, spans in calls.items():
                     yield Match(row, (row,), evidence, subject=part, confidence="medium", lost=spans)

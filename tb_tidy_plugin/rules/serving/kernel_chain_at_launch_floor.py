@@ -51,7 +51,6 @@ class Evidence(msgspec.Struct, frozen=True):
         kernels: in one chain. operators: that launch them. times: how often it repeats.
         time: of all of them. floor: how short kernels are here.
         module: the innermost module around the chain. kept: part of the time that one kernel leaves.
-        least: from how many kernels on it is reported.
     """
 
     kernels: int
@@ -61,7 +60,6 @@ class Evidence(msgspec.Struct, frozen=True):
     floor: Nanoseconds
     module: str
     kept: float
-    least: int
 
     @property
     def names(self) -> str:
@@ -81,7 +79,7 @@ class KernelChainAtLaunchFloor(Rule[Evidence]):
     message = "{kernels} kernels in a row of `{module}` are hardly longer than a launch: {names}; {times} times, {time}"
     why = (
         "Each takes less than twice the {floor} of the shortest kernels here, and none waits for the host. Reported "
-        "for chains of {least} kernels or more that repeat"
+        "for chains of {min_kernels} kernels or more that repeat"
     )
     fix = "Fuse them into one kernel: the server's fused operator, `torch.compile`, or a Triton kernel"
     caveat = "A fused kernel may round differently."
@@ -122,7 +120,6 @@ class KernelChainAtLaunchFloor(Rule[Evidence]):
             floor=Nanoseconds(floor),
             module=module,
             kept=1 / len(alike[0]),
-            least=int(self.min_kernels),
         )
         for chain in alike:
             rows = tuple(chain.tolist())

@@ -46,7 +46,7 @@ class Evidence(msgspec.Struct, frozen=True):
     Attributes:
         sizes, dtype: of the product. calls: how many. time: of all of them.
         rate: operations per second. sibling: sizes of the other one. sibling_rate: what that reaches.
-        share: the product's rate by the sibling's. most: from which part on nothing is reported.
+        share: the product's rate by the sibling's.
     """
 
     sizes: str
@@ -57,7 +57,6 @@ class Evidence(msgspec.Struct, frozen=True):
     sibling: str
     sibling_rate: PerSecond
     share: Share
-    most: Share
 
 
 class ProductSlowerThanSibling(Rule[Evidence]):
@@ -70,7 +69,7 @@ class ProductSlowerThanSibling(Rule[Evidence]):
     message = "{sizes} in {dtype} reaches {rate}FLOP/s, {share} of the rate of {sibling}"
     why = (
         "{calls} calls take {time}; the sibling reaches {sibling_rate}FLOP/s with as many operations per byte. "
-        "Reported for {most} of the sibling's rate or less"
+        "Reported for {max_rate} of the sibling's rate or less"
     )
     fix = "Tune this size (TunableOp, hipBLASLt or aiter tuning), or pad or split it to the size of the faster product"
 
@@ -106,7 +105,6 @@ class ProductSlowerThanSibling(Rule[Evidence]):
             sibling=str(sibling.product),
             sibling_rate=PerSecond(sibling.flops_per_second),
             share=Share(_share(each, sibling)),
-            most=Share(self.max_rate),
         )
         for row in each.rows:
             work = tuple(profile.device_activity_of(row).tolist())

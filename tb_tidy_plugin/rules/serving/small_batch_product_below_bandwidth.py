@@ -47,7 +47,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
     Attributes:
         rows: of the left factor, at most. calls: how many. time: of all of them.
-        rate: bytes per second. share: that by the device's bandwidth. limit: the share below which it is reported.
+        rate: bytes per second. share: that by the device's bandwidth.
         caller: the function that calls the library, empty where no stacks were recorded.
         kept, least: part of the time that is left most likely and at best.
     """
@@ -57,7 +57,6 @@ class Evidence(msgspec.Struct, frozen=True):
     time: Nanoseconds
     rate: PerSecond
     share: Share
-    limit: Share
     caller: str
     kept: Share
     least: Share
@@ -81,7 +80,10 @@ class SmallBatchProductBelowBandwidth(Rule[Evidence]):
     needs = frozenset({"shapes", "device"})
     action = "Tune products for small batches"
     message = "{products} at {rate}B/s, {share} of the bandwidth"
-    why = "They take {time} and do nothing else. Reported below {limit} of the bandwidth; good kernels reach 80 % of it"
+    why = (
+        "They take {time} and do nothing else. Reported below {max_rate} of the bandwidth; good kernels reach 80 % of "
+        "it"
+    )
     fix = "Tune these sizes for the batch sizes that you serve, or store the weights in FP8 or INT8"
 
     max_rate = Threshold(0.7, "of the device's memory bandwidth; the fastest kernels reach 0.8 of it")
@@ -116,7 +118,6 @@ class SmallBatchProductBelowBandwidth(Rule[Evidence]):
                 time=Nanoseconds(time_ns),
                 rate=PerSecond(rate),
                 share=Share(rate / bandwidth),
-                limit=Share(self.max_rate),
                 caller=caller,
                 kept=Share(max(min(rate / best, 1.0), rate / bandwidth / GOOD)),
                 least=Share(rate / bandwidth / GOOD),

@@ -57,14 +57,13 @@ class Evidence(msgspec.Struct, frozen=True):
 
     Attributes:
         function: its file and name. calls: how often the device waits for it. time: how long in all.
-        share: of the time that is served, for all such functions. limit: up to which nothing is reported.
+        share: of the time that is served, for all such functions.
     """
 
     function: str
     calls: int
     time: Nanoseconds
     share: Share
-    limit: Share
 
     @property
     def how_often(self) -> str:
@@ -79,7 +78,7 @@ class TokenisingOnEngineThread(Rule[Evidence]):
     needs = frozenset({"stacks", "device"})
     action = "Tokenise in another process"
     message = "The device waits {time} for a tokeniser on the engine's thread: `{function}`, {how_often}"
-    why = "All such functions delay it for {share} of the time. Reported above {limit}"
+    why = "All such functions delay it for {share} of the time. Reported above {min_waiting}"
     fix = (
         "Let the server tokenise in a separate process (`vllm serve`; SGLang's tokenizer manager), or pass tokens "
         "instead of text"
@@ -95,6 +94,6 @@ class TokenisingOnEngineThread(Rule[Evidence]):
             return
         for function in found:
             calls, time = function.calls, Nanoseconds(function.waits_ns)
-            evidence = Evidence(function.name, len(calls), time, Share(share), Share(self.min_waiting))
+            evidence = Evidence(function.name, len(calls), time, Share(share))
             for row, spans in calls.items():
                 yield Match(row, (row,), evidence, confidence="medium", lost=spans)

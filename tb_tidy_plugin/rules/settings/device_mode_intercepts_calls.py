@@ -47,12 +47,10 @@ class Evidence(msgspec.Struct, frozen=True):
 
     Attributes:
         calls: per step. own: the time of their frames per step, without what runs inside.
-        least: from how many calls per step on they are reported.
     """
 
     calls: int
     own: Nanoseconds
-    least: int
 
 
 class DeviceModeInterceptsCalls(Rule[Evidence]):
@@ -64,7 +62,7 @@ class DeviceModeInterceptsCalls(Rule[Evidence]):
     message = "A default device intercepts {calls} calls per step, which takes {own}"
     why = (
         "`torch.set_default_device` or `with torch.device(...)` runs `__torch_function__` around each call. Reported "
-        "for {least} calls per step or more"
+        "for {min_calls} calls per step or more"
     )
     fix = "Set the default device only while the model is created, and pass `device=` where a step creates a tensor"
     left = (0.5, 0.0, 1.0)  # of the frames' own time
@@ -81,7 +79,6 @@ class DeviceModeInterceptsCalls(Rule[Evidence]):
         evidence = Evidence(
             calls=round(calls),
             own=Nanoseconds(lost.total_ns // len(profile.steps.items)),
-            least=round(self.min_calls),
         )
         spans = tuple(zip(lost.starts.tolist(), lost.ends.tolist(), strict=True))
         yield Match(int(rows[0]), tuple(rows.tolist()), evidence, lost=spans)

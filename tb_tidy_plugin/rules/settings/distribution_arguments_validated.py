@@ -44,11 +44,10 @@ class Evidence(msgspec.Struct, frozen=True):
     """The checks of a profile.
 
     Attributes:
-        checks: per step. least: from how many per step on they are reported.
+        checks: per step.
     """
 
     checks: int
-    least: int
 
 
 class DistributionArgumentsValidated(Rule[Evidence]):
@@ -59,8 +58,8 @@ class DistributionArgumentsValidated(Rule[Evidence]):
     action = "Switch the checks of distributions off"
     message = "Distributions check their arguments {checks} times per step"
     why = (
-        "`Distribution.__init__` and `_validate_sample` run operators and read their results. Reported for {least} "
-        "checks per step or more"
+        "`Distribution.__init__` and `_validate_sample` run operators and read their results. Reported for "
+        "{min_checks} checks per step or more"
     )
     fix = (
         "Call `torch.distributions.Distribution.set_default_validate_args(False)` once, or pass `validate_args=False`, "
@@ -76,7 +75,7 @@ class DistributionArgumentsValidated(Rule[Evidence]):
         rows = rows_of(row for row in frames.tolist() if profile.calls.operators_in([row]))
         checks = profile.per_step_count(rows)
         if checks >= self.min_checks:
-            evidence = Evidence(round(checks), round(self.min_checks))
+            evidence = Evidence(round(checks))
             yield from (Match(row, (row,), evidence) for row in rows.tolist())
 
     def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:

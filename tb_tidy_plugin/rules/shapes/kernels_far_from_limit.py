@@ -81,8 +81,6 @@ class Evidence(msgspec.Struct, frozen=True):
         reached: the second by the first. moves: whether that limit is the memory's.
         calls_per_step: how many there are.
         on_rocm: whether they were recorded there.
-        least: from which part of the step on they are reported. most: up to which part of their limit.
-        shortest: from which time of one call on.
     """
 
     op: str
@@ -94,9 +92,6 @@ class Evidence(msgspec.Struct, frozen=True):
     moves: bool
     calls_per_step: float
     on_rocm: bool
-    least: Share
-    most: Share
-    shortest: Nanoseconds
 
     @property
     def limit(self) -> str:
@@ -134,8 +129,8 @@ class KernelsFarFromLimit(Rule[Evidence]):
     message = "`{op}` takes {time} of a step ({share}) and reaches {reached} of the device's {limit}"
     why = (
         "For the shapes of its inputs ({sizes} in the longest call), the device needs at least {ideal} of a step; "
-        "calls per step: {calls}. Reported for {least} of a step or more, below {most} of the limit, in calls of "
-        "{shortest} or more"
+        "calls per step: {calls}. Reported for {min_share} of a step or more, below {max_reached} of the limit, in "
+        "calls of {min_call_ns} or more"
     )
     fix = "{advice}"
     caveat = "Another kernel may add in a different order, so results may differ in their last bits."
@@ -194,9 +189,6 @@ class KernelsFarFromLimit(Rule[Evidence]):
                 moves=bool(2 * roofline.ideal_ns[calls[roofline.moves[calls]]].sum() > roofline.ideal_ns[calls].sum()),
                 calls_per_step=profile.per_step_count(profile.nested.rows[calls]),
                 on_rocm=profile.platform == "rocm",
-                least=Share(self.min_share),
-                most=Share(self.max_reached),
-                shortest=Nanoseconds(int(self.min_call_ns)),
             ),
             subject=profile.name(longest),
             confidence="medium",  # the limit is a datasheet's

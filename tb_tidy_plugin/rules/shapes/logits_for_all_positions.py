@@ -55,14 +55,13 @@ class Evidence(msgspec.Struct, frozen=True):
 
     Attributes:
         result: shape of what a layer makes. positions, columns: of it. time: of the layers per step, with their
-            backward pass. least: from how many columns on that is reported.
+            backward pass.
     """
 
     result: Sizes
     positions: int
     columns: Count
     time: Nanoseconds
-    least: Count
 
 
 class LogitsForAllPositions(Rule[Evidence]):
@@ -74,7 +73,7 @@ class LogitsForAllPositions(Rule[Evidence]):
     message = (
         "A linear layer computes {columns} columns for {positions} positions, of which one is used: {time} per step"
     )
-    why = "Only `select` and `slice` read the result of {result}. Reported for {least} columns or more"
+    why = "Only `select` and `slice` read the result of {result}. Reported for {min_columns} columns or more"
     fix = "Select the position before the layer: `layer(x[:, -1])`"
 
     min_share = Threshold(0.01, "less is not worth a change")
@@ -121,7 +120,6 @@ class LogitsForAllPositions(Rule[Evidence]):
             positions=result[POSITIONS],
             columns=Count(result[-1]),
             time=Nanoseconds(time_ns),
-            least=Count(int(self.min_columns)),
         )
         for row, of_row in events.items():
             yield Match(row, of_row, evidence, subject=str(evidence.result))

@@ -73,7 +73,6 @@ class Evidence(msgspec.Struct, frozen=True):
         batch, m, k, n: sizes of the product. sizes: the same in words.
         time: of this one. sign: what shows that it is slowed.
         factor, least: parts of its time that padding leaves, most likely and at least.
-        slow: below which part of the speed of aligned products it is reported.
     """
 
     op: str
@@ -88,7 +87,6 @@ class Evidence(msgspec.Struct, frozen=True):
     sign: str
     factor: Share
     least: Share
-    slow: Share
 
     @property
     def odd_sizes(self) -> tuple[int, ...]:
@@ -114,8 +112,8 @@ class TensorCoreShapeMisaligned(Rule[Evidence]):
     action = "Pad {odd} to {padded}"
     message = "`{op}` of {sizes} in {dtype} takes {time}, and {odd} is not a multiple of 8"
     why = (
-        "`{kernel}` {sign}. Reported if the kernel's name shows this, or if it reaches less than {slow} of the speed "
-        "of aligned products of half to twice the size"
+        "`{kernel}` {sign}. Reported if the kernel's name shows this, or if it reaches less than {max_speed} of the "
+        "speed of aligned products of half to twice the size"
     )
     fix = "Pad {odd} to {padded}; a multiple of 64 is better still"
     caveat = "The device also computes the added rows or columns: mask them or cut them off."
@@ -190,7 +188,6 @@ class TensorCoreShapeMisaligned(Rule[Evidence]):
                 sign=sign,
                 factor=Share(min(factor, 1)),
                 least=Share(min(least, 1)),
-                slow=Share(self.max_speed),
             ),
             confidence="high" if _sign(profile, product) else "medium",
         )

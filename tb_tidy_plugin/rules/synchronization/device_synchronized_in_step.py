@@ -49,7 +49,7 @@ class DeviceSynchronizedInStep(Rule[WaitingCalls]):
     needs = frozenset({"stacks", "device"})
     action = "Remove `synchronize()` from the step"
     message = "`synchronize()` makes the host wait for the device {times} per step, for {held}"
-    why = "At least half of the steps have such a call. Reported for {least} per step or more"
+    why = "At least half of the steps have such a call. Reported for {min_wait_ns} per step or more"
     fix = "Remove `synchronize()` from the step, and measure times with `torch.cuda.Event`"
 
     min_wait_ns = Threshold(50_000, "per step; a shorter wait leaves the device idle only for a few launches")

@@ -47,12 +47,11 @@ class Evidence(msgspec.Struct, frozen=True):
     """The checks of one function.
 
     Attributes:
-        checks: per step. time: what they take per step. least: from how many per step on they are reported.
+        checks: per step. time: what they take per step.
     """
 
     checks: int
     time: Nanoseconds
-    least: int
 
 
 class FiniteCheckPerTensor(Rule[Evidence]):
@@ -61,7 +60,9 @@ class FiniteCheckPerTensor(Rule[Evidence]):
     code = "TT850"
     action = "Check for NaN and infinity once per step"
     message = "Python checks {checks} tensors per step for NaN or infinity one by one, which takes {time}"
-    why = "Each check tests a tensor, reduces the result and reads it. Reported for {least} checks per step or more"
+    why = (
+        "Each check tests a tensor, reduces the result and reads it. Reported for {min_checks} checks per step or more"
+    )
     fix = "Check the loss, or the norm of all gradients (`torch.nn.utils.get_total_norm`), once per step"
     left = (0.33, 0.0, 0.67)
 
@@ -78,7 +79,7 @@ class FiniteCheckPerTensor(Rule[Evidence]):
             per_step = profile.per_step_count(rows_of(check[0] for check in checks))
             if per_step >= self.min_checks:
                 rows = rows_of(row for check in checks for row in check)
-                evidence = Evidence(round(per_step), Nanoseconds(profile.per_step_ns(rows)), round(self.min_checks))
+                evidence = Evidence(round(per_step), Nanoseconds(profile.per_step_ns(rows)))
                 yield from (Match(check[0], check, evidence) for check in checks)
 
     def fixer(self, code: Code, spot: "Spot", evidence: Evidence) -> "Change":

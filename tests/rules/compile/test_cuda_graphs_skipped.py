@@ -53,7 +53,7 @@ class TestReports:
         ],
     )
     def test_a_cure_for_each_reason(self, reason: str, cure: str) -> None:
-        assert Evidence("f", reason, "", 0, 10, Nanoseconds(1), 8).cure.startswith(cure)
+        assert Evidence("f", reason, "", 0, 10, Nanoseconds(1)).cure.startswith(cure)
 
 
 class TestSaves:

@@ -60,7 +60,6 @@ class Evidence(msgspec.Struct, frozen=True):
         module: whose pass it is; empty where that is not known.
         time: what recording takes at most. usual: the part of it that recording mostly takes.
         has_backward: whether any backward pass runs.
-        least: from how many nodes on it is reported.
     """
 
     nodes: int
@@ -69,7 +68,6 @@ class Evidence(msgspec.Struct, frozen=True):
     time: Nanoseconds
     usual: Share
     has_backward: bool
-    least: int
 
     @property
     def where(self) -> str:
@@ -90,7 +88,7 @@ class GradGraphNeverConsumed(Rule[Evidence]):
     message = "Autograd records {nodes} nodes in each pass{where} that no backward pass uses: up to {time} a pass"
     why = (
         "Starting with `{first}`, {nodes} operators record nodes that no backward pass in the profile uses{others}. "
-        "Reported for {least} nodes or more"
+        "Reported for {min_nodes} nodes or more"
     )
     fix = "Run it under `torch.inference_mode()`, or under `torch.no_grad()` if the result goes into a loss"
     caveat = "Tensors created in inference mode cannot be used in a graph later."
@@ -123,7 +121,6 @@ class GradGraphNeverConsumed(Rule[Evidence]):
                 time=Nanoseconds(lost.total_ns),
                 usual=Share(usual.total_ns / max(lost.total_ns, 1)),
                 has_backward=unused.has_backward,
-                least=round(self.min_nodes),
             ),
             confidence="low" if not unused.has_backward else "high" if module else "medium",
             lost=list(zip(lost.starts.tolist(), lost.ends.tolist(), strict=True)),

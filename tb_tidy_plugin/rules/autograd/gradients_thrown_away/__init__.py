@@ -58,14 +58,12 @@ class Evidence(msgspec.Struct, frozen=True):
     Attributes:
         gradients: how many a pass hands over of them. others: how many of other parameters.
         time: what is for them alone, per step. is_tail: whether the pass goes on for them alone in the end.
-        least: in how many passes they have to be dropped.
     """
 
     gradients: int
     others: int
     time: Nanoseconds
     is_tail: bool
-    least: int
 
     @property
     def instead(self) -> str:
@@ -84,7 +82,7 @@ class GradientsThrownAway(Rule[Evidence]):
     message = "A backward pass computes gradients of {gradients} parameters that are dropped unused: {time} per step"
     why = (
         "The pass also accumulates {others} other gradients, which a step uses. The gradients of these {gradients} "
-        "parameters are dropped before their next step. Reported if this happens in {least} passes or more"
+        "parameters are dropped before their next step. Reported if this happens in {min_passes} passes or more"
     )
     fix = "{instead}; or name the parameters whose gradients are used: `loss.backward(inputs=…)`"
 
@@ -110,7 +108,6 @@ class GradientsThrownAway(Rule[Evidence]):
             others=sum(len(other.rows) for other in each.blocks) - len(block.rows),
             time=Nanoseconds(profile.per_step_ns(rows)),
             is_tail=is_tail,
-            least=round(self.min_passes),
         )
         for (of, _), (removed, scaled) in zip(dropped, parts, strict=True):
             events = (*removed, *scaled)

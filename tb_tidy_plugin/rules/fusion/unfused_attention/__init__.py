@@ -75,7 +75,6 @@ class Evidence(msgspec.Struct, frozen=True):
         operators, gradients: how many go over the scores, in the forward and the backward pass.
         time: what they take.
         products_left, products_best: parts of the products' time that fusing leaves, most likely and at least.
-        least: from how many queries and keys on it is reported.
     """
 
     queries: int
@@ -91,7 +90,6 @@ class Evidence(msgspec.Struct, frozen=True):
     time: Nanoseconds
     products_left: Share
     products_best: Share
-    least: int
 
     @property
     def ratio(self) -> str:
@@ -120,7 +118,7 @@ class UnfusedAttention(Rule[Evidence]):
     )
     why = (
         "{operators} operators{backward} read and write scores of {sizes} in {dtype}, {ratio} times the size of the "
-        "queries. Reported for {least} queries and keys or more"
+        "queries. Reported for {min_length} queries and keys or more"
     )
     fix = "{fix}"
     caveat = (
@@ -178,7 +176,6 @@ class UnfusedAttention(Rule[Evidence]):
                 time=Nanoseconds(profile.covered(rows_of(events)).total_ns),
                 products_left=Share(left[0]),
                 products_best=Share(left[1]),
-                least=int(self.min_length),
             ),
             confidence="high" if attention.averages is None else "medium",
             related=products,

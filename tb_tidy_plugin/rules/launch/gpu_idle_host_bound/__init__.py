@@ -75,7 +75,6 @@ class Evidence(msgspec.Struct, frozen=True):
         beyond: the part of the idle time that recording cannot explain, however slow it is.
         recorded: the part of the idle time that recording likely causes.
         serves: whether the steps are batches of an inference server.
-        least, longest: from which part of the step on it is reported, and up to which gap.
     """
 
     idle: Nanoseconds
@@ -87,8 +86,6 @@ class Evidence(msgspec.Struct, frozen=True):
     has_stacks: bool
     beyond: Share
     recorded: Share
-    least: Share
-    longest: Nanoseconds
     serves: bool = False
 
     @property
@@ -121,9 +118,9 @@ class GpuIdleHostBound(Rule[Evidence]):
         "For {share} of the step, {idle}, the device waits for the host to launch its next work, most of it for {where}"
     )
     why = (
-        "Only the host's own pace explains these {gaps} gaps per step. The median kernel takes {kernel}, and "
-        "{shallow} of the launches find at most one other piece of work queued. {recorder}. Reported for {least} of "
-        "the step or more, without gaps above {longest}"
+        "Only the host's own pace explains these {gaps} gaps per step. The median kernel takes {kernel}, and {shallow} "
+        "of the launches find at most one other piece of work queued. {recorder}. Reported for {min_share} of the step "
+        "or more, without gaps above {most_gap_ns}"
     )
     fix = "Launch less: {how}, larger batches or fused operators"
     caveat = "`reduce-overhead` captures CUDA graphs, which need constant shapes and their own memory."
@@ -172,8 +169,6 @@ class GpuIdleHostBound(Rule[Evidence]):
                 has_stacks=has_stacks,
                 beyond=Share(most / total_ns),
                 recorded=Share(1 - likely / total_ns),
-                least=Share(self.min_share),
-                longest=Nanoseconds(self.most_gap_ns),
                 serves=any(each.batch.phase != "diffusion" for each in iterations_of(profile)),
             ),
             subject=f"device {nth}",  # of this process: each rank has a device of another number

@@ -73,7 +73,7 @@ class Evidence(msgspec.Struct, frozen=True):
         names: the operators that make it, the factory first, as users write them.
         sizes: what the factory is given. numbers: what each further operator is given; empty where one takes more.
         elements: of the constant. time: what making it once takes.
-        times, steps: how often it is made, in how many steps. least: from how many elements on it is reported.
+        times, steps: how often it is made, in how many steps.
     """
 
     names: tuple[str, ...]
@@ -83,7 +83,6 @@ class Evidence(msgspec.Struct, frozen=True):
     time: Nanoseconds
     times: int
     steps: int
-    least: int
 
     @property
     def factory(self) -> str:
@@ -116,7 +115,7 @@ class ConstantRebuiltEveryStep(Rule[Evidence]):
     action = "Create the constant of `{factory}` once, before the loop"
     message = "`{factory}` rebuilds a constant of {size}: {count}, {time}"
     why = (
-        "`{chain}` take only numbers, the same ones each time: {times} × in {steps} steps. Reported for {least} "
+        "`{chain}` take only numbers, the same ones each time: {times} × in {steps} steps. Reported for {min_elements} "
         "elements or more if nothing writes to the tensor afterwards"
     )
     fix = "Create the tensor once, as a non-persistent buffer of the module, and use that in each step"
@@ -144,7 +143,6 @@ class ConstantRebuiltEveryStep(Rule[Evidence]):
                 time=Nanoseconds(sum(map(profile.duration_ns, run))),
                 times=len(constant.runs),
                 steps=constant.steps,
-                least=round(self.min_elements),
             ),
             confidence="high" if frame is not None and frame.own_code and constant.steps > 1 else "medium",
         )

@@ -78,7 +78,6 @@ class Evidence(msgspec.Struct, frozen=True):
         reader_name: the operator that reads the copy; empty for one far behind.
         is_needed: whether that may need the copy.
         part: the part of a step that the copies of this function take; None where there are no steps.
-        least, least_share: from which size, and from which part of a step on it is reported.
     """
 
     operator: str
@@ -90,8 +89,6 @@ class Evidence(msgspec.Struct, frozen=True):
     reader_name: str
     is_needed: bool
     part: Share | None
-    least: Bytes
-    least_share: Share
 
     @property
     def reader(self) -> str:
@@ -125,7 +122,7 @@ class HiddenContiguousCopy(Rule[Evidence]):
     message = "`{operator}` copies {size} only to change their memory layout, then `{reader}` reads them"
     why = (
         "The tensor of {shape} is not contiguous: {layout}. {reads} The copies take {share} of a step. Reported for "
-        "{least} or more; if the reader may need the copy, for {least_share} of a step or more"
+        "{min_bytes} or more; if the reader may need the copy, for {min_needed_share} of a step or more"
     )
     fix = "Remove the copy if its reader accepts any layout; otherwise order the dimensions so that no copy is needed"
 
@@ -158,8 +155,6 @@ class HiddenContiguousCopy(Rule[Evidence]):
                 reader_name=copy.reader,
                 is_needed=copy.is_needed,
                 part=None if share is None else Share(share),
-                least=Bytes(round(self.min_bytes)),
-                least_share=Share(self.min_needed_share),
             ),
             subject="needed" if copy.is_needed else "",
             confidence="low" if copy.is_needed else "high" if copy.strides else "medium",

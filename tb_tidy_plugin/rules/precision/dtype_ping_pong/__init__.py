@@ -72,7 +72,7 @@ class Evidence(msgspec.Struct, frozen=True):
     Attributes:
         shape, size: of what is cast. dtype, other: from which type, and to which and back.
         apart: how many operators lie between the casts. others: those of them that work on elements.
-        time: what the casts take. least, most: from which size, and up to how many operators apart it is reported.
+        time: what the casts take.
     """
 
     shape: Sizes
@@ -82,8 +82,6 @@ class Evidence(msgspec.Struct, frozen=True):
     apart: int
     others: tuple[str, ...]
     time: Nanoseconds
-    least: Bytes
-    most: int
 
     @property
     def distance(self) -> str:
@@ -105,9 +103,8 @@ class DtypePingPong(Rule[Evidence]):
     action = "Remove the casts from {dtype} to {other} and back"
     message = "{shape} values are cast from {dtype} to {other} and {distance} back to {dtype}: {time}"
     why = (
-        "Both casts copy the whole tensor ({size}), and {between}. Reported for {least} or more, up to {most} "
-        "operators "
-        "apart"
+        "Both casts copy the whole tensor ({size}), and {between}. Reported for {min_bytes} or more, up to "
+        "{max_operators} operators apart"
     )
     fix = "Remove both casts, or keep one dtype from the first operator to the last"
     caveat = "If something else uses the result of the first cast, remove only the second."
@@ -172,8 +169,6 @@ class DtypePingPong(Rule[Evidence]):
                 apart=len(between),
                 others=others,
                 time=Nanoseconds(profile.covered(rows_of(events)).total_ns),
-                least=Bytes(int(self.min_bytes)),
-                most=int(self.max_operators),
             ),
             confidence="medium" if others or _narrows(there) else "high",
         )

@@ -64,7 +64,7 @@ class Evidence(msgspec.Struct, frozen=True):
     Attributes:
         calls: how many make it grow. operator: theirs. dim: along which dimension.
         piece, result: the last piece and the last result. again: the part of what they copy that was copied before.
-        time: what they take. least: from how many calls on it is reported.
+        time: what they take.
     """
 
     calls: int
@@ -74,7 +74,6 @@ class Evidence(msgspec.Struct, frozen=True):
     result: Sizes
     again: Share
     time: Nanoseconds
-    least: int
 
 
 class CatInLoop(Rule[Evidence]):
@@ -86,8 +85,8 @@ class CatInLoop(Rule[Evidence]):
     message = "A tensor grows by {calls} × `{operator}`: {again} of what they copy is a copy of earlier pieces"
     why = (
         "In one step, {calls} calls each take the previous result and add a piece; the last piece is {piece} and the "
-        "final result is {result}. They take {time}, and nothing reads the tensor in between. Reported for {least} or "
-        "more"
+        "final result is {result}. They take {time}, and nothing reads the tensor in between. Reported for {min_calls} "
+        "or more"
     )
     fix = "Append the pieces to a list and call `torch.cat` once after the loop"
     caveat = "All pieces stay in memory until the final call."
@@ -115,7 +114,6 @@ class CatInLoop(Rule[Evidence]):
                 result=Sizes(last.result),
                 again=Share(1 - needed / all_elements),
                 time=Nanoseconds(sum(map(profile.duration_ns, rows))),
-                least=round(self.min_calls),
             ),
         )
 

@@ -85,8 +85,7 @@ class Evidence(msgspec.Struct, frozen=True):
         work: the part of the operators' time that is work on elements. part: the part of the loop that is in them.
         names: the operators of one iteration. step: of the index; 0 for unequal ones, None where it was not recorded.
         time: from the first to the last iteration.
-        least, least_share, most_work: from how many iterations and which part of the step on, and up to which part of
-            work it is reported.
+        least: from how many iterations on it is reported.
     """
 
     iterations: int
@@ -98,8 +97,6 @@ class Evidence(msgspec.Struct, frozen=True):
     step: int | None
     time: Nanoseconds
     least: int
-    least_share: Share
-    most_work: Share
     is_of_items: bool = False
 
     @property
@@ -136,7 +133,7 @@ class PythonLoopTensorIndexing(Rule[Evidence]):
     message = "A Python loop {does} one by one: {operators} operators, {time}"
     why = (
         "`{body}` repeats{stride}. About {work} of the operators' time is work on "
-        "elements. Reported for {least} iterations and {least_share} of the step or more, up to {most_work} of such "
+        "elements. Reported for {least} iterations and {min_loop_share} of the step or more, up to {most_work} of such "
         "work"
     )
     fix = "Replace the loop with operators on the whole tensor"
@@ -213,8 +210,6 @@ class PythonLoopTensorIndexing(Rule[Evidence]):
                 step=stride if stride or movement else None,
                 time=Nanoseconds(profile.end_ns(loop.calls[-1]) - profile.start_ns(first)),
                 least=least,
-                least_share=Share(self.min_loop_share),
-                most_work=Share(self.most_work),
                 is_of_items=is_of_items,
             ),
             confidence="high" if stride > 0 and not is_model else "medium",
