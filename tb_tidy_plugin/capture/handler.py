@@ -73,7 +73,7 @@ def tidy_trace_handler(
 def capturing(
     export: Callable[[Profiler], None],
     wanted: CaptureOptions,
-    step_times: Callable[[], Mapping[str, int] | None] = lambda: None,
+    around: Callable[[], Mapping[str, object]] = dict,
     written: Callable[[Path], object] = lambda _: None,
 ) -> Callable[[Profiler], None]:
     """A handler that does what `export` does, looks at what came of it, and writes the side file of each trace.
@@ -83,7 +83,7 @@ def capturing(
     Args:
         export: torch's handler.
         wanted: what to capture.
-        step_times: what is known of the steps so far that were not recorded.
+        around: fields of the side file on the steps so far, recorded or not.
         written: called with each side file.
     """
     made_at = time.time()
@@ -105,7 +105,7 @@ def capturing(
                 unless_it_fails("the side file", partial(capture, prof, path), then)
 
     def capture(prof: Profiler, path: str) -> None:
-        written(write_document(path, _document(prof, made_at, wanted) | {"steps": step_times()}))
+        written(write_document(path, {**_document(prof, made_at, wanted), **around()}))
 
     return handle
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING
 
+from tb_tidy_plugin.capture.faults import StepFaults
 from tb_tidy_plugin.capture.guarded import say, unless_it_fails
 from tb_tidy_plugin.capture.handler import SUFFIX, CaptureOptions, capturing, write_document
 
@@ -62,10 +63,11 @@ class TidyProfile:
         import torch
 
         export = torch.profiler.tensorboard_trace_handler(dir_name, output.worker_name, output.use_gzip)
-        self._handle = capturing(export, output.wanted, self._step_times, self._keep_side_file)
+        self._handle = capturing(export, output.wanted, self._around, self._keep_side_file)
         self._cycle = cycle
         self._side_file: Path | None = None
         self._times_ns: list[int] = []
+        self._faults = StepFaults()
         self._since_ns: int | None = None
         self._steps = 0
         self._is_on = False
@@ -82,13 +84,16 @@ class TidyProfile:
     def step(self) -> None:
         """Marks the end of a step of the job."""
         now_ns = time.perf_counter_ns()
+        action = self.profiler.current_action.name
+        self._faults.end(is_recorded=None if action == "WARMUP" else action != "NONE")
         is_timed = self._since_ns is not None and len(self._times_ns) < MOST_TIMES
-        if is_timed and self.profiler.current_action.name == "NONE":
+        if is_timed and action == "NONE":
             self._times_ns.append(now_ns - (self._since_ns or 0))
         self._steps += 1
         if self._is_on:
             self._is_on = False  # for good, if the job is interrupted meanwhile: see above
             self._is_on = unless_it_fails("a step", lambda: _done(self.profiler.step), OVER) is not None
+        self._faults.begin()
         self._since_ns = time.perf_counter_ns()  # what the profiler itself does between two steps does not count
 
     def stop(self) -> None:
@@ -106,19 +111,19 @@ class TidyProfile:
         with suppress(Exception):  # what is lost was logged
             self._handle(prof)
 
-    def _step_times(self) -> Mapping[str, int] | None:
-        if not self._times_ns:
-            return None
-        return {"count": len(self._times_ns), "median_ns": round(median(self._times_ns))}
+    def _around(self) -> Mapping[str, object]:
+        times, faults = self._times_ns, self._faults.found(self._cycle.active)
+        steps = {"count": len(times), "median_ns": round(median(times))} if times else None
+        return {"steps": steps, "faults": faults}
 
     def _keep_side_file(self, path: Path) -> None:
         self._side_file = path
 
     def _complete(self) -> None:
-        path, times = self._side_file, self._step_times()
-        if path is not None and times is not None:
+        path = self._side_file
+        if path is not None and self._times_ns:
             document = json.loads(gzip.decompress(path.read_bytes()))
-            write_document(str(path).removesuffix(SUFFIX), document | {"steps": times})
+            write_document(str(path).removesuffix(SUFFIX), document | self._around())
 
 
 def _done(act: Callable[[], object]) -> bool:

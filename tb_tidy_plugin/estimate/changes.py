@@ -14,6 +14,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from tb_tidy_plugin import aten
+from tb_tidy_plugin.estimate.faults import LARGE_NS
 from tb_tidy_plugin.estimate.graph import Graph
 from tb_tidy_plugin.estimate.host import Floats, expanded
 from tb_tidy_plugin.estimate.replay import Changes
@@ -24,9 +25,6 @@ from tb_tidy_plugin.rulekit import Edit, Overlap, Remove, Scale, Unblock
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
 from tb_tidy_plugin.trace.sets import among, distinct, united
 from tb_tidy_plugin.trace.strings import numbers_where
-
-LARGE_NS = 20_000
-"""Writing 128 KiB of new memory takes about so long; from this size on the C library maps new memory."""
 
 OTHERS_SHARE = 0.5
 """Of the time of long operators that go: by so much what stays gets faster at most, which finds more in its caches."""

@@ -67,7 +67,11 @@ class Graph(msgspec.Struct, frozen=True):
 
     def without_recording(self, scale: float = 1.0) -> Graph:
         """The same with what the profiler takes to record each event, `scale` times the usual, taken off the host."""
-        return replace(self, host=replace(self.host, work_ns=_unrecorded(self.profile, self.host, scale)))
+        return self.without(_recording_ns(self.profile, self.host) * scale)
+
+    def without(self, spent_ns: Floats) -> Graph:
+        """The same with so much of each stretch of host time gone."""
+        return replace(self, host=replace(self.host, work_ns=np.maximum(self.host.work_ns - spent_ns, 0.0)))
 
     def faster(self, part: float) -> Graph:
         """The same with this part of all host time gone, whatever it is spent on."""
@@ -159,11 +163,11 @@ def _unexplained(profile: Profile, host: HostLanes, device: Activities, waits: S
     return min(lost.total_ns / total_ns, 1.0) if total_ns else 0.0
 
 
-def _unrecorded(profile: Profile, host: HostLanes, scale: float) -> Floats:
+def _recording_ns(profile: Profile, host: HostLanes) -> Floats:
     """Half of what an event takes to record comes before its own work, half of it after its end."""
     table, spent_ns = profile.table, np.zeros(len(host.work_ns))
     for category, each_ns in RECORDED_NS.items():
         rows = np.flatnonzero((table.category == category) & (host.start_cut != ABSENT))
         for cuts in (host.start_cut[rows], host.end_cut[rows]):
-            spent_ns += np.bincount(cuts, minlength=len(spent_ns)) * (each_ns * scale / 2)
-    return np.maximum(host.work_ns - spent_ns, 0.0)
+            spent_ns += np.bincount(cuts, minlength=len(spent_ns)) * (each_ns / 2)
+    return spent_ns

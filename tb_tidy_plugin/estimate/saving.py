@@ -16,6 +16,7 @@ import msgspec
 import numpy as np
 
 from tb_tidy_plugin.estimate.changes import Outlook, Touch, changes_of, touches
+from tb_tidy_plugin.estimate.faults import fault_time
 from tb_tidy_plugin.estimate.graph import Graph, graph_of
 from tb_tidy_plugin.estimate.replay import replay
 from tb_tidy_plugin.profile.critical import clipped_to_steps, critical_time, in_steps, per_step
@@ -30,9 +31,14 @@ MOST_RESIDUAL = 0.05
 SOME_UNEXPLAINED, MUCH_UNEXPLAINED = 0.2, 0.5
 """From these shares of the steps on, waiting that the trace does not explain lowers confidence."""
 
-EXPECTED_RECORDING, MOST_RECORDING, HALVINGS = 0.5, 4.0, 10
+EXPECTED_RECORDING, MOST_RECORDING, HALVINGS = 0.25, 4.0, 10
 """So many times what an event usually takes to record is taken off it first, where a step's true time is known, and at
-most; how closely that is sought. Half of it, since all that is recorded gets longer, and what stays has events, too."""
+most; how closely that is sought. A quarter of it, since all that is recorded gets longer, and what stays has events,
+too."""
+
+OTHERS_GAIN, MOST_GAIN = 0.2, 0.1
+"""What stays on a CPU is expected to get faster by this part of what goes, and at most by this part of itself: it finds
+more in its caches (docs/estimates.md)."""
 
 MOST_INFLATION = 1.5
 """By which recording may stretch what stays of a step more than it stretches the whole step."""
@@ -83,6 +89,7 @@ class SavingEstimates:
         others_ns = sum(touch.others_ns for touch in touched) / steps
         most_ns += round(sum(touch.beyond_ns for touch in touched) / steps + others_ns)
         expected_ns = min(self._saved_ns(self._graph, touched, "expected"), most_ns)
+        expected_ns += self._gain_ns(touched, expected_ns)
         is_certain = self._longest is self._graph and _is_certain(touched)
         high_ns = (expected_ns if is_certain else self._saved_ns(self._longest, touched, "most")) + others_ns
         # Nobody knows whether time that nothing explains goes with what is fixed.
@@ -90,6 +97,13 @@ class SavingEstimates:
         low_ns = min(self._saved_ns(self._shortest, touched, "least"), expected_ns)
         high_ns = max(min(high_ns, most_ns, self._most_ns(high_ns)), expected_ns)
         return SavedTime(round(expected_ns), round(low_ns), round(high_ns), ("replayed",))
+
+    def _gain_ns(self, touched: Sequence[Touch], saved_ns: float) -> float:
+        """By how much what stays of a step of known true length gets faster; none beside a device or a loader."""
+        assert self._graph is not None
+        if self._graph is self._recorded or len(self._graph.device) or any(touch.beside_ns for touch in touched):
+            return 0.0
+        return min(OTHERS_GAIN * saved_ns, MOST_GAIN * max((self._true_step_ns or 0) - saved_ns, 0))
 
     def _most_ns(self, high_ns: float) -> float:
         """What can be saved of a step of known true length: the rest of it takes its time, too."""
@@ -248,12 +262,17 @@ def _hidden(profile: Profile, beside: Sequence[Overlap], spans: Intervals | None
 def _as_long_as(graph: Graph, true_ns: float, length_ns: Callable[[Graph], float], recording: float) -> Graph:
     """The graph as its steps are without the profiler, which take `true_ns`, as near as that gets.
 
-    First what recording usually takes is taken off each event, up to `recording` times. What the steps are still too
-    long by nothing explains (other memory, a busier machine), so all host time shares it in proportion.
+    First the page faults go that only recorded steps have, then what recording usually takes of each event, up to
+    `recording` times. What the steps are still too long by nothing explains (caches, a busier machine), so all host
+    time shares it in proportion.
     """
     if length_ns(graph) <= true_ns:
         return graph
-    fewer = _scaled(lambda scale: graph.without_recording(scale * recording), true_ns, length_ns)
+    fault_ns = fault_time(graph.profile, graph.host)
+    mapped = _scaled(lambda part: graph.without(part * fault_ns), true_ns, length_ns) if fault_ns.any() else graph
+    if length_ns(mapped) <= true_ns:
+        return mapped
+    fewer = _scaled(lambda scale: mapped.without_recording(scale * recording), true_ns, length_ns)
     return fewer if length_ns(fewer) <= true_ns else _scaled(fewer.faster, true_ns, length_ns)
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile.gradients import gradients_of
-from tb_tidy_plugin.profile.intervals import Intervals, positions_of_each
+from tb_tidy_plugin.profile.intervals import Intervals, Spans, positions_of_each
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.readbacks import OF_ONE_ELEMENT
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
@@ -36,6 +36,8 @@ PARTS: dict[_Part, str] = {
     "graph": r"^CompiledFunction$|^## Call CompiledFxGraph ",
 }
 RESUMED = re.compile(r"torch_dynamo_resume_in_.{1,500}_at_\d+$")
+DYNAMO_FRAME = re.compile(r"(?:^|/)torch/_dynamo/eval_frame\.py\(\d+\): (?:compile_wrapper|_fn)$")
+GRAPH_CALL = "## Call CompiledFxGraph "
 COMPILING = r"^(?:dynamo|entire_frame_compile|entire_backward_compile)$|\(dynamo_timed\)$"
 GUARD_OF = re.compile(r"^\d+/\d+: ")
 LONGEST_REASON = 300
@@ -198,6 +200,24 @@ def whole_calls(profile: Profile) -> Iterator[tuple[int, tuple[int, ...]]]:
         yield region, tuple(rows[first - is_lookup : end].tolist())
 
 
+def time_around(profile: Profile, region: int, rows: Sequence[int]) -> Spans:
+    """When a whole call is not at its operators: before the first one and after the last one, as starts and ends in ns.
+
+    Args:
+        profile: holds the call.
+        region, rows: as `whole_calls` yields them. Dynamo's frame around the region belongs to it.
+    """
+    frames = (row for row in profile.ancestors(region) if DYNAMO_FRAME.search(profile.name(row)))
+    whole = (next(frames, region), region, *rows)
+    start_ns, end_ns = min(map(profile.start_ns, whole)), max(map(profile.end_ns, whole))
+    below = np.arange(region + 1, int(profile.tree.last_descendant[region]) + 1)
+    work = below[profile.table.is_named(_runs)[below]]
+    if not len(work):
+        return ((start_ns, end_ns),)
+    first_ns, last_ns = int(profile.table.start_ns[work].min()), int(profile.table.end_ns[work].max())
+    return ((start_ns, first_ns), (last_ns, max(end_ns, last_ns)))
+
+
 def is_lookup(profile: Profile, row: int) -> bool:
     """Whether an event finds the variant of a compiled function, which evaluates guards."""
     return re.search(PARTS["lookup"], profile.name(row)) is not None
@@ -285,6 +305,11 @@ def _operators_in(profile: Profile, row: int) -> Rows:
 def _works(name: str) -> bool:
     """Whether it is an operator of PyTorch that computes something: to read an element back is waiting."""
     return name.startswith(aten.PREFIX) and aten.without_overload(name) not in OF_ONE_ELEMENT
+
+
+def _runs(name: str) -> bool:
+    """Whether it computes something: an operator, or a graph that Inductor compiled."""
+    return _works(name) or name.startswith(GRAPH_CALL)
 
 
 def _resumed(profile: Profile, region: int) -> int:

@@ -14,7 +14,17 @@ import numpy as np
 from msgspec.structs import replace
 
 from tb_tidy_plugin.errors import TraceError
-from tb_tidy_plugin.trace.columns import ABSENT, Captured, Category, EventTable, Numbers, Rows, SourceFile, TensorIds
+from tb_tidy_plugin.trace.columns import (
+    ABSENT,
+    Captured,
+    Category,
+    EventTable,
+    Numbers,
+    PageFaults,
+    Rows,
+    SourceFile,
+    TensorIds,
+)
 from tb_tidy_plugin.trace.compiled_code import CompiledCode
 from tb_tidy_plugin.trace.names import CAPTURED
 from tb_tidy_plugin.trace.reader import CutShortError, read_blocks
@@ -74,6 +84,12 @@ class StepTimes(msgspec.Struct, frozen=True):
     median_ns: Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
 
 
+class _Faults(msgspec.Struct, frozen=True):
+    recorded: Annotated[list[Annotated[int, msgspec.Meta(ge=0, le=1 << 48)]], msgspec.Meta(max_length=10_000)]
+    usual: Annotated[int, msgspec.Meta(ge=0, le=1 << 48)]
+    each_ns: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
+
+
 class CaptureFile(msgspec.Struct, frozen=True):
     """What is read of the side file. Unknown fields are passed over."""
 
@@ -84,6 +100,7 @@ class CaptureFile(msgspec.Struct, frozen=True):
     tensors: Tensors | None = None
     sources: Annotated[list[CapturedSource], msgspec.Meta(max_length=10_000)] | None = None
     steps: StepTimes | None = None
+    faults: _Faults | None = None
     compiled: CompiledCode | None = None
 
 
@@ -160,11 +177,12 @@ def _text(path: AnyPath, advice: str) -> bytes:
 
 
 def _joined(table: EventTable, found: CaptureFile) -> EventTable:
-    given = found.sources or ()
+    given, faults = found.sources or (), found.faults
     sources = tuple(_within_all(given))
     captured = Captured(
         settings=found.settings,
         step_ns=found.steps.median_ns if found.steps else None,
+        faults=PageFaults(tuple(faults.recorded), faults.usual, faults.each_ns) if faults else None,
         sources=sources,
         tensors=_tensor_ids(table, found.tensors or Tensors()),
         compiled=found.compiled,

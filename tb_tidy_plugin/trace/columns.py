@@ -177,12 +177,26 @@ class TensorIds(msgspec.Struct, frozen=True):
     storages: tuple[int, ...]
 
 
+class PageFaults(msgspec.Struct, frozen=True):
+    """How often steps waited for memory to be mapped.
+
+    Attributes:
+        recorded: of each recorded step. usual: of a step that was not recorded, the median.
+        each_ns: how long the machine took for one page of 4 kB.
+    """
+
+    recorded: tuple[int, ...]
+    usual: int
+    each_ns: int
+
+
 class Captured(msgspec.Struct, frozen=True):
     """What the capture side file knows beside calling lines, which are a column.
 
     Attributes:
         settings: of the job, None where they could not be read there.
         step_ns: median of the steps that were not recorded, None where none was timed.
+        faults: of the steps, None where the system counted none.
         sources: the user's own files in the recording.
         tensors: by the operator's `file_order`, where tensors were asked for.
         compiled: what is known of compiled code, None where nothing was compiled.
@@ -190,6 +204,7 @@ class Captured(msgspec.Struct, frozen=True):
 
     settings: Settings | None = None
     step_ns: int | None = None
+    faults: PageFaults | None = None
     sources: tuple[SourceFile, ...] = ()
     tensors: Mapping[int, TensorIds] = msgspec.field(default_factory=dict)
     compiled: CompiledCode | None = None

@@ -253,7 +253,7 @@ class TestSettings:
 
     def test_nothing_but_what_is_listed(self, recorded: Path) -> None:
         found = document_of(recorded)
-        assert set(found) == {"version", "settings", "complete", "calls", "sources", "steps"}
+        assert set(found) == {"version", "settings", "complete", "calls", "sources"}
         assert set(found["settings"]) <= {
             "versions", "devices", "threads", "processor", "numerics", "process", "optimizers", "loaders",
         }  # fmt: skip

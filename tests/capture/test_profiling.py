@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import mmap
+import sys
 import time
 from io import StringIO
 from pathlib import Path
@@ -12,10 +14,13 @@ from rich.console import Console
 
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.paths import analyze_path
-from tb_tidy_plugin.capture import profiling, tidy_profile
+from tb_tidy_plugin.capture import faults, profiling, tidy_profile
 from tb_tidy_plugin.capture.profiling import Cycle
 from tb_tidy_plugin.render.report import report_document
 from tb_tidy_plugin.render.terminal import to_text
+from tb_tidy_plugin.trace.capture_file import with_capture
+from tb_tidy_plugin.trace.columns import PageFaults
+from tb_tidy_plugin.trace.kineto import read_trace
 from tb_tidy_plugin.units import Nanoseconds
 from tests.support.captured_job import document_of, traces_in
 
@@ -89,6 +94,39 @@ class TestStepTimes:
                 work()
                 profile.step()
         assert [document_of(trace)["version"] for trace in traces_in(tmp_path)] == [1, 1]
+
+
+class TestPageFaults:
+    STEPS = ["wait"] * 3 + ["warm up"] + ["recorded"] * 2 + ["later"] * 3
+
+    @pytest.mark.skipif(sys.platform == "win32", reason="Windows does not count them for a process")
+    def test_they_are_counted_in_recorded_steps_and_in_others(self, tmp_path: Path) -> None:
+        """Recorded steps write to 1024 new pages each, the one in which the profiler starts to many more."""
+        pages = {"wait": 0, "warm up": 4096, "recorded": 1024, "later": 0}
+        with tidy_profile(str(tmp_path), wait=3, warmup=1, active=2) as profile:
+            for kind in self.STEPS:
+                with mmap.mmap(-1, max(pages[kind], 1) * mmap.PAGESIZE) as memory:
+                    memory.write(bytes(len(memory)))
+                profile.step()
+        (trace,) = traces_in(tmp_path)
+        faults = document_of(trace)["faults"]
+        assert len(faults["recorded"]) == 2
+        assert all(1024 <= number - faults["usual"] < 4096 for number in faults["recorded"])
+        assert faults["each_ns"] > 0
+        captured = with_capture(read_trace(trace), trace).metadata.captured.faults
+        assert captured == PageFaults(tuple(faults["recorded"]), faults["usual"], faults["each_ns"])
+
+    def test_nothing_is_said_where_the_system_counts_none(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.delattr(faults, "resource")
+        with tidy_profile(str(tmp_path), wait=3, warmup=1, active=2) as profile:
+            for _ in self.STEPS:
+                work()
+                profile.step()
+        (trace,) = traces_in(tmp_path)
+        assert document_of(trace)["faults"] is None
+        assert document_of(trace)["steps"]["count"] == 5
 
 
 class TestFewSteps:

@@ -6,7 +6,7 @@ import msgspec
 from msgspec.structs import replace
 
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.trace.columns import Captured
+from tb_tidy_plugin.trace.columns import Captured, PageFaults
 from tb_tidy_plugin.trace.settings import Settings
 
 
@@ -18,6 +18,11 @@ def with_settings(profile: Profile, **topics: object) -> Profile:
 def with_true_step(profile: Profile, step_ns: int) -> Profile:
     """The same profile, of which it is known how long a step takes without the profiler."""
     return _with(profile, Captured(step_ns=step_ns))
+
+
+def with_faults(profile: Profile, recorded: tuple[int, ...], usual: int, each_ns: int) -> Profile:
+    """The same profile, of which it is known how often its recorded steps and others waited for memory to be mapped."""
+    return _with(profile, Captured(faults=PageFaults(recorded, usual, each_ns)))
 
 
 def _with(profile: Profile, captured: Captured) -> Profile:

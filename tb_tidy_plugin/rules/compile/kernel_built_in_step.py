@@ -24,7 +24,7 @@ for batch in batches:
 
 ## How the saving is estimated
 The time in the compiler goes. It is divided by all recorded steps, so a recording that continues after the builds shows
-less.
+less. Builds in the first 2 recorded steps count if the function builds as often after them.
 
 ## When it stays quiet
 Builds in the first 2 recorded steps, which are the warm-up. Fewer than 2 builds by one function after those steps.
@@ -38,6 +38,7 @@ import msgspec
 from tb_tidy_plugin.profile.builders import Builder, builds
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.rulekit import Category, Match, Nanoseconds, Profile, Rule, Share, Threshold, parse_frame
+from tb_tidy_plugin.trace.columns import ABSENT
 
 FIXES: Mapping[Builder, str] = {
     "Triton": (
@@ -59,7 +60,7 @@ class Evidence(msgspec.Struct, frozen=True):
     """What one function of the user's builds.
 
     Attributes:
-        builder: which compiler. builds: how many builds come after the warm-up.
+        builder: which compiler. builds: how many builds that are no warm-up.
         time: what they take. share: that of the recorded steps.
     """
 
@@ -87,7 +88,7 @@ class KernelBuiltInStep(Rule[Evidence]):
     action = "Build kernels once, before the steps"
     message = "{what} builds code {builds} times inside steps, which takes {time}"
     why = (
-        "The builds come after the first {warm_up_steps} recorded steps, when all kernels should be built, and take "
+        "The builds continue after the first {warm_up_steps} recorded steps, when all kernels should be built, and take "
         "{share} of the recorded steps. Reported for {min_builds} builds or more"
     )
     fix = "{cure}"
@@ -102,21 +103,29 @@ class KernelBuiltInStep(Rule[Evidence]):
             return
         for builder, rows in builds(profile).items():
             by_caller: dict[str, list[int]] = {}
-            for row in rows[profile.step_of(rows) >= self.warm_up_steps].tolist():
-                by_caller.setdefault(_caller(profile, row), []).append(row)
-            for late in by_caller.values():
+            step_of: dict[int, int] = dict(zip(rows.tolist(), profile.step_of(rows).tolist(), strict=True))
+            for row, step in step_of.items():
+                if step != ABSENT:
+                    by_caller.setdefault(_caller(profile, row), []).append(row)
+            for own in by_caller.values():
+                late = [row for row in own if step_of[row] >= self.warm_up_steps]
                 if len(late) >= self.min_builds:
-                    yield from self._matches(profile, builder, late)
+                    yield from self._matches(profile, builder, own if self._goes_on(profile, own, late) else late)
 
-    def _matches(self, profile: Profile, builder: Builder, late: list[int]) -> Iterator[Match[Evidence]]:
-        time_ns = profile.covered(rows_of(late)).total_ns
+    def _goes_on(self, profile: Profile, own: list[int], late: list[int]) -> bool:
+        """Whether a function builds no less often after the warm-up than in it."""
+        after = len(profile.steps.items) - self.warm_up_steps
+        return (len(own) - len(late)) * after <= len(late) * self.warm_up_steps
+
+    def _matches(self, profile: Profile, builder: Builder, rows: list[int]) -> Iterator[Match[Evidence]]:
+        time_ns = profile.covered(rows_of(rows)).total_ns
         evidence = Evidence(
             builder=builder,
-            builds=len(late),
+            builds=len(rows),
             time=Nanoseconds(time_ns),
             share=Share(time_ns / sum(step.duration_ns for step in profile.steps.items)),
         )
-        yield from (Match(row, (row,), evidence, builder) for row in late)
+        yield from (Match(row, (row,), evidence, builder) for row in rows)
 
 
 def _caller(profile: Profile, row: int) -> str:

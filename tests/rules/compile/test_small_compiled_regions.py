@@ -31,14 +31,15 @@ def job(regions: int = 6, graph_us: int = 40, step: str = "ProfilerStep#1", insi
 class TestReports:
     def test_the_regions_where_they_are_called(self) -> None:
         (finding,) = findings(SmallCompiledRegions, job())
-        assert finding.message == "6 compiled regions per step spend 120 µs on guards and prologues"
+        assert finding.message == "6 compiled regions per step take 366 µs around their operators"
         assert [(place.file, place.function) for place in finding.places] == [("train.py", "forward")]
         assert finding.matches == 6
 
 
 class TestSaves:
-    def test_all_but_one_share_of_the_look_ups_and_prologues(self) -> None:
-        assert saving_ns(SmallCompiledRegions, job()) == (0, 100_000, 100_000)
+    def test_all_but_one_share_of_what_is_around_the_operators(self) -> None:
+        """Of each region 26 µs up to its operator and 35 after it."""
+        assert saving_ns(SmallCompiledRegions, job()) == (0, 305_000, 305_000)
 
 
 class TestStaysQuiet:

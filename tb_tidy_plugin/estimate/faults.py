@@ -1,0 +1,75 @@
+"""Time in which recorded steps wait for memory to be mapped, and others do not.
+
+The capture counts page faults of both kinds of steps. What recorded ones have beyond the usual, the recorder's own
+memory left out, happened where tensors were written to new memory: in long operators that make new tensors and do
+little else. They share it in proportion to their time.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tb_tidy_plugin import aten
+from tb_tidy_plugin.estimate.host import Floats, HostLanes
+from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
+from tb_tidy_plugin.trace.sets import among
+from tb_tidy_plugin.trace.strings import numbers_where
+
+LARGE_NS = 20_000
+"""Writing 128 KiB of new memory takes about so long; from this size on the C library maps new memory."""
+
+MOST = 0.8
+"""Part of such an operator's time that faults take at most: it also reads, and computes."""
+
+PAGE_BYTES = 4096
+RECORDED_BYTES = {Category.OPERATOR: 450, Category.PYTHON: 40}
+"""New memory that the recorder itself takes for each event (docs/estimates.md)."""
+
+
+def fault_time(profile: Profile, host: HostLanes) -> Floats:
+    """For each stretch of host time from one cut to the next the ns of faults that only recorded steps have."""
+    spent_ns, captured = np.zeros(len(host.work_ns)), profile.metadata.captured.faults
+    if captured is None:
+        return spent_ns
+    makers = makers_of(profile, host)
+    step = profile.step_of(makers)
+    for number, faults in enumerate(_beyond_usual(profile)):
+        here = makers[step == number]
+        depth = np.cumsum(
+            np.bincount(host.start_cut[here], minlength=len(spent_ns))
+            - np.bincount(host.end_cut[here], minlength=len(spent_ns))
+        )
+        work_ns = np.where(depth > 0, host.work_ns, 0.0)
+        total_ns = work_ns.sum()
+        if total_ns and faults > 0:
+            spent_ns += work_ns * min(faults * captured.each_ns / total_ns, MOST)
+    return spent_ns
+
+
+def makers_of(profile: Profile, host: HostLanes) -> Rows:
+    """Long operators that make new tensors and neither multiply matrices nor hand on what they are given."""
+    table = profile.table
+    names = numbers_where(table.names, _makes)
+    is_maker = (table.category == Category.OPERATOR) & among(table.name, names)
+    return np.flatnonzero(is_maker & (table.duration_ns >= LARGE_NS) & (host.start_cut != ABSENT))
+
+
+def _makes(name: str) -> bool:
+    kinds = aten.operator(name).kinds
+    return "known" in kinds and kinds.isdisjoint({"shares", "in_place", "product"})
+
+
+def _beyond_usual(profile: Profile) -> Floats:
+    """How many more faults than usual each step had, without those of the recorder's own memory."""
+    captured, steps = profile.metadata.captured.faults, len(profile.steps.items)
+    assert captured is not None
+    recorded = np.array(captured.recorded, np.float64)
+    if len(recorded) != steps:  # steps are marked otherwise than by the capture
+        recorded = np.full(steps, recorded.mean() if len(recorded) else 0.0)
+    own = np.zeros(steps)
+    for category, each in RECORDED_BYTES.items():
+        step = profile.step_of(np.flatnonzero(profile.table.category == category))
+        own += np.bincount(step[step != ABSENT], minlength=steps) * (each / PAGE_BYTES)
+    beyond: Floats = np.maximum(recorded - captured.usual - own, 0.0)
+    return beyond
