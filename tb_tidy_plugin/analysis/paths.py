@@ -19,6 +19,7 @@ from tb_tidy_plugin.analysis.code_fixes import with_code_fixes, with_hints
 from tb_tidy_plugin.analysis.engines import GivenUp, each, is_one_enough
 from tb_tidy_plugin.analysis.job import Job, UsualRules
 from tb_tidy_plugin.analysis.remembered import OWN_RULES, Remembered
+from tb_tidy_plugin.collector import held_off
 from tb_tidy_plugin.errors import TraceError
 from tb_tidy_plugin.report import model
 from tb_tidy_plugin.trace.cache import NOWHERE, UNREAD, state_of
@@ -155,6 +156,7 @@ def remembered_by(job: Job, question: Question[A]) -> Remembered[A]:
     return Remembered(job.cache, question.kind, question.answer, asked, job.source_roots, question.by_measurements)
 
 
+@held_off()
 def _analysed(job: Job, question: Question[A], file: TraceFile) -> Analysed[A]:
     """One trace with its answer: from the cache, or worked out and kept there."""
     remembered = remembered_by(job, question)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import sys
@@ -13,6 +14,7 @@ import click
 
 from tb_tidy_plugin import __version__, allowance
 from tb_tidy_plugin.cli.exit_codes import NOTHING_READ
+from tb_tidy_plugin.collector import held_off
 from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.visible import log_called, visible
 
@@ -47,7 +49,8 @@ class Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         name = cmd_name.replace("-", "_")
-        command: click.Command = getattr(import_module(f"tb_tidy_plugin.cli.{name}"), name)
+        with held_off():
+            command: click.Command = getattr(import_module(f"tb_tidy_plugin.cli.{name}"), name)
         return command
 
 
@@ -86,6 +89,7 @@ def main() -> None:
         _end(TidyError(f"The output could not be written: {reason}.", "Free disk space, or write elsewhere."))
     finally:
         log.removeHandler(shown)
+        gc.freeze()  # or Python, as it ends, would look through all objects that the system frees at once
 
 
 def _end(error: TidyError) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cached_property
-from weakref import WeakKeyDictionary
 
 import msgspec
 import numpy as np
@@ -105,14 +104,16 @@ class Account(msgspec.Struct, frozen=True):
         return Intervals.union(self.segments.starts[here], self.segments.ends[here])
 
 
-_ACCOUNTS: WeakKeyDictionary[Profile, Account] = WeakKeyDictionary()
+ACCOUNT = "account"
+"""Names the account among what a profile has worked out. It refers to the profile, so it is kept nowhere else."""
 
 
 def account_of(profile: Profile) -> Account:
     """The ledger of a profile, with its pieces; added up once, since rules and the report both ask for it."""
-    if profile not in _ACCOUNTS:
-        _ACCOUNTS[profile] = _account(profile)
-    return _ACCOUNTS[profile]
+    kept: dict[str, Account] = vars(profile)
+    if ACCOUNT not in kept:
+        kept[ACCOUNT] = _account(profile)
+    return kept[ACCOUNT]
 
 
 def _account(profile: Profile) -> Account:

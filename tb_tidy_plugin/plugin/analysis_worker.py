@@ -17,6 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from tb_tidy_plugin import allowance, child
+from tb_tidy_plugin.collector import held_off
 from tb_tidy_plugin.errors import ConfigurationError, TraceError
 from tb_tidy_plugin.plugin.models import StackAnswer, StackFrame
 from tb_tidy_plugin.plugin.tables import Tables, tables_of
@@ -132,6 +133,7 @@ def main() -> None:
     analyse(file, send, request)
 
 
+@held_off()
 def analyse(file: TraceFile, send: _Send, request: AnalysisRequest) -> None:
     """Sends progress, then the findings, then all of the result; or why there is none."""
     from tb_tidy_plugin.analysis.assemble import read_file

@@ -1,0 +1,82 @@
+"""Python's cycle collector rests while a trace is analysed, and what an analysis held is free afterwards."""
+
+from __future__ import annotations
+
+import gc
+import os
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tb_tidy_plugin.analysis.job import Job
+from tb_tidy_plugin.analysis.paths import analyze_path
+from tb_tidy_plugin.collector import held_off
+from tb_tidy_plugin.ledger.account import account_of
+from tb_tidy_plugin.plugin.analysis_worker import AnalysisRequest, analyse
+from tb_tidy_plugin.rulekit import Match, Profile
+from tb_tidy_plugin.rulekit.testing import draw
+from tb_tidy_plugin.trace.files import find_traces
+from tests.support.logdirs import trace
+from tests.support.made_up_rule import Evidence, SlowMultiplication
+from tests.support.user_rule import write_rule
+
+WORK = "        for row in"
+STATES: list[bool] = []
+
+
+class Watching(SlowMultiplication):
+    """Notes whether the collector is on."""
+
+    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+        STATES.append(gc.isenabled())
+        yield from super().detect(profile)
+
+
+@pytest.fixture
+def states() -> list[bool]:
+    STATES.clear()
+    return STATES
+
+
+def test_it_is_as_it_was_afterwards() -> None:
+    with held_off():
+        with held_off():
+            assert not gc.isenabled()
+        assert not gc.isenabled()
+    assert gc.isenabled()
+    with pytest.raises(ValueError, match="wrong"), held_off():
+        raise ValueError("wrong")
+    assert gc.isenabled()
+
+
+def test_commands_analyse_without_it(tmp_path: Path, states: list[bool]) -> None:
+    analyze_path(trace(tmp_path / "w.pt.trace.json"), Job(rules=(Watching(),)))
+    assert (states, gc.isenabled()) == ([False], True)
+
+
+def test_the_worker_analyses_without_it(tmp_path: Path) -> None:
+    said = tmp_path / "said"
+    write_rule(
+        tmp_path,
+        "r.py",
+        (
+            WORK,
+            f"        import gc, pathlib\n        pathlib.Path({str(said)!r}).write_text(str(gc.isenabled()))\n{WORK}",
+        ),
+    )
+    configuration = tmp_path / "tb-tidy.toml"
+    configuration.write_text('rules = ["r.py"]\nselect = ["TT999"]\n')
+    (file,) = find_traces(trace(tmp_path / "w.pt.trace.json"))
+    analyse(file, lambda _: None, AnalysisRequest("run", "w", "", os.fsencode(configuration)))
+    assert (said.read_text(), gc.isenabled()) == ("False", True)
+
+
+def test_a_profile_goes_with_whoever_asked_for_its_account() -> None:
+    profile = draw("ProfilerStep#1  0-900\n  aten::mm  100-800  dims=64x64,64x64  types=float,float")
+    assert account_of(profile) is account_of(profile)
+    left = weakref.ref(profile)
+    del profile
+    gc.collect()
+    assert left() is None
