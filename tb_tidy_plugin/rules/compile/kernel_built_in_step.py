@@ -88,7 +88,7 @@ class KernelBuiltInStep(Rule[Evidence]):
     action = "Build kernels once, before the steps"
     message = "{what} builds code {builds} times inside steps, which takes {time}"
     why = (
-        "The builds continue after the first {warm_up_steps} recorded steps, when all kernels should be built, and take "
+        "The builds continue after the first {warm_up_steps} recorded steps, by when all should be built, and take "
         "{share} of the recorded steps. Reported for {min_builds} builds or more"
     )
     fix = "{cure}"
