@@ -16,7 +16,7 @@ from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.signatures import Shapes
 from tb_tidy_plugin.sources.frames import Frame
 from tb_tidy_plugin.sources.places import places_of
-from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Rows
+from tb_tidy_plugin.trace.columns import ABSENT, Category, Ids, Mask, Rows
 
 By: TypeAlias = Literal["name", "shape", "line", "module"]
 _Kind: TypeAlias = Literal["operator", "annotation", "runtime", "mixed"]
@@ -151,7 +151,7 @@ def _is_annotation(profile: Profile) -> Mask:
     return annotations
 
 
-def _belonging(profile: Profile, number_of_tree_row: Rows) -> Rows:
+def _belonging(profile: Profile, number_of_tree_row: Ids) -> Rows:
     """For each call the number of its row of the tree; for runtime calls that of the event they were made by."""
     rows, size = profile.nested.rows, profile.tree.size
     tree_row = np.where(rows < size, rows, profile.launched_by[rows])

@@ -19,7 +19,7 @@ from tb_tidy_plugin.profile.lanes import COMPILATION, GARBAGE_COLLECTION, SYNCHR
 from tb_tidy_plugin.profile.nesting import contained, nearest, outer_first, unfolded
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.steps import LOADER_NEXT
-from tb_tidy_plugin.trace.columns import ABSENT, HOST_TREE, Category, EventTable, Mask, Numbers, Rows, Times
+from tb_tidy_plugin.trace.columns import ABSENT, HOST_TREE, Category, EventTable, Ids, Mask, Numbers, Rows, Times
 from tb_tidy_plugin.trace.sets import among, distinct
 from tb_tidy_plugin.trace.strings import numbers_where
 
@@ -58,17 +58,17 @@ class Nest:
         is_runtime = table.category[rows] == Category.RUNTIME
         tie = np.where(is_runtime, np.iinfo(np.int64).max, table.event_index[rows].astype(np.int64))
         self.rows = outer_first(table, rows, tie)
-        self.parent = contained(table, self.rows)[0] if len(rows) else np.empty(0, np.int64)
+        self.parent = contained(table, self.rows)[0] if len(rows) else np.empty(0, np.int32)
         self.first = np.searchsorted(table.thread[self.rows], np.arange(len(table.threads) + 1))
-        self._lanes: dict[int, tuple[Times, Rows]] = {}
+        self._lanes: dict[int, tuple[Times, Numbers]] = {}
 
-    def lane(self, thread: int) -> tuple[Times, Rows]:
+    def lane(self, thread: int) -> tuple[Times, Numbers]:
         """When the thread's innermost event changes, ascending, and its position from then on, `ABSENT` for none."""
         if thread not in self._lanes:
             self._lanes[thread] = self._unfolded(thread)
         return self._lanes[thread]
 
-    def _unfolded(self, thread: int) -> tuple[Times, Rows]:
+    def _unfolded(self, thread: int) -> tuple[Times, Numbers]:
         low, high = (0, 0) if thread == ABSENT else self.first[thread : thread + 2].tolist()
         rows = self.rows[low:high]
         return unfolded(self.table.start_ns[rows], self.table.end_ns[rows], self.parent[low:high], low)
@@ -78,7 +78,7 @@ class Nest:
         changes, label = self.lane(thread)
         return np.append(label, ABSENT)[np.searchsorted(changes, times, side="right") - 1]
 
-    def nearest(self, positions: Rows, wanted: Mask) -> Rows:
+    def nearest(self, positions: Ids, wanted: Mask) -> Rows:
         """The innermost event around each of `positions`, or itself, for which `wanted` holds, `ABSENT` for none."""
         return np.append(nearest(self.parent, wanted), ABSENT)[positions]
 

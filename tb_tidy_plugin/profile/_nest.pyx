@@ -7,7 +7,7 @@ Every index is checked, since what they come from is a trace.
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t
 from libc.stdlib cimport free, malloc
 
-cdef int64_t ABSENT = -1
+cdef int32_t ABSENT = -1
 
 cdef struct Entry:  # of a stack: a frame, the least end of it and all below, and the entry below
     int64_t frame
@@ -15,11 +15,31 @@ cdef struct Entry:  # of a stack: a frame, the least end of it and all below, an
     int64_t below
 
 
-cdef inline int64_t open_at(Entry* entries, int64_t[::1] top, int64_t thread, int64_t time) except -2 nogil:
+cdef struct Stacks:
+    Entry* entries
+    int64_t used  # so many of them were ever taken
+    int64_t spare  # the first of those that were given back, each above the next; `ABSENT` for none
+
+
+cdef inline int64_t taken(Stacks* stacks) noexcept nogil:
+    """An entry that is in no stack. What was given back last comes first, so that little memory is ever touched."""
+    cdef int64_t entry = stacks.spare
+    if entry == ABSENT:
+        entry = stacks.used
+        stacks.used += 1
+    else:
+        stacks.spare = stacks.entries[entry].below
+    return entry
+
+
+cdef inline int64_t open_at(Stacks* stacks, int64_t[::1] top, int64_t thread, int64_t time) except -2 nogil:
     """The topmost entry of `thread` that is still open at `time`, `ABSENT` where there is none."""
-    cdef int64_t entry = top[thread]
-    while entry != ABSENT and entries[entry].end < time:
-        entry = entries[entry].below
+    cdef int64_t entry = top[thread], below
+    while entry != ABSENT and stacks.entries[entry].end < time:
+        below = stacks.entries[entry].below
+        stacks.entries[entry].below = stacks.spare
+        stacks.spare = entry
+        entry = below
     top[thread] = entry
     return entry
 
@@ -30,7 +50,7 @@ def replay(
     const int64_t[::1] end,
     const int32_t[::1] forward,
     int64_t[::1] top,
-    int64_t[::1] parent,
+    int32_t[::1] parent,
     int32_t[::1] depth,
 ):
     """Fills `parent` (a position) and `depth` of events sorted by start.
@@ -41,15 +61,17 @@ def replay(
         parent, depth: what is filled.
     """
     cdef Py_ssize_t count = thread.shape[0]
+    cdef Stacks stacks
+    stacks.used, stacks.spare = 0, ABSENT
     # At most two entries per event: itself, and the foreign frame below it.
-    cdef Entry* entries = <Entry*> malloc((2 * <size_t> count + 1) * sizeof(Entry))
-    if entries == NULL:
+    stacks.entries = <Entry*> malloc((2 * <size_t> count + 1) * sizeof(Entry))
+    if stacks.entries == NULL:
         raise MemoryError
     try:
         with nogil:
-            nest(thread, start, end, forward, top, parent, depth, entries)
+            nest(thread, start, end, forward, top, parent, depth, &stacks)
     finally:
-        free(entries)
+        free(stacks.entries)
 
 
 cdef int nest(
@@ -58,43 +80,42 @@ cdef int nest(
     const int64_t[::1] end,
     const int32_t[::1] forward,
     int64_t[::1] top,
-    int64_t[::1] parent,
+    int32_t[::1] parent,
     int32_t[::1] depth,
-    Entry* entries,
+    Stacks* stacks,
 ) except -1 nogil:
-    cdef int64_t entry, used = 0
+    cdef Entry* entries = stacks.entries
+    cdef int64_t entry, below
     cdef Py_ssize_t at
     cdef bint is_foreign
     for at in range(thread.shape[0]):
-        entry = open_at(entries, top, thread[at], start[at])
+        entry = open_at(stacks, top, thread[at], start[at])
         is_foreign = False
         if entry == ABSENT and forward[at] != ABSENT:
-            entry = open_at(entries, top, forward[at], start[at])
+            entry = open_at(stacks, top, forward[at], start[at])
             is_foreign = entry != ABSENT
         parent[at] = ABSENT
         depth[at] = 0
         if entry != ABSENT:
-            parent[at] = entries[entry].frame
+            parent[at] = <int32_t> entries[entry].frame
             depth[at] = depth[parent[at]] + 1
         if end[at] <= start[at]:
             continue  # a leaf
+        below = entry
         if is_foreign:  # that frame stays on top of this thread's stack for good, as in the live profiler
-            entries[used].frame = entries[entry].frame
-            entries[used].end = INT64_MAX
-            entries[used].below = ABSENT
-            entry = used
-            used += 1
-            entries[used].end = end[at]
-        else:
-            entries[used].end = end[at] if entry == ABSENT else min(end[at], entries[entry].end)
-        entries[used].frame = at
-        entries[used].below = entry
-        top[thread[at]] = used
-        used += 1
+            below = taken(stacks)
+            entries[below].frame = entries[entry].frame
+            entries[below].end = INT64_MAX
+            entries[below].below = ABSENT
+        entry = taken(stacks)
+        entries[entry].frame = at
+        entries[entry].end = end[at] if below == ABSENT else min(end[at], entries[below].end)
+        entries[entry].below = below
+        top[thread[at]] = entry
     return 0
 
 
-def pre_order(const int64_t[::1] parent, int64_t[::1] size, int64_t[::1] free_from, int64_t[::1] position):
+def pre_order(const int32_t[::1] parent, int32_t[::1] size, int32_t[::1] free_from, int32_t[::1] position):
     """Fills `position`, where each event stands in pre-order, and `size`, of its subtree.
 
     Args:
@@ -122,8 +143,8 @@ def contain(
     const int32_t[::1] thread,
     const int64_t[::1] start,
     const int64_t[::1] end,
-    int64_t[::1] parent,
-    int64_t[::1] last,
+    int32_t[::1] parent,
+    int32_t[::1] last,
     int64_t[::1] self_ns,
     int64_t[::1] covered,
 ):
@@ -134,8 +155,8 @@ def contain(
         parent, last, self_ns: what is filled; the two first as positions.
         covered: room to work: up to when the calls directly inside each one cover it.
     """
-    cdef int64_t top = ABSENT  # the stack is the chain of parents
-    cdef Py_ssize_t at
+    cdef int32_t top = ABSENT  # the stack is the chain of parents
+    cdef int32_t at
     with nogil:
         for at in range(thread.shape[0]):
             while top != ABSENT and (thread[at] != thread[top] or start[at] >= end[top] or end[at] > end[top]):
@@ -149,18 +170,18 @@ def contain(
                 covered[top] = end[at]
             top = at
         while top != ABSENT:
-            last[top] = thread.shape[0] - 1
+            last[top] = <int32_t> thread.shape[0] - 1
             top = parent[top]
 
 
-def around(const int64_t[::1] parent, const uint8_t[::1] wanted, int64_t[::1] found):
+def around(const int32_t[::1] parent, const uint8_t[::1] wanted, int32_t[::1] found):
     """Fills `found`: the nearest wanted one of each event and those around it, `ABSENT` where none is.
 
     Args:
         parent: each stands before its children. wanted: 1 or 0 for each event.
         found: what is filled, with positions.
     """
-    cdef Py_ssize_t at
+    cdef int32_t at
     with nogil:
         for at in range(parent.shape[0]):
             if wanted[at]:
@@ -171,8 +192,17 @@ def around(const int64_t[::1] parent, const uint8_t[::1] wanted, int64_t[::1] fo
                 found[at] = found[parent[at]]
 
 
+def above(const int32_t[::1] parent, const uint8_t[::1] wanted, int32_t[::1] found):
+    """Fills `found`: the nearest wanted one of those around each event, without itself. Arguments as of `around`."""
+    cdef int32_t at, outer
+    with nogil:
+        for at in range(parent.shape[0]):
+            outer = parent[at]
+            found[at] = outer if outer == ABSENT or wanted[outer] else found[outer]
+
+
 cdef inline int64_t change(
-    int64_t[::1] times, int64_t[::1] label, int64_t used, int64_t time, int64_t now
+    int64_t[::1] times, int32_t[::1] label, int64_t used, int64_t time, int32_t now
 ) except -2 nogil:
     """Notes that `now` is innermost from `time` on: the last one of several at one time. Returns how many there are."""
     if used == 0 or times[used - 1] != time:
@@ -185,10 +215,10 @@ cdef inline int64_t change(
 def unfold(
     const int64_t[::1] start,
     const int64_t[::1] end,
-    const int64_t[::1] parent,
-    int64_t first,
+    const int32_t[::1] parent,
+    int32_t first,
     int64_t[::1] times,
-    int64_t[::1] label,
+    int32_t[::1] label,
 ):
     """Fills `times`, when the innermost of one thread's calls changes, and `label`, which it is from then on.
 
@@ -199,8 +229,9 @@ def unfold(
         first: position of its first call among these.
         times, label: what is filled, each with room for two entries per call.
     """
-    cdef int64_t top = ABSENT, used = 0  # `top` is a position of all threads' calls
-    cdef Py_ssize_t at
+    cdef int32_t top = ABSENT  # a position of all threads' calls
+    cdef int64_t used = 0
+    cdef int32_t at
     with nogil:
         for at in range(start.shape[0]):
             while top != ABSENT and end[top - first] <= start[at]:

@@ -197,7 +197,7 @@ def asked_by(profile: Profile, rows: Rows) -> Rows:
     is_operator = table.category[:size] == Category.OPERATOR
     allocators = numbers_where(table.names, lambda name: aten.without_overload(name) in ALLOCATORS)
     hands_out = among(table.name[:size], allocators)
-    found = profile.tree.parent[rows]
+    found: Rows = profile.tree.parent[rows].astype(np.int64)
     for wanted in (is_operator, is_operator & ~hands_out):
         above = profile.tree.nearest_ancestor(wanted)[rows]
         found = np.where(above == ABSENT, found, above)

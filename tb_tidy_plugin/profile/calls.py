@@ -10,7 +10,7 @@ import numpy as np
 
 from tb_tidy_plugin.profile.loops import Loop, LoopLimits, loops_in
 from tb_tidy_plugin.profile.tree import Tree
-from tb_tidy_plugin.trace.columns import ABSENT, Category, EventTable, Mask, Rows
+from tb_tidy_plugin.trace.columns import ABSENT, Category, EventTable, Mask, Numbers, Rows
 from tb_tidy_plugin.trace.sets import among, distinct
 from tb_tidy_plugin.trace.strings import numbers_where
 
@@ -35,10 +35,10 @@ class Calls(msgspec.Struct, frozen=True):
 
     table: EventTable
     tree: Tree
-    caller: Rows
+    caller: Numbers
     outermost: Mask
-    operators_before: Rows
-    body: Rows
+    operators_before: Numbers
+    body: Numbers
     rows: Rows
     bounds: Rows
 
@@ -127,7 +127,9 @@ def calls_of(table: EventTable, tree: Tree) -> Calls:
     rows = rows[np.lexsort((rows, caller[rows], table.thread[rows]))]
     is_first = np.ones(len(rows), np.bool_)
     is_first[1:] = (np.diff(caller[rows]) != 0) | (np.diff(table.thread[rows]) != 0)
-    body = np.full(size, ABSENT, np.int64)
+    body = np.full(size, ABSENT, np.int32)
     body[rows] = np.cumsum(is_first) - 1
     bounds = np.append(np.flatnonzero(is_first), len(rows))
-    return Calls(table, tree, caller, outermost, np.append(0, np.cumsum(outermost)), body, rows, bounds)
+    before = np.zeros(size + 1, np.int32)
+    np.cumsum(outermost, out=before[1:])
+    return Calls(table, tree, caller, outermost, before, body, rows, bounds)

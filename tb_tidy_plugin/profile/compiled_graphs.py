@@ -17,7 +17,7 @@ import numpy as np
 
 from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile.calls import rows_of
-from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Rows
+from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Rows, repeated
 from tb_tidy_plugin.trace.compiled_code import CompiledCode, CompiledGraph
 
 if TYPE_CHECKING:
@@ -109,16 +109,18 @@ def compiled_graphs_of(profile: Profile) -> CompiledGraphs:
     """The calls of generated code in a profile, with what the capture knows of them."""
     rows = _call_rows(profile)
     size = profile.tree.size
+    if not len(rows):
+        return CompiledGraphs((), repeated(ABSENT, size), repeated(ABSENT, size), ())
     is_call = np.zeros(size, np.bool_)
     is_call[rows] = True
     number = np.full(size, ABSENT, np.int64)
     number[rows] = np.arange(len(rows))
-    above = profile.tree.nearest_ancestor(is_call) if len(rows) else number
-    call = np.where(is_call, number, np.append(number, ABSENT)[above])
+    call = np.where(is_call, number, np.append(number, ABSENT)[profile.tree.nearest_ancestor(is_call)])
     calls = tuple(_calls(profile, rows))
     graphs = _known_graphs(profile, calls)
-    launch = np.full(size, ABSENT, np.int64)
+    launch = repeated(ABSENT, size)
     if any(graphs):
+        launch = launch.copy()
         _match(profile, is_call, calls, graphs, launch)
     return CompiledGraphs(calls, call, launch, graphs)
 

@@ -19,7 +19,7 @@ from tb_tidy_plugin.profile.intervals import Intervals, positions_of_each, union
 from tb_tidy_plugin.profile.nesting import HOST_CALLS, nest
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Ids, Rows, Times
-from tb_tidy_plugin.trace.sets import distinct
+from tb_tidy_plugin.trace.sets import distinct, numbered
 
 SLOW_FACTOR = 3.0
 """Of its group's median: caches and clocks alone make calls with the same inputs vary up to twofold."""
@@ -286,8 +286,7 @@ def _flops_per_second(profile: Profile, groups: _Groups, estimates: WorkEstimate
 def _share_of_best(name: NDArray[np.int32], per_second: Reals) -> Reals:
     """Each group's rate by the highest of its operator, NaN where that has one rate only."""
     known = np.flatnonzero(~np.isnan(per_second))
-    operators, number = np.unique(name[known], return_inverse=True)
-    number = number.reshape(-1)
+    operators, number = numbered(name[known])
     best = np.zeros(len(operators))
     np.maximum.at(best, number, per_second[known])
     several = np.bincount(number, minlength=len(operators))[number] > 1

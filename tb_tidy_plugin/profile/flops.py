@@ -48,7 +48,7 @@ from tb_tidy_plugin.profile.inputs import Inputs
 from tb_tidy_plugin.profile.operators import NO_KERNEL, TENSOR_CORES, UNKNOWN_CORES, Operators
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Rows, Times
-from tb_tidy_plugin.trace.sets import distinct
+from tb_tidy_plugin.trace.sets import distinct, numbered
 
 Reals: TypeAlias = NDArray[np.float64]
 
@@ -112,9 +112,8 @@ def estimates_of(profile: Profile) -> WorkEstimates:
     is_operator = profile.table.category[rows] == Category.OPERATOR
     key = profile.plain_names[0][rows].astype(np.int64) * len(signatures.inputs) + signatures.number
     key = np.where(is_operator, key, ABSENT)
-    keys, number = np.unique(key, return_inverse=True)
+    keys, number = numbered(key)
     found = [_estimate_of(profile, at) for at in keys.tolist()]
-    number = number.reshape(-1)
     time_ns = np.where(operators.host_total_ns * operators.on_host > 0, operators.host_total_ns, ABSENT)
     time_ns = np.where(operators.device_total_ns > 0, operators.device_total_ns, time_ns)
     return WorkEstimates(

@@ -14,9 +14,8 @@ import numpy as np
 
 from tb_tidy_plugin.event_names import BACKWARD_NODE, MODULE
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.profile.tree import forward_threads
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Rows, Times
-from tb_tidy_plugin.trace.sets import among
+from tb_tidy_plugin.trace.sets import among, numbered
 from tb_tidy_plugin.trace.strings import numbers_where
 
 
@@ -112,12 +111,12 @@ def forward_marks(profile: Profile, marks: Marks) -> Rows:
     Several forward operators share a number where autograd recorded only the last of them.
     """
     table = profile.table
-    threads = forward_threads(table)
+    threads = profile.forward_threads
     is_forward = (table.category == Category.OPERATOR) & (table.sequence != ABSENT) & (table.forward_thread == 0)
     forward = np.flatnonzero(is_forward)
     thread = np.array([threads.get(number, ABSENT) for number in table.forward_thread[marks.row].tolist()], np.int64)
     both = np.concatenate([table.sequence[forward], table.sequence[marks.row]])
-    number = np.unique(both, return_inverse=True)[1].reshape(-1) * len(table.threads)
+    number = numbered(both)[1] * len(table.threads)
     key, wanted = number[: len(forward)] + table.thread[forward], number[len(forward) :] + thread
     order = np.argsort(key, kind="stable")
     last = np.searchsorted(key[order], wanted, side="right") - 1

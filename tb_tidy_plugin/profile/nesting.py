@@ -51,15 +51,15 @@ class Nesting(msgspec.Struct, frozen=True):
     """
 
     rows: Rows
-    parent: Rows
-    last: Rows
+    parent: Numbers
+    last: Numbers
     self_ns: Times
-    at: Rows
+    at: Numbers
 
     def __len__(self) -> int:
         return len(self.rows)
 
-    def nearest(self, wanted: Mask) -> Rows:
+    def nearest(self, wanted: Mask) -> Numbers:
         """For each call the innermost call around it, or itself, for which `wanted` holds, `ABSENT` for none."""
         return nearest(self.parent, wanted)
 
@@ -106,12 +106,12 @@ def nest(table: EventTable, name: Numbers, categories: Iterable[Category] = HOST
     is_launch = table.category[rows] == Category.RUNTIME
     rows = outer_first(table, rows, is_launch, table.event_index[rows], table.file_order[rows])
     parent, last, self_ns = contained(table, rows)
-    at = np.full(len(table), ABSENT, np.int64)
+    at = np.full(len(table), ABSENT, np.int32)
     at[rows] = np.arange(len(rows))
     return _folded(Nesting(rows, parent, last, self_ns, at), name[rows])
 
 
-def nearest(parent: Rows, wanted: Mask) -> Rows:
+def nearest(parent: Numbers, wanted: Mask) -> Numbers:
     """For each event the innermost one around it, or itself, for which `wanted` holds, `ABSENT` for none.
 
     Args:
@@ -119,10 +119,11 @@ def nearest(parent: Rows, wanted: Mask) -> Rows:
         wanted: one entry per event.
     """
     if IS_COMPILED:
-        found = np.empty(len(parent), np.int64)
+        found = np.empty(len(parent), np.int32)
         around(parent, wanted.view(np.uint8), found)
         return found
-    up = np.append(np.where(wanted, np.arange(len(parent)), parent), ABSENT)  # the last entry is `ABSENT`'s own
+    own = np.arange(len(parent), dtype=np.int32)
+    up = np.append(np.where(wanted, own, parent), np.int32(ABSENT))  # the last entry is `ABSENT`'s own
     while not np.array_equal(further := up[up], up):
         up = further
     return up[:-1]
@@ -133,12 +134,12 @@ def outer_first(table: EventTable, rows: Rows, *ties: NDArray[np.bool_ | np.inte
     return rows[order_by(table.thread[rows], table.start_ns[rows], -table.end_ns[rows], *ties)]
 
 
-def contained(table: EventTable, rows: Rows) -> tuple[Rows, Rows, Times]:
+def contained(table: EventTable, rows: Rows) -> tuple[Numbers, Numbers, Times]:
     """Parent, last descendant and self time of `rows`, which are sorted by thread, start and falling end."""
     return _contained_natively(table, rows) if IS_COMPILED else _contained(table, rows)
 
 
-def _contained(table: EventTable, rows: Rows) -> tuple[Rows, Rows, Times]:
+def _contained(table: EventTable, rows: Rows) -> tuple[Numbers, Numbers, Times]:
     count = len(rows)
     parents, lasts = [ABSENT] * count, list(range(count))
     threads, starts, ends = (column[rows].tolist() for column in (table.thread, table.start_ns, table.end_ns))
@@ -158,16 +159,17 @@ def _contained(table: EventTable, rows: Rows) -> tuple[Rows, Rows, Times]:
         stack.append(at)
     for open_to_the_end in stack:
         lasts[open_to_the_end] = count - 1
-    return np.array(parents, np.int64), np.array(lasts, np.int64), np.array(self_ns, np.int64)
+    return np.array(parents, np.int32), np.array(lasts, np.int32), np.array(self_ns, np.int64)
 
 
-def _contained_natively(table: EventTable, rows: Rows) -> tuple[Rows, Rows, Times]:
-    parent, last, self_ns, covered = (np.empty(len(rows), np.int64) for _ in range(4))
+def _contained_natively(table: EventTable, rows: Rows) -> tuple[Numbers, Numbers, Times]:
+    parent, last = np.empty(len(rows), np.int32), np.empty(len(rows), np.int32)
+    self_ns, covered = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
     contain(table.thread[rows], table.start_ns[rows], table.end_ns[rows], parent, last, self_ns, covered)
     return parent, last, self_ns
 
 
-def unfolded(start: Times, end: Times, parent: Rows, first: int) -> tuple[Times, Rows]:
+def unfolded(start: Times, end: Times, parent: Numbers, first: int) -> tuple[Times, Numbers]:
     """When the innermost of one thread's calls changes, ascending, and which it is from then on, `ABSENT` for none.
 
     Args:
@@ -175,13 +177,13 @@ def unfolded(start: Times, end: Times, parent: Rows, first: int) -> tuple[Times,
         first: position of its first call among these.
     """
     if IS_COMPILED:
-        times, label = np.empty(2 * len(start), np.int64), np.empty(2 * len(start), np.int64)
+        times, label = np.empty(2 * len(start), np.int64), np.empty(2 * len(start), np.int32)
         if (count := unfold(start, end, parent, first, times, label)) != ABSENT:
             return times[:count], label[:count]
     # Of ends at one time the inner ones come first, and all of them before starts; starts are in order already.
     inner_first = np.argsort(end[::-1], kind="stable")
     times = np.concatenate([end[::-1][inner_first], start])
-    label = np.concatenate([parent[::-1][inner_first], np.arange(first, first + len(start))])
+    label = np.concatenate([parent[::-1][inner_first], np.arange(first, first + len(start), dtype=np.int32)])
     order = np.argsort(times, kind="stable")
     times, label = times[order], label[order]
     last = np.append(times[1:] != times[:-1], True)[: len(times)]
@@ -199,7 +201,7 @@ def _folded(nesting: Nesting, name: Numbers) -> Nesting:
     self_ns = nesting.self_ns.copy()
     np.add.at(self_ns, owner[is_folded], nesting.self_ns[is_folded])
     kept = ~is_folded
-    new = np.append(np.cumsum(kept) - 1, ABSENT)
-    above = np.append(owner, ABSENT)[parent[kept]]
-    where = np.append(new[owner], ABSENT)[nesting.at]
+    new = np.append(np.cumsum(kept, dtype=np.int32) - np.int32(1), np.int32(ABSENT))
+    above = np.append(owner, np.int32(ABSENT))[parent[kept]]
+    where = np.append(new[owner], np.int32(ABSENT))[nesting.at]
     return Nesting(nesting.rows[kept], new[above], new[nesting.last[kept]], self_ns[kept], where)

@@ -20,7 +20,7 @@ import numpy as np
 
 from tb_tidy_plugin.profile.kernels import kernel_kind, uses_tensor_cores
 from tb_tidy_plugin.profile.nesting import Nesting
-from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Category, EventTable, Mask, Numbers, Rows, Times
+from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Category, EventTable, Mask, Numbers, Rows, Times, repeated
 from tb_tidy_plugin.trace.sets import distinct
 from tb_tidy_plugin.vocabulary import KernelKind
 
@@ -120,14 +120,19 @@ def operators_of(table: EventTable, nested: Nesting, launch: Rows, launched_by: 
     work = np.flatnonzero(table.is_category(DEVICE_WORK))
     call = _calls_that_launched(table, nested, np.where(replayed, ABSENT, launch)[work], launched_by[work])
     known = call != ABSENT
-    device_self = np.bincount(call[known], table.duration_ns[work[known]], len(nested)).astype(np.int64)
     is_runtime = table.category[nested.rows] == Category.RUNTIME
-    takes_part = np.bincount(call[known], minlength=len(nested)) + is_runtime
+    if len(work):
+        device_self = np.bincount(call[known], table.duration_ns[work[known]], len(nested)).astype(np.int64)
+        device_total = nested.sums(device_self)
+        takes_part = np.bincount(call[known], minlength=len(nested)) + is_runtime
+    else:
+        device_self = device_total = repeated(0, len(nested))
+        takes_part = is_runtime
     return Operators(
         nested=nested,
         host_total_ns=table.duration_ns[nested.rows],
         host_self_ns=nested.self_ns,
-        device_total_ns=nested.sums(device_self),
+        device_total_ns=device_total,
         device_self_ns=device_self,
         on_host=(nested.sums(takes_part) == 0) & bool(known.all()),
         work=work[known],

@@ -36,6 +36,7 @@ from tb_tidy_plugin.trace.columns import (
     Metadata,
     Numbers,
     Rows,
+    repeated,
 )
 from tb_tidy_plugin.trace.links import launches
 from tb_tidy_plugin.trace.sets import order_by
@@ -248,14 +249,14 @@ class Profile:
     # Neighbours
 
     @cached_property
-    def _levels(self) -> tuple[Rows, Rows, Rows]:
+    def _levels(self) -> tuple[Rows, Rows, Numbers]:
         """Operators level by level, the number of each one's level, and where in these two lists each row stands."""
         is_operator = self.table.category[: self.tree.size] == Category.OPERATOR
         rows = np.flatnonzero(is_operator)
         above, thread = self.tree.nearest_ancestor(is_operator)[rows], self.table.thread[rows]
         order = order_by(thread, above, rows)
         changes = (np.diff(above[order]) != 0) | (np.diff(thread[order]) != 0)
-        at = np.full(self.tree.size, ABSENT, np.int64)
+        at = np.full(self.tree.size, ABSENT, np.int32)
         at[rows[order]] = np.arange(len(rows))
         return rows[order], np.concatenate([[0], np.cumsum(changes)]), at
 
@@ -308,13 +309,14 @@ class Profile:
     # Forward and backward
 
     @cached_property
-    def _forward_threads(self) -> dict[int, int]:
+    def forward_threads(self) -> dict[int, int]:
+        """The thread behind each of the profiler's small forward thread ids, by majority."""
         return forward_threads(self.table)
 
     @cached_property
     def _by_sequence(self) -> tuple[dict[tuple[int, int], int], dict[tuple[int, int], list[int]]]:
         """Forward operators and operators of the backward pass, by thread of the forward pass and sequence number."""
-        table, threads = self.table, self._forward_threads
+        table, threads = self.table, self.forward_threads
         rows = np.flatnonzero((table.category == Category.OPERATOR) & (table.sequence != ABSENT))
         forward: dict[tuple[int, int], int] = {}
         backward: dict[tuple[int, int], list[int]] = {}
@@ -347,7 +349,7 @@ class Profile:
             if self.category(at) is Category.PYTHON:
                 return None
             if table.forward_thread[at] and table.sequence[at] != ABSENT:
-                thread = self._forward_threads.get(int(table.forward_thread[at]), ABSENT)
+                thread = self.forward_threads.get(int(table.forward_thread[at]), ABSENT)
                 return forward.get((thread, int(table.sequence[at])))
         return None
 
@@ -376,10 +378,12 @@ class Profile:
         replayed graph belongs to the operator that launched it when the graph was captured, as far as that is known.
         """
         table, size = self.table, self.tree.size
-        cause = np.full(len(table), ABSENT, np.int64)
         runtime = np.flatnonzero(table.category == Category.RUNTIME)
-        cause[runtime] = innermost(table, self.tree, runtime)
         work = np.flatnonzero(table.is_category(DEVICE_WORK))
+        if not len(runtime) and not len(work):
+            return repeated(ABSENT, len(table))
+        cause = np.full(len(table), ABSENT, np.int64)
+        cause[runtime] = innermost(table, self.tree, runtime)
         launch = self.launch[work]
         cause[work] = np.where(launch == ABSENT, ABSENT, cause[launch])
         orphans = work[cause[work] == ABSENT]

@@ -48,6 +48,7 @@ from tb_tidy_plugin.trace.columns import (
     Replays,
     Rows,
     Times,
+    repeated,
 )
 from tb_tidy_plugin.trace.graphs import replays_graphs
 from tb_tidy_plugin.trace.links import launches
@@ -114,6 +115,8 @@ class Replayed(msgspec.Struct, frozen=True):
 
     def least_by_group(self, rows: Rows, groups: Rows, count: int) -> list[KnownBy | None]:
         """For each of `count` groups the same of those of `rows` whose entry in `groups` is its number."""
+        if self.profile.table.replays is None:
+            return [None] * count
         least = np.full(count, ABSENT, np.int64)
         np.maximum.at(least, groups, self.known[rows])
         return [known_by_of(at) for at in least.tolist()]
@@ -140,11 +143,11 @@ class Replayed(msgspec.Struct, frozen=True):
 def replayed_of(profile: Profile) -> Replayed:
     """What is known of a profile's replayed graphs; nothing where its table is as it was read."""
     table, replays = profile.table, profile.table.replays
-    operator = np.full(len(table), ABSENT, np.int64)
-    known = np.full(len(table), ABSENT, np.int32)
-    inserted = np.zeros(len(table), np.bool_)
+    operator, known = repeated(ABSENT, len(table)), repeated(ABSENT, len(table), np.int32)
+    inserted: Mask = np.broadcast_to(np.bool_(False), len(table))
     grid = np.broadcast_to(np.zeros(3, np.int64), (len(table), 3))
     if replays is not None and len(replays.work):
+        operator, known = operator.copy(), known.copy()
         by_order = np.full(int(table.file_order.max()) + 1, ABSENT, np.int64)
         by_order[table.file_order] = np.arange(len(table))
         inserted = table.file_order >= replays.first_inserted

@@ -24,7 +24,7 @@ from tb_tidy_plugin.trace.sets import order_by, united
 
 IS_COMPILED = is_usable("tb_tidy_plugin.profile._nest")
 if IS_COMPILED:
-    from tb_tidy_plugin.profile._nest import pre_order, replay
+    from tb_tidy_plugin.profile._nest import above, pre_order, replay
 
 _Stack: TypeAlias = list[tuple[int, float]]
 
@@ -46,8 +46,8 @@ class Tree(msgspec.Struct, frozen=True):
         depth: 0 for roots.
     """
 
-    parent: Rows
-    last_descendant: Rows
+    parent: Numbers
+    last_descendant: Numbers
     depth: Numbers
 
     @property
@@ -55,9 +55,13 @@ class Tree(msgspec.Struct, frozen=True):
         """Number of host events."""
         return len(self.parent)
 
-    def nearest_ancestor(self, wanted: Mask) -> Rows:
+    def nearest_ancestor(self, wanted: Mask) -> Numbers:
         """For each row its nearest proper ancestor for which `wanted` holds, `ABSENT` where there is none."""
-        return np.append(nearest(self.parent, wanted), ABSENT)[self.parent]
+        if IS_COMPILED:
+            found = np.empty_like(self.parent)
+            above(self.parent, wanted.view(np.uint8), found)
+            return found
+        return np.append(nearest(self.parent, wanted), np.int32(ABSENT))[self.parent]
 
 
 def build_tree(table: EventTable, also: Rows | None = None) -> tuple[Rows, Tree]:
@@ -75,8 +79,9 @@ def build_tree(table: EventTable, also: Rows | None = None) -> tuple[Rows, Tree]
     rows = rows[order_by(table.start_ns[rows], tie, table.file_order[rows])]
     parent, depth = _replayed_natively(table, rows) if IS_COMPILED else _replayed(table, rows)
     position, last = _pre_order_natively(parent) if IS_COMPILED else _pre_order(parent)
-    order = np.argsort(position)
-    new_parent = np.where(parent[order] == ABSENT, ABSENT, position[parent[order]])
+    order = np.empty_like(position)
+    order[position] = np.arange(len(position), dtype=np.int32)
+    new_parent = np.append(position, np.int32(ABSENT))[parent[order]]
     return rows[order], Tree(new_parent, last[order], depth[order])
 
 
@@ -94,13 +99,13 @@ def forward_threads(table: EventTable) -> dict[int, int]:
     sequences, first = np.unique(table.sequence[forward], return_index=True)
     at = np.minimum(np.searchsorted(sequences, table.sequence[backward]), len(sequences) - 1)
     same = sequences[at] == table.sequence[backward]
-    votes = np.stack([table.forward_thread[backward[same]], table.thread[forward[first[at[same]]]]])
-    pairs, counts = np.unique(votes, axis=1, return_counts=True)
-    ranked = pairs[:, np.argsort(counts, kind="stable")].T.tolist()
-    return {small_id: thread for small_id, thread in ranked}  # noqa: C416 - later, larger counts win
+    small_id, thread = table.forward_thread[backward[same]], table.thread[forward[first[at[same]]]]
+    pairs, counts = np.unique(small_id.astype(np.int64) * len(table.threads) + thread, return_counts=True)
+    ranked = np.divmod(pairs[np.argsort(counts, kind="stable")], len(table.threads))
+    return dict(zip(*(each.tolist() for each in ranked), strict=True))  # later, larger counts win
 
 
-def _replayed(table: EventTable, rows: Rows) -> tuple[Rows, Numbers]:
+def _replayed(table: EventTable, rows: Rows) -> tuple[Numbers, Numbers]:
     """Parent (as a position in `rows`) and depth of each of `rows`, which are sorted by start."""
     parents, depths = [ABSENT] * len(rows), [0] * len(rows)
     stacks: dict[int, _Stack] = {}
@@ -125,7 +130,7 @@ def _replayed(table: EventTable, rows: Rows) -> tuple[Rows, Numbers]:
             stacks[thread] = [(stack[-1][0], math.inf), (at, end)] if stack else [(at, end)]
         else:
             stack.append((at, min(end, stack[-1][1])))
-    return np.array(parents, np.int64), np.array(depths, np.int32)
+    return np.array(parents, np.int32), np.array(depths, np.int32)
 
 
 def _open_at(stacks: dict[int, _Stack], thread: int, time: int) -> _Stack | None:
@@ -141,7 +146,7 @@ def _open_at(stacks: dict[int, _Stack], thread: int, time: int) -> _Stack | None
     return stack
 
 
-def _pre_order(parent: Rows) -> tuple[Rows, Rows]:
+def _pre_order(parent: Numbers) -> tuple[Numbers, Numbers]:
     """Pre-order position of each event, and that of its last descendant; parents stand before their children."""
     parents = parent.tolist()
     sizes = [1] * len(parents)
@@ -153,15 +158,15 @@ def _pre_order(parent: Rows) -> tuple[Rows, Rows]:
         positions[at] = free[above]  # roots share the last entry, which `ABSENT` points at
         free[above] += sizes[at]
         free[at] = positions[at] + 1
-    position = np.array(positions, np.int64)
-    return position, position + np.array(sizes, np.int64) - 1
+    position = np.array(positions, np.int32)
+    return position, position + np.array(sizes, np.int32) - np.int32(1)
 
 
 # The same, compiled
 
 
-def _replayed_natively(table: EventTable, rows: Rows) -> tuple[Rows, Numbers]:
-    parent, depth = np.empty(len(rows), np.int64), np.empty(len(rows), np.int32)
+def _replayed_natively(table: EventTable, rows: Rows) -> tuple[Numbers, Numbers]:
+    parent, depth = np.empty(len(rows), np.int32), np.empty(len(rows), np.int32)
     top = np.full(len(table.threads), ABSENT, np.int64)
     columns = (table.thread[rows], table.start_ns[rows], table.end_ns[rows], _forward_thread(table, rows))
     replay(*columns, top, parent, depth)
@@ -177,10 +182,12 @@ def _forward_thread(table: EventTable, rows: Rows) -> Numbers:
     return known[table.forward_thread[rows]]
 
 
-def _pre_order_natively(parent: Rows) -> tuple[Rows, Rows]:
+def _pre_order_natively(parent: Numbers) -> tuple[Numbers, Numbers]:
     size, position = np.empty_like(parent), np.empty_like(parent)
-    pre_order(parent, size, np.empty(len(parent) + 1, np.int64), position)
-    return position, position + size - 1
+    pre_order(parent, size, np.empty(len(parent) + 1, np.int32), position)
+    size += position
+    size -= 1
+    return position, size
 
 
 def innermost(table: EventTable, tree: Tree, rows: Rows) -> Rows:

@@ -10,7 +10,7 @@ from tb_tidy_plugin.profile.intervals import positions_of_each
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.sources.compiled import function_place, kernel_place, own_frame_between
 from tb_tidy_plugin.sources.frames import Frame, goes_on, parse_frame, stack_of
-from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
+from tb_tidy_plugin.trace.columns import ABSENT, Category, Numbers
 from tb_tidy_plugin.trace.sets import distinct
 from tb_tidy_plugin.trace.strings import NumberTable
 
@@ -25,9 +25,9 @@ class Places(msgspec.Struct, frozen=True):
         frames: all places.
     """
 
-    number: Rows
-    row: Rows
-    child: Rows
+    number: Numbers
+    row: Numbers
+    child: Numbers
     frames: tuple[Frame, ...]
 
     def frame(self, number: int) -> Frame | None:
@@ -68,27 +68,27 @@ def places_of(profile: Profile) -> Places:
     table, tree = profile.table, profile.tree
     frames = NumberTable[Frame]()
     is_python = table.category[: tree.size] == Category.PYTHON
-    by_name = np.full(len(table.names), ABSENT, np.int64)
+    by_name = np.full(len(table.names), ABSENT, np.int32)
     for name in distinct(table.name[: tree.size][is_python]).tolist():
         frame = parse_frame(table.names[name])
         by_name[name] = ABSENT if frame is None else frames.number(frame)
-    number = np.where(is_python, by_name[table.name[: tree.size]], ABSENT)
+    number = np.where(is_python, by_name[table.name[: tree.size]], np.int32(ABSENT))
     is_own = np.array([frame.own_code for frame in frames.values()] + [False])[number]
-    place = np.where(is_own, np.arange(tree.size), tree.nearest_ancestor(is_own))
-    any_place = np.where(number != ABSENT, np.arange(tree.size), tree.nearest_ancestor(number != ABSENT))
+    child = np.arange(tree.size, dtype=np.int32)
+    place = np.where(is_own, child, tree.nearest_ancestor(is_own))
+    any_place = np.where(number != ABSENT, child, tree.nearest_ancestor(number != ABSENT))
     place = np.where(place != ABSENT, place, any_place)
-    found = np.append(number, ABSENT)[place]
+    found = np.append(number, np.int32(ABSENT))[place]
     is_break = is_own & is_python & np.array([goes_on(name) for name in table.names] + [False])[table.name[: tree.size]]
     for at in np.flatnonzero(is_break).tolist():
         found[at] = frames.number(replace(frames.values()[number[at]], precision="exact"))
     if profile.has_call_stacks:
         found = np.where(found != ABSENT, found, _recorded_places(profile, frames))
-    child = np.arange(tree.size)
     _generated(profile, frames, found, place, child)
     return Places(found, place, child, frames.values())
 
 
-def _generated(profile: Profile, frames: NumberTable[Frame], number: Rows, row: Rows, child: Rows) -> None:
+def _generated(profile: Profile, frames: NumberTable[Frame], number: Numbers, row: Numbers, child: Numbers) -> None:
     """Fills in the places of what runs in generated code, but in functions of the user's own that this calls.
 
     Where the function that was compiled is a library's, the place is that of the region.
@@ -113,16 +113,16 @@ def _generated(profile: Profile, frames: NumberTable[Frame], number: Rows, row: 
             number[rows], row[rows], child[rows] = number[region], row[region], region
 
 
-def _recorded_places(profile: Profile, frames: NumberTable[Frame]) -> Rows:
+def _recorded_places(profile: Profile, frames: NumberTable[Frame]) -> Numbers:
     """The same by the `Call stack` that operators carried in 2021 and carry with `verbose=True`, innermost first."""
     tree = profile.tree
     stacks = NumberTable[str | None]()
     texts = (entry.text for entry in profile.table.args.decoded(np.arange(tree.size), _CallStack))
     stack = stacks.numbers(texts, tree.size)
-    by_stack = np.array([_place_in(text, frames) for text in stacks.values()] + [ABSENT], np.int64)
+    by_stack = np.array([_place_in(text, frames) for text in stacks.values()] + [ABSENT], np.int32)
     has_stack = stack != stacks.number(None)
     at = np.where(has_stack, np.arange(tree.size), tree.nearest_ancestor(has_stack))
-    return np.where(at == ABSENT, ABSENT, by_stack[stack[at]])
+    return np.where(at == ABSENT, np.int32(ABSENT), by_stack[stack[at]])
 
 
 def _place_in(stack: str | None, frames: NumberTable[Frame]) -> int:

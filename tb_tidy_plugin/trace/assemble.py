@@ -24,6 +24,7 @@ from tb_tidy_plugin.trace.columns import (
     Rows,
     Thread,
     Times,
+    repeated,
     taken,
 )
 from tb_tidy_plugin.trace.limits import LONGEST_NAME, MOST_DEVICES
@@ -74,7 +75,7 @@ def table_of(
     del event_index
     ids |= {field: taken(_joined_ids(columns, field), rows) for field in ID_FIELDS if field not in ids}
     ids["sequence"] = np.where((ids["sequence"] >= 0) & (ids["sequence"] < MOST_NODES), ids["sequence"], ABSENT)
-    ids |= {field: np.clip(ids[field], ABSENT, largest).astype(np.int32) for field, largest in NARROW_IDS.items()}
+    ids |= {field: _clipped(ids[field], largest) for field, largest in NARROW_IDS.items()}
     ids |= {field: ids[field].astype(np.int64) for field in WIDE_IDS if ids[field].strides[0]}
     start_ns, duration_ns = start_ns[rows], duration_ns[rows]
     return EventTable(
@@ -84,7 +85,7 @@ def table_of(
         category=category[rows],
         thread=thread[rows],
         **ids,
-        called_from=np.broadcast_to(np.int32(ABSENT), len(rows)),
+        called_from=repeated(ABSENT, len(rows), np.int32),
         file_order=rows.astype(np.int32),
         inputs=_joined(columns, "inputs")[rows],
         args=args.take(rows),
@@ -128,6 +129,13 @@ def _joined_ids(columns: dict[str, list[NDArray[Any]]], field: str) -> Ids:
     if any(part.strides[0] for part in parts):
         return np.concatenate(parts)
     return np.broadcast_to(parts[0][0] if parts else np.int32(ABSENT), sum(map(len, parts)))
+
+
+def _clipped(column: Ids, largest: int) -> Numbers:
+    """Ids up to `largest`. Of a column that is one value again and again, so is what comes back."""
+    is_repeated = column.strides == (0,) and len(column)
+    values = np.clip(column[:1] if is_repeated else column, ABSENT, largest).astype(np.int32)
+    return repeated(int(values[0]), len(column), np.int32) if is_repeated else values
 
 
 def _texts(table: NumberTable[str | None]) -> tuple[str, ...]:

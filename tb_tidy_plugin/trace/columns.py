@@ -33,6 +33,11 @@ _Scalar = TypeVar("_Scalar", bound=np.generic)
 _Args = TypeVar("_Args", bound=msgspec.Struct)
 
 
+def repeated(value: int, count: int, dtype: type[np.integer] = np.int64) -> NDArray[Any]:
+    """A read-only column of `count` times the same value, which takes no memory."""
+    return np.broadcast_to(dtype(value), count)
+
+
 def taken(column: NDArray[_Scalar], rows: Rows) -> NDArray[_Scalar]:
     """The column's values at `rows`. Of a column that is one value again and again, so is what is taken."""
     if len(column) and column.strides == (0,):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Category, EventTable, Ids, Rows
+from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Category, EventTable, Ids, Rows, repeated
 from tb_tidy_plugin.trace.sets import among
 
 LAUNCH_FLOWS = frozenset({"ac2g", "async_cpu_to_gpu", "async_gpu", "async"})
@@ -17,8 +17,10 @@ def launches(table: EventTable) -> Rows:
     `correlation` is preferred; arrows serve where it is missing. A graph launch is the launch of many kernels.
     Kernels without a launch and launches without a kernel are normal: parts of a job are often recorded alone.
     """
-    launch = np.full(len(table), ABSENT, np.int64)
     device = np.flatnonzero(table.is_category(DEVICE_WORK))
+    if not len(device):
+        return repeated(ABSENT, len(table))
+    launch = np.full(len(table), ABSENT, np.int64)
     runtime = np.flatnonzero(table.category == Category.RUNTIME)
     launch[device] = _joined(table.correlation[device], table.correlation[runtime], runtime)
     missing = device[launch[device] == ABSENT]

@@ -36,6 +36,16 @@ def distinct(values: NDArray[_Number]) -> NDArray[_Number]:
     return ordered[is_first]
 
 
+def numbered(values: NDArray[_Number]) -> tuple[NDArray[_Number], Rows]:
+    """Each of `values` once, ascending, and for each value its position among these."""
+    found = distinct(values)
+    if not len(found) or int(found[-1]) - int(found[0]) > DENSE * len(values):
+        return np.unique(values, return_inverse=True)
+    position = np.empty(int(found[-1]) - int(found[0]) + 1, np.int64)
+    position[found - found[0]] = np.arange(len(found))
+    return found, position[values - found[0]]
+
+
 def united(*rows: Ids) -> Rows:
     """What any of several sets holds."""
     joined: Rows = np.concatenate(rows, dtype=np.int64)

@@ -233,7 +233,7 @@ def test_the_innermost_call_of_each_instant(is_compiled: bool, spans: list[tuple
     spans.sort(key=lambda span: (span[0], -span[1]))
     around = surrounding(spans)
     start, end = (np.array([span[side] for span in spans], np.int64) for side in (0, 1))
-    parent = np.array([ABSENT if up == ABSENT else up + FIRST for up in around], np.int64)
+    parent = np.array([ABSENT if up == ABSENT else up + FIRST for up in around], np.int32)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(nesting, "IS_COMPILED", is_compiled)
         times, innermost = nesting.unfolded(start, end, parent, FIRST)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tb_tidy_plugin.trace.sets import among, common, distinct, united, without
+from tb_tidy_plugin.trace.sets import among, common, distinct, numbered, united, without
 
 NUMBERS = st.lists(st.integers(-(1 << 62), 1 << 62) | st.integers(0, 5))
 
@@ -28,6 +28,13 @@ def test_the_type_stays_also_at_its_ends(dtype: type[np.integer]) -> None:
         found = distinct(np.array(numbers, dtype))
         assert found.dtype == dtype
         assert found.tolist() == sorted(set(numbers))
+
+
+@given(NUMBERS)
+def test_each_number_knows_its_position_among_the_distinct_ones(numbers: list[int]) -> None:
+    found, position = numbered(rows(numbers))
+    assert found.tolist() == sorted(set(numbers))
+    assert found[position].tolist() == numbers
 
 
 @given(NUMBERS, NUMBERS)

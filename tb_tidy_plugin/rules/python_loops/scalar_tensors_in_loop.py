@@ -59,6 +59,7 @@ from tb_tidy_plugin.rulekit import (
     fitting,
     parse_frame,
 )
+from tb_tidy_plugin.trace.columns import Numbers
 from tb_tidy_plugin.trace.sets import among, distinct, united
 
 PICKS = aten.names("known", "index select slice unbind")
@@ -158,7 +159,7 @@ class ScalarTensorsInLoop(Rule[Evidence]):
             run = [place]
 
 
-def _is_near(before: Rows, never: Rows, row: int, after: int) -> bool:
+def _is_near(before: Numbers, never: Rows, row: int, after: int) -> bool:
     is_through = np.searchsorted(never, row) == np.searchsorted(never, after)
     return bool(is_through and before[after] - before[row] <= NEAR)
 

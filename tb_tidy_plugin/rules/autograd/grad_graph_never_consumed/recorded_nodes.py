@@ -15,7 +15,6 @@ import numpy as np
 from tb_tidy_plugin.event_names import MODULE
 from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.profile.tree import forward_threads
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Rows
 from tb_tidy_plugin.trace.sets import among, distinct, without
 
@@ -90,7 +89,7 @@ def recorded_nodes(profile: Profile) -> Nodes:
 
 def _used(profile: Profile, backward: Rows, numbers: int) -> Rows:
     """Numbers that backward passes carry, each with its forward thread in one number, in ascending order."""
-    table, threads = profile.table, forward_threads(profile.table)
+    table, threads = profile.table, profile.forward_threads
     thread_of = np.full(int(table.forward_thread.max(initial=0)) + 1, ABSENT, np.int64)
     thread_of[list(threads)] = list(threads.values())
     thread = thread_of[table.forward_thread[backward]]

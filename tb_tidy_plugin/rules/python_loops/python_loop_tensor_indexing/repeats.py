@@ -27,7 +27,9 @@ def repeats(profile: Profile, least: int) -> Iterator[Loop]:
     kinds = _kinds(profile)
     distance = _to_the_next(kinds, calls.body[calls.rows])
     at = np.flatnonzero((distance > 0) & (distance <= MOST_CALLS))
-    pairs, counts = np.unique(calls.body[calls.rows[at]] * (MOST_CALLS + 1) + distance[at], return_counts=True)
+    pairs, counts = np.unique(
+        calls.body[calls.rows[at]].astype(np.int64) * (MOST_CALLS + 1) + distance[at], return_counts=True
+    )
     often = np.divmod(pairs[counts >= least - 1], MOST_CALLS + 1)
     found: list[tuple[int, int, int]] = []
     for body, period in zip(*(part.tolist() for part in often), strict=True):
@@ -51,7 +53,7 @@ def _runs(kinds: Numbers, period: int, least: int) -> Iterator[tuple[int, int]]:
     yield from zip(begins[counts >= least].tolist(), counts[counts >= least].tolist(), strict=True)
 
 
-def _to_the_next(kinds: Numbers, bodies: Rows) -> Rows:
+def _to_the_next(kinds: Numbers, bodies: Numbers) -> Rows:
     """For each call how far away the next one of its kind is in its body, 0 where there is none."""
     order = np.lexsort((kinds, bodies))  # stable: equal ones stay in their order
     follows = (np.diff(kinds[order]) == 0) & (np.diff(bodies[order]) == 0)
