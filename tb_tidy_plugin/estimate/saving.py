@@ -15,7 +15,7 @@ from typing import TypeAlias
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin.estimate.changes import Outlook, Touch, changes_of, touches
+from tb_tidy_plugin.estimate.changes import Outlook, Touched, together, touches
 from tb_tidy_plugin.estimate.graph import Graph, graph_of
 from tb_tidy_plugin.estimate.replay import replay
 from tb_tidy_plugin.profile.critical import clipped_to_steps, critical_time, in_steps, per_step
@@ -67,6 +67,7 @@ class SavingEstimates:
         """`true_step_ns` is how long a step takes without the profiler, None where that is not known."""
         self._profile = profile
         self._true_step_ns = true_step_ns
+        self._last: tuple[Fix, SavedTime] | None = None
 
     def saving(self, *fixes: Fix) -> SavedTime:
         """What `fixes` save when all of them are made: replayed, and never more than the time that they touch.
@@ -74,16 +75,24 @@ class SavingEstimates:
         Together they can save less than the sum, where they touch the same time, and more, where host and device would
         each still be waited for without the other's fix.
         """
+        if len(fixes) == 1 and self._last is not None and fixes[0] is self._last[0]:  # all fixes of a report are one
+            return self._last[1]
+        saved = self._saved(fixes)
+        self._last = (fixes[-1], saved) if len(fixes) == 1 else None
+        return saved
+
+    def _saved(self, fixes: Sequence[Fix]) -> SavedTime:
         bounds = [bound(self._profile, fix.edits, fix.lost) for fix in fixes]
         most_ns = sum(each.high_ns for each in bounds)
         if self._graph is None:
             return SavedTime(min(sum(each.expected_ns for each in bounds), most_ns), 0, most_ns, ("bound",))
-        touched = [touch for fix in fixes for touch in touches(self._graph, fix.edits, fix.lost)]
+        graph = self._graph
+        touched = together(graph, (touch for fix in fixes for touch in touches(graph, fix.edits, fix.lost)))
         steps = len(self._profile.steps.items)
-        others_ns = sum(touch.others_ns for touch in touched) / steps
-        most_ns += round(sum(touch.beyond_ns for touch in touched) / steps + others_ns)
-        expected_ns = min(self._saved_ns(self._graph, touched, "expected"), most_ns)
-        is_certain = self._longest is self._graph and _is_certain(touched)
+        others_ns = sum(touch.others_ns for touch in touched.touches) / steps
+        most_ns += round(sum(touch.beyond_ns for touch in touched.touches) / steps + others_ns)
+        expected_ns = min(self._saved_ns(graph, touched, "expected"), most_ns)
+        is_certain = self._longest is graph and _is_certain(touched)
         high_ns = (expected_ns if is_certain else self._saved_ns(self._longest, touched, "most")) + others_ns
         # Nobody knows whether time that nothing explains goes with what is fixed.
         high_ns += self.unexplained * self._recorded_step_ns if high_ns < most_ns else 0
@@ -174,15 +183,15 @@ class SavingEstimates:
         graphs = (self._graph, self._shortest, self._longest)
         return {id(graph): replay(graph).horizon_ns for graph in graphs if graph is not None}
 
-    def _saved_ns(self, graph: Graph, touched: Sequence[Touch], outlook: Outlook) -> float:
+    def _saved_ns(self, graph: Graph, touched: Touched, outlook: Outlook) -> float:
         """What a step gets shorter by, on average over the steps."""
-        shorter_ns = self._ends_ns[id(graph)] - replay(graph, changes_of(graph, touched, outlook)).horizon_ns
+        shorter_ns = self._ends_ns[id(graph)] - replay(graph, touched.changes(outlook)).horizon_ns
         return max(shorter_ns / len(self._profile.steps.items), 0.0)
 
 
-def _is_certain(touched: Sequence[Touch]) -> bool:
+def _is_certain(touched: Touched) -> bool:
     """Whether as much is left of everything in the expected case as in the best."""
-    return all(len(set(touch.left[:2])) == 1 and not touch.beside_ns for touch in touched)
+    return all(len(set(touch.left[:2])) == 1 and not touch.beside_ns for touch in touched.touches)
 
 
 def bound(profile: Profile, edits: Sequence[Edit], lost: Lost | None = None) -> SavedTime:
