@@ -80,7 +80,7 @@ def _of_calls(kind: OutlierKind, row: CallCosts, time_ns: Sequence[int], count: 
 
 def _median(values: Times) -> int:
     """As `np.median`, which takes ten times as long of so few."""
-    ascending = sorted(values.tolist())
+    ascending: list[int] = sorted(values.tolist())
     return round((ascending[(len(ascending) - 1) // 2] + ascending[len(ascending) // 2]) / 2)
 
 

@@ -184,13 +184,21 @@ def _grouped(profile: Profile, entries: _Entries) -> list[CallCosts]:
     labels, label = _labelled(profile, entries)
     count = int(entries.step.max()) + 1
     cells, cell = _numbered(label * count + entries.step)
-    calls = np.bincount(cell, minlength=len(cells))
-    host_ns, device_ns = (_summed(values, cell, len(cells)) for values in (entries.host_ns, entries.device_ns))
+    sums = (_summed(values, cell, len(cells)) for values in (entries.host_ns, entries.device_ns))
     known_by = profile.replayed.least_by_group(profile.nested.rows[entries.call], label, len(labels))
     edges = np.searchsorted(cells, np.arange(len(labels) + 1) * count).tolist()
-    columns = [column.tolist() for column in (cells % count, calls, host_ns, device_ns)]
+    columns = (cells % count, np.bincount(cell, minlength=len(cells)), *sums)
+    steps, calls, host_ns, device_ns = (column.tolist() for column in columns)
     found = [
-        CallCosts(name, shapes, *(column[low:high] for column in columns), known)
+        CallCosts(
+            name=name,
+            shapes=shapes,
+            step=steps[low:high],
+            calls=calls[low:high],
+            host_ns=host_ns[low:high],
+            device_ns=device_ns[low:high],
+            known_by=known,
+        )
         for (name, shapes), known, low, high in zip(labels, known_by, edges, edges[1:], strict=False)
     ]
     return sorted(found, key=lambda row: -max(sum(row.host_ns), sum(row.device_ns)))

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from tb_tidy_plugin import aten
 from tb_tidy_plugin.estimate.faults import LARGE_NS
 from tb_tidy_plugin.estimate.graph import Graph
-from tb_tidy_plugin.estimate.host import Floats, expanded
+from tb_tidy_plugin.estimate.host import Floats, HostLanes, expanded
 from tb_tidy_plugin.estimate.replay import Changes
 from tb_tidy_plugin.profile.critical import clipped_to_steps, in_steps
 from tb_tidy_plugin.profile.intervals import Intervals
@@ -86,20 +86,40 @@ def touches(graph: Graph, edits: Iterable[Edit], lost: Sequence[tuple[int, int]]
         yield touch
 
 
-def changes_of(graph: Graph, touched: Iterable[Touch], outlook: Outlook) -> Changes:
-    """All touches together; what several of them touch keeps the least that any of them leaves."""
-    host, device = np.ones(len(graph.host.time_ns)), np.ones(len(graph.device))
-    gone, unblocked = np.zeros(len(graph.device), np.bool_), np.zeros(len(graph.waits), np.bool_)
-    beside_ns = 0.0
-    for touch in touched:
-        left = touch.left[("most", "expected", "least").index(outlook)]
-        host[touch.cuts] = np.minimum(host[touch.cuts], 1 - touch.cut_shares * (1 - left))
-        device[touch.work] = np.minimum(device[touch.work], 1 - touch.work_shares * (1 - left))
-        if left < 1:
-            gone[touch.work] |= touch.leaves_line
-            unblocked[touch.waits] = True
-            beside_ns += touch.beside_ns if outlook != "most" else 0.0
-    return Changes(host, device, gone, unblocked, beside_ns)
+class Touched(msgspec.Struct, frozen=True):
+    """Touches of one or more fixes together.
+
+    Attributes:
+        cuts: all stretches of host time, ascending. at: of each touch where its own stand there.
+    """
+
+    graph: Graph
+    touches: tuple[Touch, ...]
+    cuts: Rows
+    at: tuple[Rows, ...]
+
+    def changes(self, outlook: Outlook) -> Changes:
+        """All touches together; what several of them touch keeps the least that any of them leaves."""
+        graph = self.graph
+        host, device = np.ones(len(self.cuts)), np.ones(len(graph.device))
+        gone, unblocked = np.zeros(len(graph.device), np.bool_), np.zeros(len(graph.waits), np.bool_)
+        beside_ns = 0.0
+        for touch, at in zip(self.touches, self.at, strict=True):
+            left = touch.left[("most", "expected", "least").index(outlook)]
+            host[at] = np.minimum(host[at], 1 - touch.cut_shares * (1 - left))
+            device[touch.work] = np.minimum(device[touch.work], 1 - touch.work_shares * (1 - left))
+            if left < 1:
+                gone[touch.work] |= touch.leaves_line
+                unblocked[touch.waits] = True
+                beside_ns += touch.beside_ns if outlook != "most" else 0.0
+        return Changes(self.cuts, host, device, gone, unblocked, beside_ns)
+
+
+def together(graph: Graph, touches: Iterable[Touch]) -> Touched:
+    """These touches as one."""
+    found = tuple(touches)
+    cuts = united(np.empty(0, np.int64), *(touch.cuts for touch in found))
+    return Touched(graph, found, cuts, tuple(np.flatnonzero(among(cuts, touch.cuts)) for touch in found))
 
 
 def _kind(edit: Edit) -> _Kind:
@@ -119,7 +139,7 @@ def _touch(
 ) -> Touch:
     begin, end = _cuts(graph, rows)
     nothing = np.empty(0, np.int64)
-    waits = _inside(np.where(graph.wait_for_device, graph.wait_begin, ABSENT), begin, end)
+    waits = _inside(np.where(graph.wait_for_device, graph.places[graph.wait_begin], ABSENT), begin, end)
     waits = waits if kind in (Remove, Unblock) else nothing
     if kind is Unblock:
         return Touch(left, nothing, np.empty(0), nothing, np.empty(0), waits, leaves_line=False)
@@ -145,30 +165,33 @@ def _freed(graph: Graph, left: tuple[float, float, float], rows: Rows) -> Touch:
     Operators in place make nothing that could be given back. Python code may take that time, too: where too few
     operators show it, it is part of the most only, and never of the least.
     """
-    host, table = graph.host, graph.profile.table
-    is_long = (table.duration_ns[rows] >= LARGE_NS) & (host.start_cut[rows] != ABSENT)
+    host, rests, table = graph.host, graph.host.rests, graph.profile.table
+    is_long = (table.end_ns[rows] - table.start_ns[rows] >= LARGE_NS) & (host.start_cut[rows] != ABSENT)
     in_place = numbers_where(table.names, lambda name: aten.is_a("in_place", name))
     makes = (table.category[rows] == Category.OPERATOR) & ~among(table.name[rows], in_place)
     rows = rows[makes & is_long]
-    ends = np.concatenate([host.end_cut[rows], host.next_end[host.end_cut[rows]]])
-    nexts = host.next_start[ends]
+    ends = np.concatenate([host.end_cut[rows], rests.next_end[host.end_cut[rows]]])
+    nexts = rests.next_start[ends]
     rest_ns = host.time_ns[nexts] - host.time_ns[ends]
-    freed_ns = np.clip(rest_ns - host.usual_rest_ns, 0, np.tile(table.duration_ns[rows] / 2, 2))
-    cuts, at = expanded(ends, nexts)
-    share_of = np.zeros(len(host.time_ns))
-    np.maximum.at(share_of, cuts, (freed_ns / np.maximum(rest_ns, 1))[at])
-    cuts = np.flatnonzero(share_of)
+    duration_ns = table.end_ns[rows] - table.start_ns[rows]
+    freed_ns = np.clip(rest_ns - rests.usual_ns, 0, np.tile(duration_ns / 2, 2))
+    free, at = expanded(ends, nexts)
+    cuts = distinct(free)
+    share_of = np.zeros(len(cuts))
+    np.maximum.at(share_of, np.searchsorted(cuts, free), (freed_ns / np.maximum(rest_ns, 1))[at])
+    cuts, share_of = cuts[share_of > 0], share_of[share_of > 0]
     nothing = np.empty(0, np.int64)
-    beyond_ns = float((host.work_ns[cuts] * share_of[cuts]).sum())
+    beyond_ns = float((host.work_ns(cuts) * share_of).sum())
     is_habit = len(rows) >= max(len(graph.profile.steps.items), LEAST)
     spared = (left[0], left[1] if is_habit else 1.0, 1.0)
-    return Touch(spared, cuts, share_of[cuts], nothing, np.empty(0), nothing, leaves_line=False, beyond_ns=beyond_ns)
+    return Touch(spared, cuts, share_of, nothing, np.empty(0), nothing, leaves_line=False, beyond_ns=beyond_ns)
 
 
 def _others_ns(graph: Graph, left: tuple[float, float, float], rows: Rows, spans: Intervals | None) -> float:
     """By how much what stays may get faster on a CPU: it finds more in caches that less has passed through."""
     table = graph.profile.table
-    rows = rows[table.is_category((Category.OPERATOR, Category.PYTHON))[rows] & (table.duration_ns[rows] >= LARGE_NS)]
+    is_long = table.end_ns[rows] - table.start_ns[rows] >= LARGE_NS
+    rows = rows[among(table.category[rows], (Category.OPERATOR, Category.PYTHON)) & is_long]
     time = covered(table, rows)
     return (time if spans is None else time.intersection(spans)).total_ns * (1 - left[0]) * OTHERS_SHARE
 
@@ -182,7 +205,7 @@ def _cuts(graph: Graph, rows: Rows) -> tuple[Rows, Rows]:
     last = np.searchsorted(graph.foreign, tree.last_descendant[below], side="right")
     rows = united(rows, graph.foreign[expanded(first, last)[0]])
     rows = rows[host.start_cut[rows] != ABSENT]
-    return host.start_cut[rows], host.end_cut[rows]
+    return host.start_cut[rows].astype(np.int64), host.end_cut[rows].astype(np.int64)
 
 
 def _inside(cuts: Rows, begin: Rows, end: Rows) -> Rows:
@@ -195,19 +218,26 @@ def _inside(cuts: Rows, begin: Rows, end: Rows) -> Rows:
 def _stretches(graph: Graph, begin: Rows, end: Rows, spans: Intervals | None) -> tuple[Rows, Floats]:
     """The stretches between cuts that edited host events take, wholly; else what lies in `spans` on any thread."""
     if spans is None:
-        real, count = end > begin, len(graph.host.time_ns)
-        depth = np.cumsum(np.bincount(begin[real], minlength=count) - np.bincount(end[real], minlength=count))
-        cuts = np.flatnonzero(depth)
+        there = Intervals.union(begin, end)
+        cuts, _ = expanded(there.starts, there.ends)
         return cuts, np.ones(len(cuts))
     if not len(begin):
         return np.empty(0, np.int64), np.empty(0)
-    is_last = np.zeros(len(graph.host.time_ns), np.bool_)
-    is_last[graph.host.first[1:] - 1] = True
-    cuts = np.flatnonzero(~is_last)
-    starts, ends = graph.host.time_ns[cuts], graph.host.time_ns[cuts + 1]
+    host = graph.host
+    near = [_near(host, lane, spans) for lane in range(len(host.first) - 1)]
+    cuts = np.concatenate([expanded(each.starts, each.ends)[0] for each in near])
+    starts, ends = host.time_ns[cuts], host.time_ns[cuts + 1]
     covered_ns = spans.within(starts, ends)
     found = np.flatnonzero(covered_ns)
     return cuts[found], covered_ns[found] / (ends - starts)[found]
+
+
+def _near(host: HostLanes, lane: int, spans: Intervals) -> Intervals:
+    """The cuts of a lane from which on something of `spans` may lie before the next cut."""
+    first, last = int(host.first[lane]), int(host.first[lane + 1]) - 1
+    time_ns = host.time_ns[first : last + 1]
+    begin = np.maximum(np.searchsorted(time_ns, spans.starts, side="right") - 1, 0)
+    return Intervals.union(first + begin, np.minimum(first + np.searchsorted(time_ns, spans.ends), last))
 
 
 def _shares(graph: Graph, work: Rows, spans: Intervals | None) -> Floats:

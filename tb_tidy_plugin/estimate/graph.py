@@ -18,28 +18,29 @@ from tb_tidy_plugin.estimate.waits import Wait, unexplained_waits, waits_of
 from tb_tidy_plugin.profile.critical import clipped_to_steps
 from tb_tidy_plugin.profile.lanes import covered
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.trace.columns import ABSENT, HOST_TREE, Category, Mask, Rows
-
-RECORDED_NS = {Category.OPERATOR: 600.0, Category.ANNOTATION: 600.0, Category.PYTHON: 250.0, Category.RUNTIME: 300.0}
-"""About what the profiler takes to record one event, which the step does not take without it (docs/estimates.md)."""
+from tb_tidy_plugin.trace.columns import ABSENT, HOST_TREE, Category, Mask, Rows, Times
+from tb_tidy_plugin.trace.sets import united
 
 
 class Graph(msgspec.Struct, frozen=True):
     """The dependencies of one profile, as arrays.
 
-    A place on a host lane is a cut and an epoch: the number of the last wait on that lane up to there, or of the lane's
-    beginning (the first numbers, one per lane). Waits are numbered behind those, in the order in which they ended.
+    A place on a host lane is a cut that something waits for, begins or ends at; in each epoch, which is the number of
+    the last wait on that lane up to there, or of the lane's beginning (the first numbers, one per lane), it is another.
+    Waits are numbered behind those, in the order in which they ended.
 
     Attributes:
         profile: what it was made from.
         host, device: the lanes.
+        places, place_ns: the cuts, ascending, and when each is. All that follows names places by their position here.
+        lane_place: where each lane begins.
         waits, wait_for_device: in order; which of them a fix can take away.
-        wait_begin, wait_end, wait_own_ns, wait_epoch: of each wait its cuts, its thread's own time in it, and the epoch
-            that it begins in.
+        wait_begin, wait_end, wait_own_ns, wait_epoch: of each wait its places, its thread's own time in it, and the
+            epoch that it begins in.
         wait_thread, wait_thread_epoch, wait_thread_after_ns: the place on another lane that it waits for; `ABSENT`.
         wait_before: how many activities began before each wait ended.
-        launch_epoch: of each activity's launch; unused where it has none.
-        horizon_cut, horizon_epoch: where the last step ends.
+        launch, launch_epoch: of each activity; `ABSENT`, and unused, where its launch is not known.
+        step_places, step_epochs: where the steps begin and end.
         horizon_work: the activities that were launched until then.
         foreign: host rows whose parent is on another thread, ascending.
         unexplained: share of the steps in which no device works and one waits for something that the trace lacks.
@@ -48,6 +49,9 @@ class Graph(msgspec.Struct, frozen=True):
     profile: Profile
     host: HostLanes
     device: Activities
+    places: Rows
+    place_ns: Times
+    lane_place: Rows
     waits: tuple[Wait, ...]
     wait_for_device: Mask
     wait_begin: Rows
@@ -58,24 +62,27 @@ class Graph(msgspec.Struct, frozen=True):
     wait_thread_epoch: Rows
     wait_thread_after_ns: Floats
     wait_before: Rows
+    launch: Rows
     launch_epoch: Rows
-    step_cuts: tuple[Rows, Rows]
+    step_places: tuple[Rows, Rows]
     step_epochs: tuple[Rows, Rows]
     horizon_work: Mask
     foreign: Rows
     unexplained: float
 
-    def without_recording(self, scale: float = 1.0) -> Graph:
-        """The same with what the profiler takes to record each event, `scale` times the usual, taken off the host."""
-        return self.without(_recording_ns(self.profile, self.host) * scale)
+    def without_recording(self, scale: float = 1.0, faults_ns: Floats | None = None) -> Graph:
+        """The same with what the profiler takes to record each event, `scale` times the usual, taken off the host.
 
-    def without(self, spent_ns: Floats) -> Graph:
-        """The same with so much of each stretch of host time gone."""
-        return replace(self, host=replace(self.host, work_ns=np.maximum(self.host.work_ns - spent_ns, 0.0)))
+        `faults_ns`, in ns by cuts, is taken off as well: page faults that only recorded steps have.
+        """
+        if faults_ns is None:
+            return replace(self, host=replace(self.host, unrecorded=scale))
+        spent_ns = (faults_ns + self.host.recorded_ns * scale).astype(np.float32)
+        return replace(self, host=replace(self.host, recorded_ns=spent_ns, unrecorded=1.0))
 
     def faster(self, part: float) -> Graph:
         """The same with this part of all host time gone, whatever it is spent on."""
-        return replace(self, host=replace(self.host, work_ns=self.host.work_ns * (1 - part)))
+        return replace(self, host=replace(self.host, gone=part))
 
 
 def graph_of(profile: Profile) -> Graph | None:
@@ -88,28 +95,41 @@ def graph_of(profile: Profile) -> Graph | None:
     device = activities_of(profile, host)
     waits = waits_of(profile, host, device)
     epochs = _Epochs(host, waits)
-    begin = _column([wait.begin for wait in waits])
+    begin = np.maximum(_column([wait.begin for wait in waits]), epochs.previous_end)
     end = _column([wait.end for wait in waits])
     thread = _column([wait.thread_cut for wait in waits])
-    step_cuts = tuple(host.at_or_before(host.main, times) for times in (profile.steps.starts, profile.steps.ends))
+    step_cuts = [host.at_or_before(host.main, times) for times in (profile.steps.starts, profile.steps.ends)]
+    awaited = thread[thread != ABSENT]
+    launches = device.launch_cut[device.launch_cut != ABSENT]
+    # Of what another thread waits for the pace up to the next cut is wanted, too.
+    paced = np.minimum(awaited, len(host.time_ns) - 2)
+    places = united(host.first[:-1], begin, end, awaited, paced, paced + 1, launches, *step_cuts)
+
+    def place(cuts: Rows) -> Rows:
+        return np.where(cuts == ABSENT, ABSENT, np.searchsorted(places, cuts))
+
     last_ns = profile.steps.items[-1].end_ns
     has_no_steps = profile.steps.basis == "whole_trace"
     return Graph(
         profile=profile,
         host=host,
         device=device,
+        places=places,
+        place_ns=host.time_ns[places],
+        lane_place=place(host.first[:-1]),
         waits=tuple(waits),
         wait_for_device=np.array([wait.for_device for wait in waits], np.bool_),
-        wait_begin=np.maximum(begin, epochs.previous_end),
-        wait_end=end,
+        wait_begin=place(begin),
+        wait_end=place(end),
         wait_own_ns=np.array([wait.own_ns for wait in waits], np.float64),
         wait_epoch=epochs.previous,
-        wait_thread=thread,
+        wait_thread=place(thread),
         wait_thread_epoch=epochs.at(thread),
         wait_thread_after_ns=np.array([wait.after_thread_ns for wait in waits], np.float64),
         wait_before=np.searchsorted(device.start_ns, host.time_ns[end]),
+        launch=place(device.launch_cut),
         launch_epoch=epochs.at(device.launch_cut),
-        step_cuts=(step_cuts[0], step_cuts[1]),
+        step_places=(place(step_cuts[0]), place(step_cuts[1])),
         step_epochs=(epochs.at(step_cuts[0]), epochs.at(step_cuts[1])),
         horizon_work=(device.launched_ns < last_ns) | has_no_steps,
         foreign=_foreign(profile),
@@ -149,10 +169,8 @@ class _Epochs:
 
 def _foreign(profile: Profile) -> Rows:
     """Operators of the backward pass that the tree hangs below a frame of the thread that started it."""
-    tree, thread = profile.tree, profile.table.thread[: profile.tree.size]
-    inside = np.flatnonzero(tree.parent != ABSENT)
-    foreign: Rows = inside[thread[inside] != thread[tree.parent[inside]]]
-    return foreign
+    parent, thread = profile.tree.parent, profile.table.thread[: profile.tree.size]
+    return np.flatnonzero((thread != thread[parent]) & (parent != ABSENT))
 
 
 def _unexplained(profile: Profile, host: HostLanes, device: Activities, waits: Sequence[Wait]) -> float:
@@ -161,13 +179,3 @@ def _unexplained(profile: Profile, host: HostLanes, device: Activities, waits: S
     steps = profile.steps
     total_ns = int((steps.ends - steps.starts).sum())
     return min(lost.total_ns / total_ns, 1.0) if total_ns else 0.0
-
-
-def _recording_ns(profile: Profile, host: HostLanes) -> Floats:
-    """Half of what an event takes to record comes before its own work, half of it after its end."""
-    table, spent_ns = profile.table, np.zeros(len(host.work_ns))
-    for category, each_ns in RECORDED_NS.items():
-        rows = np.flatnonzero((table.category == category) & (host.start_cut != ABSENT))
-        for cuts in (host.start_cut[rows], host.end_cut[rows]):
-            spent_ns += np.bincount(cuts, minlength=len(spent_ns)) * (each_ns / 2)
-    return spent_ns

@@ -6,17 +6,27 @@ event changes how fast time passes between its two cuts, whatever the event tree
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from tb_tidy_plugin.profile.intervals import union_by_lane
+from tb_tidy_plugin.compiled import is_usable
+from tb_tidy_plugin.profile.intervals import positions_of_each, union_by_lane
 from tb_tidy_plugin.profile.lanes import BACKWARD
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.trace.columns import ABSENT, HOST_TREE, Category, Mask, Rows, Times
+from tb_tidy_plugin.trace.columns import ABSENT, HOST_TREE, Category, Mask, Numbers, Rows, Times
 from tb_tidy_plugin.trace.sets import among, distinct
 
+IS_COMPILED = is_usable("tb_tidy_plugin.estimate._walk")
+if IS_COMPILED:
+    from tb_tidy_plugin.estimate._walk import add_up, cut
+
 Floats = NDArray[np.float64]
+
+RECORDED_NS = {Category.OPERATOR: 600, Category.ANNOTATION: 600, Category.PYTHON: 250, Category.RUNTIME: 300}
+"""About what the profiler takes to record one event, which the step does not take without it (docs/estimates.md)."""
 
 
 class HostLanes(msgspec.Struct, frozen=True):
@@ -24,29 +34,30 @@ class HostLanes(msgspec.Struct, frozen=True):
 
     Attributes:
         time_ns: when each cut is.
-        work_ns: what passes from each cut to the next of its lane; 0 at a lane's last cut.
         first: the first cut of each lane, and behind the last lane the number of cuts.
         start_cut, end_cut: of each row of the profile, `ABSENT` for events of a device.
+        recorded_ns: what the profiler usually takes at each cut: half of what an event takes to record comes before its
+            own work, half of it after its end.
         main: the lane that the steps are marked on.
         runs_backward: which lanes the autograd engine works on, other than the main one.
-        next_start: for each cut the next one, or itself, at which an event begins; else the lane's last.
-        next_end: for each cut the end of the first operator that begins at it or later, and in no other; else itself.
-        usual_rest_ns: how long it takes from an operator's end to the next event, as a rule.
-        burst_start, burst_end: the cuts of each stretch of events without a rest between them, lane after lane.
+        rests: how long operators rest.
+        burst_start, burst_end: the cuts of each stretch of events without a rest between them, lane after lane, of all
+            lanes but the main one.
+        unrecorded: how many times `recorded_ns` is taken off all time. gone: the part of what is left that is, too.
     """
 
     time_ns: Times
-    work_ns: Floats
     first: Rows
-    start_cut: Rows
-    end_cut: Rows
+    start_cut: Numbers
+    end_cut: Numbers
+    recorded_ns: NDArray[np.float32]
     main: int
     runs_backward: Mask
-    next_start: Rows
-    next_end: Rows
-    usual_rest_ns: float
+    rests: Rests
     burst_start: Rows
     burst_end: Rows
+    unrecorded: float = 0.0
+    gone: float = 0.0
 
     def lane_of(self, cuts: Rows) -> Rows:
         """The lane of each cut."""
@@ -64,84 +75,173 @@ class HostLanes(msgspec.Struct, frozen=True):
         cuts: Rows = here.start + np.maximum(found, 0)
         return cuts
 
+    def work_ns(self, cuts: Rows) -> Floats:
+        """What passes from each of `cuts`, none of which is its lane's last, to the next."""
+        return self._left(self.time_ns[cuts + 1] - self.time_ns[cuts], self.recorded_ns[cuts])
+
+    def passed_ns(self, places: Rows, cuts: Rows, left: Floats) -> Floats:
+        """What has passed up to each of `places`, ascending cuts; only differences on one lane count.
+
+        Of the time from each of `cuts`, which are ascending, to the next only the part `left` passes.
+        """
+        if IS_COMPILED:
+            found = np.empty(len(places), np.float64)
+            times = (self.time_ns, self.first, self.recorded_ns, self.unrecorded, 1 - self.gone)
+            add_up(*times, cuts, left, places, found)
+            return found
+        length_ns = np.append(np.diff(self.time_ns), 0)
+        length_ns[self.first[1:] - 1] = 0
+        work_ns = self._left(length_ns, self.recorded_ns)
+        work_ns[cuts] *= left
+        passed_ns: Floats = np.append(0.0, np.cumsum(work_ns[:-1]))[places]
+        return passed_ns
+
+    def _left(self, length_ns: Times, recorded_ns: NDArray[np.float32]) -> Floats:
+        """What is left of time that was recorded."""
+        spent_ns = recorded_ns.astype(np.float64) * self.unrecorded
+        return np.maximum(length_ns - spent_ns, 0.0) * (1 - self.gone)
+
+
+class Rests:
+    """How long operators rest until the next event, by cuts; worked out when it is asked for."""
+
+    def __init__(self, first: Rows, time_ns: Times, starts: Numbers, operators: tuple[Numbers, Numbers]) -> None:
+        """`first` and `time_ns` are those of the lanes, `starts` the cuts at which events begin.
+
+        `operators` are the cuts at which operators begin and end.
+        """
+        self._first, self._time_ns, self._starts, self._operators = first, time_ns, starts, operators
+
+    @cached_property
+    def next_start(self) -> Numbers:
+        """For each cut the next one, or itself, at which an event begins; else the lane's last."""
+        return _next_starts(self._first, self._starts)
+
+    @cached_property
+    def next_end(self) -> Numbers:
+        """For each cut the end of the first operator that begins at it or later, and in no other; else itself."""
+        starts, ends = self._operators
+        end_of = np.arange(int(self._first[-1]), dtype=np.int32)
+        np.maximum.at(end_of, starts, ends)
+        found: Numbers = end_of[_next_starts(self._first, starts)]
+        return found
+
+    @cached_property
+    def usual_ns(self) -> float:
+        """How long it takes from an operator's end to the next event, as a rule."""
+        ends = self._operators[1]
+        return float(np.median(self._time_ns[self.next_start[ends]] - self._time_ns[ends])) if len(ends) else 0.0
+
 
 def host_lanes(profile: Profile) -> HostLanes:
     """The lanes of a profile that has host events; the edges of steps are cuts of the main lane."""
     table = profile.table
     rows = np.flatnonzero(table.is_category((*HOST_TREE, Category.RUNTIME)) & (table.category != Category.MEMORY))
-    threads, lane = np.unique(table.thread[rows], return_inverse=True)
+    thread = table.thread[rows]
+    is_one = bool((thread == thread[0]).all())
+    lanes = [
+        _in_order(profile, lane) for lane in ([rows] if is_one else (rows[at] for at in positions_of_each(thread)))
+    ]
     edges = np.concatenate([profile.steps.starts, profile.steps.ends])
-    lanes, times = np.tile(lane.reshape(-1), 2), np.concatenate([table.start_ns[rows], table.end_ns[rows]])
-    main = _main_lane(lanes, times, edges)
-    marked = np.clip(edges, times[lanes == main].min(), times[lanes == main].max())
-    first, time_ns, cut = _cut(np.append(lanes, np.full(len(marked), main)), np.append(times, marked))
-    start_cut, end_cut = (np.full(len(table), ABSENT, np.int64) for _ in range(2))
-    start_cut[rows], end_cut[rows] = cut[: len(rows)], cut[len(rows) : 2 * len(rows)]
-    work_ns = np.append(np.diff(time_ns), 0).astype(np.float64)
-    work_ns[first[1:] - 1] = 0
-    backward = among(threads, distinct(table.thread[table.is_named(BACKWARD.search) & (start_cut != ABSENT)]))
-    backward[main] = False
-    next_start = _next_starts(first, start_cut[rows])
+    main = _main_lane(profile, lanes, edges)
+    start_cut, end_cut = (np.full(len(table), ABSENT, np.int32) for _ in range(2))
+    first, times = [0], []
+    for number, lane in enumerate(lanes):
+        starts, ends = table.start_ns[lane], table.end_ns[lane]
+        marks = np.sort(np.clip(edges, starts[0], ends.max())) if number == main else edges[:0]
+        time_ns, start_at, end_at = cut_lane(starts, ends, marks)
+        start_cut[lane], end_cut[lane] = start_at + first[-1], end_at + first[-1]
+        times.append(time_ns)
+        first.append(first[-1] + len(time_ns))
+    bounds = np.array(first)
+    recorded_ns = np.zeros(first[-1], np.float32)
+    half_ns = np.array([RECORDED_NS.get(category, 0) / 2 for category in Category], np.float32)[table.category[rows]]
+    for cuts in (start_cut[rows], end_cut[rows]):
+        np.add.at(recorded_ns, cuts, half_ns)
     operators = rows[table.category[rows] == Category.OPERATOR]
-    ends = end_cut[operators]
-    rest_ns = time_ns[next_start[ends]] - time_ns[ends]
-    _, burst_start, burst_end = union_by_lane(lane.reshape(-1), start_cut[rows], end_cut[rows])
+    time_ns = times[0] if len(times) == 1 else np.concatenate(times)
+    burst_start, burst_end = _bursts(lanes, main, start_cut, end_cut)
     return HostLanes(
         time_ns=time_ns,
-        work_ns=work_ns,
-        first=first,
+        first=bounds,
         start_cut=start_cut,
         end_cut=end_cut,
+        recorded_ns=recorded_ns,
         main=main,
-        runs_backward=backward,
-        next_start=next_start,
-        next_end=_next_ends(first, start_cut[operators], ends),
-        usual_rest_ns=float(np.median(rest_ns)) if len(rest_ns) else 0.0,
+        runs_backward=_run_backward(profile, lanes, main),
+        rests=Rests(bounds, time_ns, start_cut[rows], (start_cut[operators], end_cut[operators])),
         burst_start=burst_start,
         burst_end=burst_end,
     )
 
 
-def _main_lane(lanes: Rows, times: Times, edges: Times) -> int:
+def _in_order(profile: Profile, rows: Rows) -> Rows:
+    """The events of one thread in the order in which they begin."""
+    starts = profile.table.start_ns[rows]
+    return rows if (starts[1:] >= starts[:-1]).all() else rows[np.argsort(starts, kind="stable")]
+
+
+def _main_lane(profile: Profile, lanes: list[Rows], edges: Times) -> int:
     """The lane in which most of `edges` are times of events, of those the one with most different times."""
-    if not lanes.any():
+    if len(lanes) == 1:
         return 0
-    first, time_ns, _ = _cut(lanes, times)
-    lane, size = np.repeat(np.arange(len(first) - 1), np.diff(first)), np.diff(first)
+    table = profile.table
     known, count = np.unique(edges, return_counts=True)
-    at = np.minimum(np.searchsorted(known, time_ns), len(known) - 1)
-    found = np.bincount(lane, np.where(known[at] == time_ns, count[at], 0), len(size))
-    return int(np.lexsort((-np.arange(len(size)), size, found))[-1])
+    found = []
+    for lane in lanes:
+        times = [column[lane][among(column[lane], known)] for column in (table.start_ns, table.end_ns)]
+        found.append(int(count[np.searchsorted(known, distinct(np.concatenate(times)))].sum()))
+    likely = [number for number, edges_found in enumerate(found) if edges_found == max(found)]
+    if len(likely) == 1:
+        return likely[0]
+    sizes = [len(distinct(np.concatenate([table.start_ns[lanes[at]], table.end_ns[lanes[at]]]))) for at in likely]
+    return likely[sizes.index(max(sizes))]
 
 
-def _cut(lanes: Rows, times: Times) -> tuple[Rows, Times, Rows]:
-    """The cuts of all lanes: `HostLanes.first` and `time_ns`, and the cut of its lane that each of `times` is."""
-    order = np.lexsort((times, lanes))
-    lanes, times = lanes[order], times[order]
-    is_new = np.ones(len(order), np.bool_)
-    is_new[1:] = (lanes[1:] != lanes[:-1]) | (times[1:] != times[:-1])
-    cut = np.empty(len(order), np.int64)
-    cut[order] = np.cumsum(is_new) - 1
-    return np.cumsum([0, *np.bincount(lanes[is_new])]), times[is_new], cut
+def _run_backward(profile: Profile, lanes: list[Rows], main: int) -> Mask:
+    """Which lanes the autograd engine works on, other than the main one."""
+    found = np.zeros(len(lanes), np.bool_)
+    if len(lanes) > 1:
+        is_backward = profile.table.is_named(BACKWARD.search)
+        found[:] = [number != main and bool(is_backward[lane].any()) for number, lane in enumerate(lanes)]
+    return found
 
 
-def _next_starts(first: Rows, starts: Rows) -> Rows:
+def _bursts(lanes: list[Rows], main: int, start_cut: Numbers, end_cut: Numbers) -> tuple[Rows, Rows]:
+    others = [lane for number, lane in enumerate(lanes) if number != main]
+    if not others:
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+    number = np.repeat(np.arange(len(others)), [len(lane) for lane in others])
+    rows = np.concatenate(others)
+    _, starts, ends = union_by_lane(number, start_cut[rows].astype(np.int64), end_cut[rows].astype(np.int64))
+    return starts, ends
+
+
+def cut_lane(starts: Times, ends: Times, marks: Times) -> tuple[Times, Numbers, Numbers]:
+    """The cuts of one lane: when each is, and of each event the cut that it begins at and the one that it ends at.
+
+    Args:
+        starts, ends: of its events, in the order in which they begin.
+        marks: further times, ascending, between the first of `starts` and the last of `ends`.
+    """
+    if IS_COMPILED:
+        times = np.empty(2 * len(starts) + len(marks), np.int64)
+        start_cut, end_cut = np.empty(len(starts), np.int32), np.empty(len(starts), np.int32)
+        if (count := cut(starts, ends, marks, times, start_cut, end_cut)) != ABSENT:
+            times.resize(count, refcheck=False)
+            return times, start_cut, end_cut
+    times = distinct(np.concatenate([starts, ends, marks]))
+    return times, np.searchsorted(times, starts).astype(np.int32), np.searchsorted(times, ends).astype(np.int32)
+
+
+def _next_starts(first: Rows, starts: Numbers) -> Numbers:
     """For each cut the first one from it on that is one of `starts`, or the last of its lane."""
     count = int(first[-1])
-    found = np.full(count, count, np.int64)
+    found = np.full(count, count, np.int32)
     found[starts] = starts
     found[first[1:] - 1] = first[1:] - 1
-    nexts: Rows = np.minimum.accumulate(found[::-1])[::-1]
+    nexts: Numbers = np.minimum.accumulate(found[::-1])[::-1]
     return nexts
-
-
-def _next_ends(first: Rows, starts: Rows, ends: Rows) -> Rows:
-    """For each cut where the first of the longest events from `starts` to `ends` ends that begins there or later."""
-    nexts = _next_starts(first, starts)
-    end_of = np.arange(int(first[-1]))
-    np.maximum.at(end_of, starts, ends)
-    found: Rows = end_of[nexts]
-    return found
 
 
 def expanded(first: Rows, last: Rows) -> tuple[Rows, Rows]:

@@ -24,6 +24,7 @@ if IS_COMPILED:
     from tb_tidy_plugin.estimate._walk import begin
 
 NEVER = -np.inf
+NOTHING, NO_PARTS = np.empty(0, np.int64), np.empty(0, np.float64)
 
 _Activities: TypeAlias = tuple[Rows, Rows, Floats, Floats, Rows, Floats, Floats]
 """Stream; epoch of the launch, and time added to it; time after the stream; other activity, time after it; length."""
@@ -39,14 +40,15 @@ class Changes(msgspec.Struct, frozen=True):
     """What edits do to a graph.
 
     Attributes:
-        host: for each cut which part of the time up to the next one remains.
+        cuts, left: cuts of host lanes, ascending, and which part of the time up to the next one remains of each.
         device: for each activity which part of its time remains.
         gone: activities that do not happen, or not in line with the others.
         unblocked: waits that do not happen.
         beside_ns: how much work runs beside the rest, which then takes at least that long.
     """
 
-    host: Floats
+    cuts: Rows
+    left: Floats
     device: Floats
     gone: Mask
     unblocked: Mask
@@ -58,7 +60,7 @@ class Schedule(msgspec.Struct, frozen=True):
 
     Attributes:
         graph: what was replayed.
-        passed_ns: time that its thread spends up to each cut, waits left out; only differences on one lane count.
+        passed_ns: time that its thread spends up to each place, waits left out; only differences on one lane count.
         offset_ns: of each epoch what is added to `passed_ns` to tell the time.
         device_end_ns: end of each activity.
         beside_ns: as in `Changes`.
@@ -70,9 +72,9 @@ class Schedule(msgspec.Struct, frozen=True):
     device_end_ns: Floats
     beside_ns: float
 
-    def host_ns(self, cuts: Rows, epochs: Rows) -> Floats:
+    def host_ns(self, places: Rows, epochs: Rows) -> Floats:
         """When the host comes to these places."""
-        times: Floats = self.offset_ns[epochs] + self.passed_ns[cuts]
+        times: Floats = self.offset_ns[epochs] + self.passed_ns[places]
         return times
 
     @property
@@ -80,23 +82,23 @@ class Schedule(msgspec.Struct, frozen=True):
         """How long the host takes for each step; all until everything is done where the whole trace is the step."""
         if self.graph.profile.steps.basis == "whole_trace":
             return np.array([self.horizon_ns - self.graph.profile.steps.items[0].start_ns])
-        (starts, ends), (start_epochs, end_epochs) = self.graph.step_cuts, self.graph.step_epochs
+        (starts, ends), (start_epochs, end_epochs) = self.graph.step_places, self.graph.step_epochs
         return self.host_ns(ends, end_epochs) - self.host_ns(starts, start_epochs)
 
     @property
     def horizon_ns(self) -> float:
         """When the steps and all that they launched are done; a host that only runs ahead does not bring it forward."""
         graph = self.graph
-        host_ns = float(self.host_ns(graph.step_cuts[1][-1:], graph.step_epochs[1][-1:])[0])
+        host_ns = float(self.host_ns(graph.step_places[1][-1:], graph.step_epochs[1][-1:])[0])
         done_ns = max(host_ns, float(self.device_end_ns[graph.horizon_work].max(initial=host_ns)))
-        start_ns = float(graph.host.time_ns[graph.step_cuts[0][0]])
+        start_ns = float(graph.place_ns[graph.step_places[0][0]])
         return max(done_ns, start_ns + self.beside_ns)
 
 
 def replay(graph: Graph, changes: Changes | None = None) -> Schedule:
     """The schedule of `graph` under `changes`."""
-    work_ns = graph.host.work_ns if changes is None else graph.host.work_ns * changes.host
-    passed_ns = np.concatenate([[0.0], np.cumsum(work_ns[:-1])])
+    changed = (NOTHING, NO_PARTS) if changes is None else (changes.cuts, changes.left)
+    passed_ns = graph.host.passed_ns(graph.places, *changed)
     offsets, ends = _walk(graph, _waits(graph, passed_ns, changes), _activities(graph, passed_ns, changes), passed_ns)
     return Schedule(
         graph=graph,
@@ -110,8 +112,8 @@ def replay(graph: Graph, changes: Changes | None = None) -> Schedule:
 def _activities(graph: Graph, passed_ns: Floats, changes: Changes | None) -> _Activities:
     """What the walk needs of each activity."""
     device = graph.device
-    has_launch = device.launch_cut != ABSENT
-    launched_ns = np.where(has_launch, passed_ns[device.launch_cut], 0.0) + device.after_launch_ns
+    has_launch = graph.launch != ABSENT
+    launched_ns = np.where(has_launch, passed_ns[graph.launch], 0.0) + device.after_launch_ns
     launched_ns[~device.has_launch_bound] = NEVER
     # What has no launch but a bound keeps its recorded time: the last epoch is that of the recording itself.
     epochs = np.where(has_launch, graph.launch_epoch, len(graph.host.first) - 1 + len(graph.waits))
@@ -128,13 +130,13 @@ def _activities(graph: Graph, passed_ns: Floats, changes: Changes | None) -> _Ac
 
 def _waits(graph: Graph, passed_ns: Floats, changes: Changes | None) -> list[_Wait]:
     """What the walk needs of each wait; a wait's own time changes as the time of its events does."""
-    host, begin, end = graph.host, graph.wait_begin, graph.wait_end
-    length_ns = host.time_ns[end] - host.time_ns[begin]
+    recorded_ns, begin, end = graph.place_ns, graph.wait_begin, graph.wait_end
+    length_ns = recorded_ns[end] - recorded_ns[begin]
     pace = np.where(length_ns > 0, (passed_ns[end] - passed_ns[begin]) / np.maximum(length_ns, 1), 1.0)
     own_ns = passed_ns[begin] + np.minimum(graph.wait_own_ns, length_ns) * pace
     there = np.minimum(graph.wait_thread, len(passed_ns) - 2)
-    recorded_ns = host.time_ns[there + 1] - host.time_ns[there]
-    there_pace = np.where(recorded_ns > 0, (passed_ns[there + 1] - passed_ns[there]) / np.maximum(recorded_ns, 1), 1.0)
+    there_ns = recorded_ns[there + 1] - recorded_ns[there]
+    there_pace = np.where(there_ns > 0, (passed_ns[there + 1] - passed_ns[there]) / np.maximum(there_ns, 1), 1.0)
     thread_ns = passed_ns[graph.wait_thread] + graph.wait_thread_after_ns * there_pace
     thread_ns[graph.wait_thread == ABSENT] = NEVER
     blocked = np.ones(len(graph.waits), np.bool_) if changes is None else ~changes.unblocked
@@ -144,8 +146,7 @@ def _waits(graph: Graph, passed_ns: Floats, changes: Changes | None) -> list[_Wa
 
 def _walk(graph: Graph, waits: list[_Wait], activities: _Activities, passed_ns: Floats) -> tuple[_Numbers, _Numbers]:
     """The offset of each epoch, and the end of each activity, in recorded order."""
-    lanes = graph.host.first[:-1]
-    known = graph.host.time_ns[lanes] - passed_ns[lanes]
+    known = graph.place_ns[graph.lane_place] - passed_ns[graph.lane_place]
     streams, count = int(graph.device.stream.max(initial=0)) + 1, len(graph.device)
     empty = (np.concatenate([known, np.zeros(len(waits) + 1)]), np.full(streams, NEVER), np.full(count + 1, NEVER))
     state: list[_Numbers] = [*empty] if IS_COMPILED else [column.tolist() for column in empty]

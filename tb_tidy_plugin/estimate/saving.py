@@ -15,7 +15,7 @@ from typing import TypeAlias
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin.estimate.changes import Outlook, Touch, changes_of, touches
+from tb_tidy_plugin.estimate.changes import Outlook, Touched, together, touches
 from tb_tidy_plugin.estimate.faults import fault_time
 from tb_tidy_plugin.estimate.graph import Graph, graph_of
 from tb_tidy_plugin.estimate.replay import replay
@@ -73,6 +73,7 @@ class SavingEstimates:
         """`true_step_ns` is how long a step takes without the profiler, None where that is not known."""
         self._profile = profile
         self._true_step_ns = true_step_ns
+        self._last: tuple[Fix, SavedTime] | None = None
 
     def saving(self, *fixes: Fix) -> SavedTime:
         """What `fixes` save when all of them are made: replayed, and never more than the time that they touch.
@@ -80,17 +81,25 @@ class SavingEstimates:
         Together they can save less than the sum, where they touch the same time, and more, where host and device would
         each still be waited for without the other's fix.
         """
+        if len(fixes) == 1 and self._last is not None and fixes[0] is self._last[0]:  # all fixes of a report are one
+            return self._last[1]
+        saved = self._saved(fixes)
+        self._last = (fixes[-1], saved) if len(fixes) == 1 else None
+        return saved
+
+    def _saved(self, fixes: Sequence[Fix]) -> SavedTime:
         bounds = [bound(self._profile, fix.edits, fix.lost) for fix in fixes]
         most_ns = sum(each.high_ns for each in bounds)
         if self._graph is None:
             return SavedTime(min(sum(each.expected_ns for each in bounds), most_ns), 0, most_ns, ("bound",))
-        touched = [touch for fix in fixes for touch in touches(self._graph, fix.edits, fix.lost)]
+        graph = self._graph
+        touched = together(graph, (touch for fix in fixes for touch in touches(graph, fix.edits, fix.lost)))
         steps = len(self._profile.steps.items)
-        others_ns = sum(touch.others_ns for touch in touched) / steps
-        most_ns += round(sum(touch.beyond_ns for touch in touched) / steps + others_ns)
-        expected_ns = min(self._saved_ns(self._graph, touched, "expected"), most_ns)
+        others_ns = sum(touch.others_ns for touch in touched.touches) / steps
+        most_ns += round(sum(touch.beyond_ns for touch in touched.touches) / steps + others_ns)
+        expected_ns = min(self._saved_ns(graph, touched, "expected"), most_ns)
         expected_ns += self._gain_ns(touched, expected_ns)
-        is_certain = self._longest is self._graph and _is_certain(touched)
+        is_certain = self._longest is graph and _is_certain(touched)
         high_ns = (expected_ns if is_certain else self._saved_ns(self._longest, touched, "most")) + others_ns
         # Nobody knows whether time that nothing explains goes with what is fixed.
         high_ns += self.unexplained * self._recorded_step_ns if high_ns < most_ns else 0
@@ -98,10 +107,10 @@ class SavingEstimates:
         high_ns = max(min(high_ns, most_ns, self._most_ns(high_ns)), expected_ns)
         return SavedTime(round(expected_ns), round(low_ns), round(high_ns), ("replayed",))
 
-    def _gain_ns(self, touched: Sequence[Touch], saved_ns: float) -> float:
+    def _gain_ns(self, touched: Touched, saved_ns: float) -> float:
         """By how much what stays of a step of known true length gets faster; none beside a device or a loader."""
         assert self._graph is not None
-        if self._graph is self._recorded or len(self._graph.device) or any(touch.beside_ns for touch in touched):
+        if self._graph is self._recorded or len(self._graph.device) or any(touch.beside_ns for touch in touched.touches):
             return 0.0
         return min(OTHERS_GAIN * saved_ns, MOST_GAIN * max((self._true_step_ns or 0) - saved_ns, 0))
 
@@ -188,15 +197,15 @@ class SavingEstimates:
         graphs = (self._graph, self._shortest, self._longest)
         return {id(graph): replay(graph).horizon_ns for graph in graphs if graph is not None}
 
-    def _saved_ns(self, graph: Graph, touched: Sequence[Touch], outlook: Outlook) -> float:
+    def _saved_ns(self, graph: Graph, touched: Touched, outlook: Outlook) -> float:
         """What a step gets shorter by, on average over the steps."""
-        shorter_ns = self._ends_ns[id(graph)] - replay(graph, changes_of(graph, touched, outlook)).horizon_ns
+        shorter_ns = self._ends_ns[id(graph)] - replay(graph, touched.changes(outlook)).horizon_ns
         return max(shorter_ns / len(self._profile.steps.items), 0.0)
 
 
-def _is_certain(touched: Sequence[Touch]) -> bool:
+def _is_certain(touched: Touched) -> bool:
     """Whether as much is left of everything in the expected case as in the best."""
-    return all(len(set(touch.left[:2])) == 1 and not touch.beside_ns for touch in touched)
+    return all(len(set(touch.left[:2])) == 1 and not touch.beside_ns for touch in touched.touches)
 
 
 def bound(profile: Profile, edits: Sequence[Edit], lost: Lost | None = None) -> SavedTime:
@@ -268,11 +277,12 @@ def _as_long_as(graph: Graph, true_ns: float, length_ns: Callable[[Graph], float
     """
     if length_ns(graph) <= true_ns:
         return graph
-    fault_ns = fault_time(graph.profile, graph.host)
-    mapped = _scaled(lambda part: graph.without(part * fault_ns), true_ns, length_ns) if fault_ns.any() else graph
-    if length_ns(mapped) <= true_ns:
-        return mapped
-    fewer = _scaled(lambda scale: mapped.without_recording(scale * recording), true_ns, length_ns)
+    faults_ns = fault_time(graph.profile, graph.host)
+    if faults_ns is not None:
+        mapped = _scaled(lambda part: graph.without_recording(0.0, part * faults_ns), true_ns, length_ns)
+        if length_ns(mapped) <= true_ns:
+            return mapped
+    fewer = _scaled(lambda scale: graph.without_recording(scale * recording, faults_ns), true_ns, length_ns)
     return fewer if length_ns(fewer) <= true_ns else _scaled(fewer.faster, true_ns, length_ns)
 
 

@@ -71,8 +71,7 @@ def _parts(host: HostLanes) -> tuple[Rows, Rows, Rows]:
     While a lane rests in between, the main thread goes on; where that does nothing that is recorded, the rest is the
     lane's own.
     """
-    others = np.flatnonzero(host.lane_of(host.burst_start) != host.main)
-    starts, ends = host.burst_start[others], host.burst_end[others]
+    starts, ends = host.burst_start, host.burst_end
     lane, main = host.lane_of(starts), host.time_ns[host.cuts_of(host.main)]
     before = np.searchsorted(main, host.time_ns[starts], side="right")
     rested = np.append(0, np.searchsorted(main, host.time_ns[ends], side="right"))[: len(starts)]

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tb_tidy_plugin.estimate import host
 from tb_tidy_plugin.estimate import replay as replaying
 from tb_tidy_plugin.estimate.saving import Fix, SavingEstimates
 from tb_tidy_plugin.profile.profile import Profile
@@ -106,11 +107,11 @@ class TestLaws:
         assert expected_us(profile, *(Unblock(row) for row in waits), Remove(tuple(waits[1:]))) == 0
 
     @pytest.mark.compiled
-    @pytest.mark.skipif(not replaying.IS_COMPILED, reason="the loop over activities was not compiled")
+    @pytest.mark.skipif(not replaying.IS_COMPILED, reason="the loops were not compiled")
     @settings(max_examples=30)
-    @given(PROGRAMS, KINDS, st.integers(0, 20))
-    def test_the_compiled_loop_replays_as_the_one_in_python(
-        self, program: list[list[Instruction]], kinds: list[str], first: int
+    @given(PROGRAMS, KINDS, st.integers(0, 20), st.sampled_from([None, 100_000]))
+    def test_the_compiled_loops_replay_as_those_in_python(
+        self, program: list[list[Instruction]], kinds: list[str], first: int, true_step_ns: int | None
     ) -> None:
         profile = recorded(program)
         fix = Fix([edit_of(profile, kind, first + at) for at, kind in enumerate(kinds)])
@@ -118,8 +119,28 @@ class TestLaws:
         for is_compiled in (True, False):
             with pytest.MonkeyPatch.context() as patch:
                 patch.setattr(replaying, "IS_COMPILED", is_compiled)
-                found.append(SavingEstimates(profile).saving(fix))
+                patch.setattr(host, "IS_COMPILED", is_compiled)
+                found.append(SavingEstimates(profile, true_step_ns).saving(fix))
         assert found[0] == found[1]
+
+    @pytest.mark.compiled
+    @pytest.mark.skipif(not host.IS_COMPILED, reason="the loops were not compiled")
+    @given(
+        st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), min_size=1, max_size=100),
+        st.lists(st.integers(0, 60), max_size=5),
+    )
+    def test_the_compiled_loop_cuts_any_events_as_sorting_does(
+        self, events: list[tuple[int, int]], marks: list[int]
+    ) -> None:
+        starts, durations = np.array(sorted(events), np.int64).T
+        ends = starts + durations
+        edges = np.sort(np.clip(np.array(marks, np.int64), starts[0], ends.max()))
+        found = host.cut_lane(starts.copy(), ends, edges)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(host, "IS_COMPILED", False)
+            expected = host.cut_lane(starts.copy(), ends, edges)
+        for mine, theirs in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(mine, theirs)
 
     @pytest.mark.sampled
     @pytest.mark.parametrize("name", shared_names("traces"))
