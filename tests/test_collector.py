@@ -1,10 +1,9 @@
-"""Python's cycle collector rests while a trace is analysed, and what an analysis held is free afterwards."""
+"""Python's cycle collector rests while a trace is analysed."""
 
 from __future__ import annotations
 
 import gc
 import os
-import weakref
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,10 +12,8 @@ import pytest
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.collector import held_off
-from tb_tidy_plugin.ledger.account import account_of
 from tb_tidy_plugin.plugin.analysis_worker import AnalysisRequest, analyse
 from tb_tidy_plugin.rulekit import Match, Profile
-from tb_tidy_plugin.rulekit.testing import draw
 from tb_tidy_plugin.trace.files import find_traces
 from tests.support.logdirs import trace
 from tests.support.made_up_rule import Evidence, SlowMultiplication
@@ -71,12 +68,3 @@ def test_the_worker_analyses_without_it(tmp_path: Path) -> None:
     (file,) = find_traces(trace(tmp_path / "w.pt.trace.json"))
     analyse(file, lambda _: None, AnalysisRequest("run", "w", "", os.fsencode(configuration)))
     assert (said.read_text(), gc.isenabled()) == ("False", True)
-
-
-def test_a_profile_goes_with_whoever_asked_for_its_account() -> None:
-    profile = draw("ProfilerStep#1  0-900\n  aten::mm  100-800  dims=64x64,64x64  types=float,float")
-    assert account_of(profile) is account_of(profile)
-    left = weakref.ref(profile)
-    del profile
-    gc.collect()
-    assert left() is None

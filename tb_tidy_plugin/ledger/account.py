@@ -33,6 +33,7 @@ from tb_tidy_plugin.ledger.model import (
 from tb_tidy_plugin.ledger.owners import LONGEST_NAME, Names, ledger_name, names_of, owner_of
 from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.iteration_marks import merged
+from tb_tidy_plugin.profile.kept import once
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.step_bounds import DeviceWork, StepSpan
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Rows
@@ -104,19 +105,9 @@ class Account(msgspec.Struct, frozen=True):
         return Intervals.union(self.segments.starts[here], self.segments.ends[here])
 
 
-ACCOUNT = "account"
-"""Names the account among what a profile has worked out. It refers to the profile, so it is kept nowhere else."""
-
-
+@once
 def account_of(profile: Profile) -> Account:
     """The ledger of a profile, with its pieces; added up once, since rules and the report both ask for it."""
-    kept: dict[str, Account] = vars(profile)
-    if ACCOUNT not in kept:
-        kept[ACCOUNT] = _account(profile)
-    return kept[ACCOUNT]
-
-
-def _account(profile: Profile) -> Account:
     work, span = profile.device_work, profile.step_bounds
     host = Host(profile, span.main)
     segments = segments_of(profile, work, span, host)

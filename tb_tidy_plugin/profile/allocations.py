@@ -15,6 +15,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from tb_tidy_plugin import aten
+from tb_tidy_plugin.profile.kept import once
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Rows, Times
 from tb_tidy_plugin.trace.limits import MOST_DEVICES
@@ -36,6 +37,9 @@ ALLOCATORS = aten.names(
 
 ADDRESS_BITS = (1 << 63) - 1
 """Addresses are only compared; a column holds 63 bits of them."""
+
+INDEX_BITS = 17
+"""Of a device's index, `ABSENT` to 65,535, which stands below its kind in a number for both."""
 
 AT_ONCE = 1 << 15  # events that exist as objects at a time
 
@@ -121,18 +125,19 @@ class Allocations(msgspec.Struct, frozen=True):
         return self.take(np.argsort(-self.bytes, kind="stable"))
 
 
+@once
 def memory_events(profile: Profile) -> MemoryEvents:
-    """All instants about memory, decoded; empty where none were recorded."""
+    """All instants about memory, decoded once; empty where none were recorded."""
     table = profile.table
     rows = np.flatnonzero(table.category == Category.MEMORY)
     rows = rows[np.lexsort((table.file_order[rows], table.event_index[rows], table.start_ns[rows]))]
     parts = [_amounts(table.args.decoded(some, _Args)) for some in np.array_split(rows, len(rows) // AT_ONCE + 1)]
     amounts = np.concatenate(parts)
-    places, device = np.unique(amounts[:, :2], axis=0, return_inverse=True)
+    places, device = np.unique((amounts[:, 0] << INDEX_BITS) + amounts[:, 1], return_inverse=True)
     places, device = places[: MOST_DEVICES + 1], np.minimum(device, MOST_DEVICES)  # all others count as one
     address, size, allocated, reserved = amounts[:, 2:].T
     return MemoryEvents(
-        devices=tuple(MemoryDevice(_kind(kind, profile.platform), index) for kind, index in places.tolist()),
+        devices=tuple(_device(place, profile.platform) for place in places.tolist()),
         row=rows,
         time_ns=table.start_ns[rows],
         device=device.reshape(-1),
@@ -150,6 +155,12 @@ def _amounts(args: list[_Args]) -> Times:
         (each.type, each.index, each.address & ADDRESS_BITS, each.bytes, each.allocated, each.reserved) for each in args
     ]
     return np.array(rows, np.int64).reshape(-1, 6)
+
+
+def _device(place: int, platform: str) -> MemoryDevice:
+    """The device of a kind and an index in one number."""
+    kind = (place - ABSENT) >> INDEX_BITS
+    return MemoryDevice(_kind(kind, platform), place - (kind << INDEX_BITS))
 
 
 def _kind(number: int, platform: str) -> str:

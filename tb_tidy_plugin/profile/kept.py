@@ -1,0 +1,26 @@
+"""What is worked out of a profile once, by functions of layers that the profile does not know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from tb_tidy_plugin.profile.profile import Profile
+
+_Made = TypeVar("_Made")
+
+
+def once(of: Callable[[Profile], _Made]) -> Callable[[Profile], _Made]:
+    """`of`, asked once for each profile. The profile keeps the answer, which may refer to it: both go together."""
+    name = f"{of.__module__}.{of.__qualname__}"
+
+    @wraps(of)
+    def known(profile: Profile) -> _Made:
+        kept: dict[str, _Made] = vars(profile)
+        if name not in kept:
+            kept[name] = of(profile)
+        return kept[name]
+
+    return known
