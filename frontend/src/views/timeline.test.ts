@@ -1,4 +1,4 @@
-import { cleanup, configure, fireEvent, screen, waitFor, within } from '@testing-library/preact';
+import { cleanup, fireEvent, screen, waitFor, within } from '@testing-library/preact';
 import { afterEach, expect, it, vi } from 'vitest';
 import type { Ledger, TimelineEvent } from '../api/types.gen';
 import { gutterOf } from '../base/timelineLayout';
@@ -10,8 +10,6 @@ const NO_BARS = { lane: [], depth: [], start_ns: [], duration_ns: [], busy_ns: [
 const NO_ARROWS = { from_lane: [], from_depth: [], from_ns: [], to_lane: [], to_depth: [], to_ns: [], left_out: 0 };
 const ROWS = Array.from({ length: 3 }, (_, at) => eventRow({ id: 10 + at, start_ns: 1_000_000 * (at + 1), duration_ns: 2000 }));
 
-configure({ asyncUtilTimeout: 5000 });
-vi.setConfig({ testTimeout: 20_000 }); // chunks are loaded, and the machine may be busy
 
 afterEach(cleanup);
 
@@ -107,7 +105,7 @@ it('names the operator of a replayed kernel, and how it is known', async () => {
   serveTimeline({ operator: { id: 11, name: 'aten::mm', start_ns: 0, duration_ns: 2, lane: 1 }, known_by: 'renamed' });
   await openPage('p.torchtidy.view=timeline&p.torchtidy.event=10');
   const facts = await screen.findByRole('region', { name: 'The marked event' });
-  expect(facts.textContent).toContain('Operatoraten::mmReplay known byby its place');
+  expect(facts.textContent).toContain('Operatoraten::mmFrom captureby its place');
   screen.getByRole('button', { name: 'aten::mm' }).click();
   await waitFor(() => expect(window.location.hash).toContain('event=11'));
 });
@@ -217,4 +215,22 @@ it('says where no gap is to be explained', async () => {
   key('i', await screen.findByRole('application'));
   expect(await screen.findByText(/Another stream works here/)).toBeTruthy();
   expect(askedFor(server, 'idle').at(-1)).toContain('at_ns=1500000');
+});
+
+it('marks the events of a finding that is chosen beside it, and leads to the longest pieces of a part of the step', async () => {
+  const evidence = [10, 11].map((id) => ({ start_ns: 1_000_000 * (id - 9), end_ns: 1_000_000 * (id - 9) + 2000, event: 'aten::item', event_id: id }));
+  serveTimeline({}, ledger([ledgerEntry('host_work', null, [5000, 5000], { title: 'Host work holds the device up', evidence })]));
+  await openPage('torchtidy&p.torchtidy.view=timeline');
+  const beside = within(await screen.findByRole('complementary', { name: 'Findings and parts of the step' }));
+  const [first] = beside.getAllByRole('button');
+  for (const marked of [true, false]) {
+    if (first) fireEvent.click(first);
+    await waitFor(() => expect(screen.queryAllByText(/matched events of/).length).toBe(marked ? 1 : 0));
+    expect(first?.getAttribute('aria-pressed')).toBe(String(marked));
+  }
+  const part = beside.getByRole('button', { name: /Host work holds the device up/ });
+  for (const id of [10, 11, 10]) {
+    fireEvent.click(part);
+    await waitFor(() => expect(window.location.hash).toContain(`event=${id}`));
+  }
 });
