@@ -26,7 +26,7 @@ MIN_TESTS := tests/cli/test_cli.py tests/cli/test_doctor.py tests/plugin/test_in
     tests/plugin/test_web.py tests/trace/test_kineto.py tests/trace/test_real_traces.py tests/trace/test_files.py
 STATIC := tb_tidy_plugin/plugin/static
 
-.PHONY: help demo test lint types generate generated numbers ledger accuracy fixes lines proof gpu-proof gpu-proof-report residuals screens bench bench-check load test-min test-install fuzz frontend bundle pytest clean node browser
+.PHONY: help demo test lint types generate generated numbers ledger accuracy fixes lines proof gpu-proof gpu-proof-report residuals screens firefox painted bench bench-check load test-min test-install fuzz frontend bundle pytest clean node browser
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -105,6 +105,12 @@ fuzz: $(TEST)/.installed ## break all kinds of files for MINUTES=10 minutes; lea
 
 screens: $(TEST)/.installed | browser ## take the pictures of docs/screens/ again
 	$(BIN)/python -m tests.browser.screens
+
+firefox: $(TEST)/.installed ## open every view in the Firefox that is installed; pictures in build/firefox/
+	$(BIN)/python -m tests.browser.firefox
+
+painted: $(TEST)/.installed | browser ## measure clicks until views are painted; writes the table of docs/ui.md
+	$(BIN)/python -m tests.browser.painted
 
 generated: $(TEST)/.installed $(NODE_MODULES) ## check that the generated files are current
 	$(BIN)/python -m tb_tidy_plugin.dev generate --check

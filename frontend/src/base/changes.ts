@@ -20,7 +20,7 @@ const NAMES: readonly ChangeColumn[] = [
     (base === candidate ? count(base) : `${count(base)} → ${count(candidate)}`) },
 ];
 
-const KNOWN: ChangeColumn = { label: 'Replay known by', number: false, px: 132, width: '132px', text: (row) => fromCaptureText(row.known_by) };
+const KNOWN: ChangeColumn = { label: 'From capture', number: false, px: 132, width: '132px', text: (row) => fromCaptureText(row.known_by) };
 
 /** Host times, and where any of the rows has them, device times and how replays are known. */
 export const changeColumns = (rows: readonly Change[]): readonly ChangeColumn[] => [

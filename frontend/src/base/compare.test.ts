@@ -96,7 +96,7 @@ describe('the columns of changed operators', () => {
   });
 
   it('say how replayed ones are known', () => {
-    expect(cells({ ...row, known_by: 'unique' }).at(-1)).toEqual(['Replay known by', 'unique']);
+    expect(cells({ ...row, known_by: 'unique' }).at(-1)).toEqual(['From capture', 'unique']);
   });
 
   it('say a number of calls once where it is the same', () => {

@@ -35,12 +35,12 @@ it('a cost is shown beside the step that it is a share of', () => {
 it('all together against the sum of the rows, whichever is more', () => {
   const rows = [{ saving: saving(6e6) }, { saving: saving(4e6) }, { saving: null }];
   const overlap = (joint: number) => text(jointFormula(saving(joint), rows, 'step'), 'Overlap');
-  expect(overlap(7e6)).toBe('The rows add up to 10 ms; 3 ms of that is time that several of them touch, which counts once');
-  expect(overlap(12e6)).toContain('2 ms more is won only together');
-  expect(overlap(10e6)).toContain('none of them touch the same time');
+  expect(overlap(7e6)).toBe('The rows add up to 10 ms; 3 ms of that is time that several findings share, which counts once');
+  expect(overlap(12e6)).toContain('2 ms more is saved only with all fixes');
+  expect(overlap(10e6)).toContain('they share no time');
 });
 
 it('steps and devices', () => {
-  expect(stepFormula({ basis: 'profiler_step', count: 3, median_ns: 1 }, 1)[0]?.text).toContain('median of 3 steps, 1 of them odd');
+  expect(stepFormula({ basis: 'profiler_step', count: 3, median_ns: 1 }, 1)[0]?.text).toContain('median of 3 steps, 1 of them warm-up or outliers');
   expect(busyFormula(30e6, 120e6, 2)[0]?.text).toBe('30 ms in which a kernel or a copy ran (mean of the devices) ÷ 120 ms recorded = 25 %');
 });

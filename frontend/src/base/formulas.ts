@@ -11,9 +11,9 @@ interface Saving { expected_ns: number; low_ns: number; high_ns: number; speedup
 interface Steps { basis: string; count: number; median_ns: number | null }
 
 const HOW = {
-  replayed: 'All steps are computed again on the timeline without the matched events, everything as early as what it waits for allows. The saving is what steps end earlier by.',
-  bound: 'The recording has no steps to compute again, so the saving is at most the time that the matched events take.',
-  measured: 'Of the matched events’ time a fix leaves the part that the measured statement without the pattern took of the one with it.',
+  replayed: 'All steps are computed again from the timeline without the matched events. All other events start as early as what they wait for allows. The saving is how much earlier the steps end.',
+  bound: 'The recording has no steps to recompute, so the saving is at most the time that the matched events take.',
+  measured: 'A benchmark measured the statement with and without the pattern. The fix leaves that share of the matched events’ time.',
 } satisfies Record<Saving['basis'][number], string>;
 
 /** A finding's saving. `stepNs` is what the saving is one of. */
@@ -22,7 +22,7 @@ export function savingFormula(saving: Saving, costNs: number, stepNs: number | n
   return [
     ...saving.basis.map((basis) => ({ name: capital(SAVING_BASIS[basis]), text: HOW[basis] })),
     { name: 'Bounds', text: `${boundsText(low, high)}; the matches cost ${nanoseconds(costNs)} per ${per}` },
-    ...(expected > costNs ? [{ name: 'More than the cost', text: 'The cost is the time of the matches alone; what waits for them, and the gaps between them, get shorter, too.' }] : []),
+    ...(expected > costNs ? [{ name: 'More than the cost', text: 'The cost is the time of the matches alone; what waits for them and the gaps between them also get shorter.' }] : []),
     ...(stepNs && saving.speedup !== null && expected > 0 ? [{
       name: 'Speed', text: `${nanoseconds(stepNs)} ÷ (${nanoseconds(stepNs)} − ${nanoseconds(expected)}) = ${times(saving.speedup)}`,
     }] : []),
@@ -55,14 +55,14 @@ export function jointFormula(joint: Saving, rows: readonly { saving: Saving | nu
 }
 
 function overlap(apartNs: number): string {
-  if (apartNs > 0) return `${nanoseconds(apartNs)} of that is time that several of them touch, which counts once`;
-  if (apartNs < 0) return `${nanoseconds(-apartNs)} more is won only together, as where host and device both fill the step`;
-  return 'none of them touch the same time';
+  if (apartNs > 0) return `${nanoseconds(apartNs)} of that is time that several findings share, which counts once`;
+  if (apartNs < 0) return `${nanoseconds(-apartNs)} more is saved only with all fixes, for example where both host and device fill the step`;
+  return 'they share no time';
 }
 
 /** The step time, and which steps it is of. */
 export const stepFormula = (steps: Steps, odd: number): Line[] => [
-  { name: 'Step time', text: `The median of ${plural(steps.count, 'step')}${odd > 0 ? `, ${count(odd)} of them odd (warm-up or outliers)` : ''}: half of them are shorter, half longer` },
+  { name: 'Step time', text: `The median of ${plural(steps.count, 'step')}${odd > 0 ? `, ${count(odd)} of them warm-up or outliers` : ''}: half of them are shorter, half longer` },
 ];
 
 export const busyFormula = (busyNs: number, wallNs: number, devices: number, what = 'recorded'): Line[] => [

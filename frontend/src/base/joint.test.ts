@@ -37,6 +37,6 @@ it('says nothing where nothing is saved or no step is known', () => {
 
 it('says that findings overlap where the sum is larger', () => {
   const two = [{ saving: { expected_ns: 40 * MS } }, { saving: { expected_ns: 40 * MS } }, { saving: null }];
-  expect(overlapText(joint({ findings: two }))).toBe('Findings overlap: this is less than the rows’ sum.');
+  expect(overlapText(joint({ findings: two }))).toBe('Some findings share time, so this is less than their sum.');
   expect(overlapText(joint())).toBe('');
 });

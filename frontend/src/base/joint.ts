@@ -34,5 +34,5 @@ const OVERLAP = 1.01; // a sum that differs by rounding alone is not worth a wor
 /** Findings that touch the same time save less together than one by one. */
 export function overlapText({ joint_saving: saving, findings }: JointLike): string {
   const sum = findings.reduce((total, finding) => total + (finding.saving?.expected_ns ?? 0), 0);
-  return saving && sum > saving.expected_ns * OVERLAP ? 'Findings overlap: this is less than the rows’ sum.' : '';
+  return saving && sum > saving.expected_ns * OVERLAP ? 'Some findings share time, so this is less than their sum.' : '';
 }

@@ -41,7 +41,7 @@ export const KERNEL_COLUMNS: readonly KernelColumnSpec[] = [
   figure('flops_per_second', 'FLOP/s', 'Estimated floating-point operations per second of its operators, over all of their device work', 104, (row) => (row.flops_per_second === null ? '–' : flopsText(row.flops_per_second))),
   figure('bytes_per_second', 'B/s', 'Least bytes that its operators must move, per second of their device work', 88, (row) => (row.bytes_per_second === null ? '–' : bytesPerSecond(row.bytes_per_second))),
   figure('roofline', 'Roofline', 'Least time that the device needs for the work, as a share of the time taken', 84, (row) => (row.roofline === null ? '–' : partShare(row.roofline))),
-  words('known_by', 'Replay known by', FROM_CAPTURE_HINT, 132, 0, (row) => fromCaptureText(row.known_by)),
+  words('known_by', 'From capture', FROM_CAPTURE_HINT, 132, 0, (row) => fromCaptureText(row.known_by)),
 ];
 
 const WORDS = new Set<KernelColumn>(KERNEL_COLUMNS.filter(({ number }) => !number).map(({ id }) => id));

@@ -66,7 +66,7 @@ it('says what most of a group is', () => {
   const [compute, communication, idle] = groupsOf(DEVICE, null);
   expect(compute && mostly(compute)).toBe('Matrix products');
   expect(communication && mostly(communication)).toBeNull();
-  expect(idle && mostly(idle)).toBe('Waiting for data');
+  expect(idle && mostly(idle)).toBe('Data loading');
 });
 
 it('leads from a part of the time to the checks that explain it', () => {

@@ -11,23 +11,23 @@ export interface GroupSlice { group: Group; label: string; ns: number; share: nu
 const PARTS: Record<PartName, { group: Group; label: string }> = {
   matrix: { group: 'compute', label: 'Matrix products' },
   attention: { group: 'compute', label: 'Attention' },
-  convolution: { group: 'compute', label: 'Convolution' },
+  convolution: { group: 'compute', label: 'Convolutions' },
   normalisation: { group: 'compute', label: 'Normalisation' },
-  reduction: { group: 'compute', label: 'Reduction' },
-  elementwise: { group: 'compute', label: 'Elementwise' },
+  reduction: { group: 'compute', label: 'Reductions' },
+  elementwise: { group: 'compute', label: 'Pointwise operators' },
   optimizer: { group: 'compute', label: 'Optimizer' },
   other_compute: { group: 'compute', label: 'Other kernels' },
   communication_exposed: { group: 'communication', label: 'Exposed communication' },
-  host_to_device: { group: 'copies', label: 'Host to device' },
-  device_to_host: { group: 'copies', label: 'Device to host' },
-  device_copy: { group: 'copies', label: 'Within and between devices' },
-  idle_data_loading: { group: 'idle', label: 'Waiting for data' },
+  host_to_device: { group: 'copies', label: 'Copies to the device' },
+  device_to_host: { group: 'copies', label: 'Copies to the host' },
+  device_copy: { group: 'copies', label: 'Copies on the device' },
+  idle_data_loading: { group: 'idle', label: 'Data loading' },
   idle_compilation: { group: 'idle', label: 'Compilation' },
-  idle_garbage_collection: { group: 'idle', label: 'Python garbage collection' },
+  idle_garbage_collection: { group: 'idle', label: 'Garbage collection' },
   idle_communication_wait: { group: 'idle', label: 'Waiting for communication' },
   idle_synchronisation: { group: 'idle', label: 'Synchronisation' },
-  idle_launch_bound: { group: 'idle', label: 'Host launches too slowly' },
-  idle_unknown: { group: 'idle', label: 'Cause unknown' },
+  idle_launch_bound: { group: 'idle', label: 'Launch overhead' },
+  idle_unknown: { group: 'idle', label: 'Not explained' },
   data_loading: { group: 'data', label: 'Data loading' },
   communication: { group: 'communication', label: 'Communication' },
   backward: { group: 'model', label: 'Backward' },
@@ -115,7 +115,7 @@ export function causeOf(slices: readonly Pick<Slice, 'part' | 'ns'>[]): string |
   return (largest && CHECKED_BY[largest.part]) ?? null;
 }
 
-/** What most of a group is, where one part is most of it: `Waiting for data`. */
+/** What most of a group is, where one part is most of it: `Data loading`. */
 export function mostly({ slices, ns }: { slices: readonly { label: string; ns: number }[]; ns: number }): string | null {
   if (slices.length < 2) return null;
   return slices.find((slice) => slice.ns > ns / 2)?.label ?? null;

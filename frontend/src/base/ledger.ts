@@ -62,7 +62,7 @@ const CAUSES: Record<Cause, { group: LedgerGroup; label: string }> = {
   copy_setup: { group: 'queued', label: 'Copy set-up' },
   launch_latency: { group: 'queued', label: 'Launch latency' },
   host_work: { group: 'host', label: 'Host work' },
-  launch_pace: { group: 'launch', label: 'Launch pace' },
+  launch_pace: { group: 'launch', label: 'Launch overhead' },
   data_loading: { group: 'data', label: 'Data loading' },
   synchronisation: { group: 'waiting', label: 'Synchronisation' },
   host_communication: { group: 'waiting', label: 'Host communication' },
@@ -91,7 +91,7 @@ export const KINDS: Record<Kind, string> = {
 /** In the order in which bars show them. */
 const GROUPS: Record<LedgerGroup, string> = {
   compute: 'Device compute', communication: 'Exposed communication', copies: 'Copies', queued: 'Queued work', host: 'Host work',
-  launch: 'Launch pace', data: 'Data loading', waiting: 'Host waits', runtime: 'Runtime calls', compilation: 'Compilation and capture',
+  launch: 'Launch overhead', data: 'Data loading', waiting: 'Host waits', runtime: 'Runtime calls', compilation: 'Compilation and capture',
   interruption: 'Profiler and garbage collection', cpu: 'CPU work', unnamed: 'Not explained', other: 'Everything else',
 };
 
@@ -219,7 +219,7 @@ export const stepSpread = ({ steps }: { steps: readonly { start_ns: number; end_
 
 const DIFFERS = 0.02;
 
-/** The host's own pace, where it is another one than the step's. */
+/** Time that the host takes for a step, where it differs from the step. */
 export function hostPace({ host_step_ns: host, step_ns: { median } }: { host_step_ns: number | null; step_ns: { median: number } }): number | null {
   return host !== null && Math.abs(host - median) > DIFFERS * median ? host : null;
 }

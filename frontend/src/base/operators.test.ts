@@ -13,7 +13,7 @@ describe('columns', () => {
   it('have all figures of a device, with units', () => {
     expect(texts('name', true)).toEqual([
       ['Operator', 'aten::mm'], ['Calls', '1,200'], ['Host self', '2 ms'], ['Host total', '3 ms'], ['Device self', '–'],
-      ['Device total', '4 ms'], ['Tensor cores', 'unknown'], ['FLOP/s', '81.3 GFLOP/s'], ['Roofline', '12.5 %'], ['Replay known by', 'unique'],
+      ['Device total', '4 ms'], ['Tensor cores', 'unknown'], ['FLOP/s', '81.3 GFLOP/s'], ['Roofline', '12.5 %'], ['From capture', 'unique'],
     ]);
   });
 

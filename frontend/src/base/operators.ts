@@ -56,7 +56,7 @@ const DEVICE: readonly ColumnSpec[] = [
   number('device_total_ns', 'Device total', 'Time of all launched work, calls inside included', 96, (row) => time(row.device_total_ns)),
   { ...number('tensor_cores', 'Tensor cores', 'Whether the kernels use tensor cores, by their names', 104, coresOf), number: false },
 ];
-const KNOWN: ColumnSpec = { ...number('known_by', 'Replay known by', FROM_CAPTURE_HINT, 132, (row) => fromCaptureText(row.known_by)), number: false };
+const KNOWN: ColumnSpec = { ...number('known_by', 'From capture', FROM_CAPTURE_HINT, 132, (row) => fromCaptureText(row.known_by)), number: false };
 const RATE: readonly ColumnSpec[] = [
   number('flops_per_second', 'FLOP/s', 'Estimated floating-point operations per second', 100, (row) => (!row.flops_per_second ? '–' : flopsText(row.flops_per_second))),
   number('roofline', 'Roofline', 'Least time that the device needs for the work, as a share of the time taken', 84, (row) => (row.roofline === null ? '–' : partShare(row.roofline))),
@@ -77,7 +77,7 @@ export const boundingTime = (columns: readonly OperatorColumn[]): 'device_self_n
 
 interface Whole { host_ns?: number; device_ns?: number | null; empty?: readonly string[] }
 
-const BAR_PX = 150;
+const BAR_PX = 172;
 
 /** The columns that have a value in any row, with shares of the time that bounds the job. */
 export function filledColumns(columns: readonly ColumnSpec[], { host_ns: host = 0, device_ns: device = null, empty = [] }: Whole): readonly ColumnSpec[] {

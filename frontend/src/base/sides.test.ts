@@ -25,6 +25,12 @@ describe('what is compared', () => {
     expect(names(NONE, jobs, 'gpt_eval')).toEqual(['gpt_eval', 'gpt_eval']);
   });
 
+  it('is of one job where names share half of their words or more', () => {
+    const jobs = [run('h100_vit_pipeline', '1795242331722'), run('h100_qwen_generate', '1795242332722'), run('h100_vit_pipeline_fixed', '1795242330722')];
+    expect(names(NONE, jobs, 'h100_qwen_generate')).toEqual(['h100_qwen_generate', 'h100_qwen_generate']);
+    expect(names(NONE, jobs, 'h100_vit_pipeline')).toEqual(['h100_vit_pipeline_fixed', 'h100_vit_pipeline']);
+  });
+
   it('is what the link says, known or not', () => {
     expect(names({ base: { ...NO_SIDE, run: 'nowhere' }, candidate: { ...NO_SIDE, run: '', steps: '3' } }, runs, 'first')).toEqual(['nowhere', '']);
     expect(names({ ...NONE, candidate: { ...NO_SIDE, run: 'third' } }, runs, '')).toEqual(['second', 'third']);

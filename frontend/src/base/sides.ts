@@ -27,12 +27,15 @@ export function chosenSides(chosen: Sides, runs: readonly RunLike[], looked: str
   return { base: { ...chosen.base, run: base }, candidate: { ...chosen.candidate, run: candidate } };
 }
 
-/** How many words two names begin with in common: recordings of one job are mostly named alike. */
+/** How many words two names begin with in common, where that is half of the shorter: recordings of one job are mostly named alike. */
 function likeness(one: string | null, other: string): number {
-  const [words, others] = [one ?? '', other].map((name) => name.split(/[^a-z0-9]+/i));
-  const differs = words?.findIndex((word, index) => word !== others?.[index]) ?? 0;
-  return differs < 0 ? (words?.length ?? 0) : differs;
+  const [words, others] = [(one ?? '').split(WORDS), other.split(WORDS)];
+  const differs = words.findIndex((word, index) => word !== others[index]);
+  const alike = differs < 0 ? words.length : differs;
+  return 2 * alike >= Math.min(words.length, others.length) ? alike : 0;
 }
+
+const WORDS = /[^a-z0-9]+/i;
 
 /** Runs that can be read, by the time their spans tell; those that tell none are older, later names newer. */
 function newestFirst(runs: readonly RunLike[]): string[] {

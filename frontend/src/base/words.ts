@@ -37,7 +37,7 @@ export const SAVING_BASIS: Record<SavingBasis, string> = {
 export const FROM_CAPTURE: Record<KnownFromCapture, string> = {
   exact: 'exact', unique: 'unique', renamed: 'by its place', donor: 'by an eager iteration',
 };
-export const FROM_CAPTURE_HINT = 'How it is known from a capture what the kernels of a replayed graph belong to; – where everything was recorded';
+export const FROM_CAPTURE_HINT = 'How operators were found for the kernels of a replayed CUDA graph; – where they were recorded';
 
 /** Behind a name: ` (replayed: exact)`, nothing where it was recorded. */
 export const replayedMark = (known: KnownFromCapture | null | undefined): string => (known ? ` (replayed: ${FROM_CAPTURE[known]})` : '');

@@ -27,7 +27,7 @@ export const EventFacts = ({ event, lane, onGo }: Props) => (
         <Fact name="Launched by"><Go to={event.launched_by} onGo={onGo} />, {nanoseconds(Math.max(event.start_ns - event.launched_by.start_ns, 0))} earlier</Fact>
       )}
       {event.operator && <Fact name="Operator"><Go to={event.operator} onGo={onGo} /></Fact>}
-      {event.known_by && <Fact name="Replay known by">{FROM_CAPTURE[event.known_by]}</Fact>}
+      {event.known_by && <Fact name="From capture">{FROM_CAPTURE[event.known_by]}</Fact>}
       {event.launched > 0 && <Fact name="Launched">{plural(event.launched, 'kernel or copy', 'kernels and copies')} of {nanoseconds(event.launched_ns)}</Fact>}
     </dl>
   </section>

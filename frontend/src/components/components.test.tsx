@@ -129,6 +129,7 @@ describe('chunks', () => {
   });
 
   it('are all fetched when nothing else is to do, whatever becomes of one', async () => {
+    vi.stubGlobal('requestIdleCallback', (done: () => void) => setTimeout(done));
     const missing = chunk(() => Promise.reject(new Error('gone')));
     const other = chunk(async () => ({ name: 'other' }));
     await fetchWhenIdle([missing, other]);

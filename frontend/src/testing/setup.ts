@@ -1,7 +1,7 @@
 /** Set-up of the tests: a machine whose cores are busy takes its time, which says nothing of the page. */
 
 import { configure } from '@testing-library/preact';
-import { afterEach, vi } from 'vitest';
+import { afterEach, beforeEach, vi } from 'vitest';
 import { closePage } from './page';
 
 const PATIENCE_MS = 60_000;
@@ -10,6 +10,9 @@ configure({ asyncUtilTimeout: PATIENCE_MS });
 
 const { waitFor } = vi;
 vi.waitFor = (check, options = PATIENCE_MS) => waitFor(check, options);
+
+/** A page is never idle: it would fetch all views in each test. */
+beforeEach(() => void vi.stubGlobal('requestIdleCallback', () => 0));
 
 // An answer that comes after a file's last test would be drawn in a window that is gone.
 afterEach(closePage);

@@ -219,7 +219,7 @@ describe('what came of it', () => {
       findings: [change('small', { state: 'worse', candidate_ns: 6e6 }), change('large', { state: 'new', base_ns: null, candidate_ns: 40e6, predicted_ns: null, realised_ns: null })],
     });
     expect((await verdict()).textContent).toContain('Candidate is 1.50× slower (1.40–1.60): 100 → 150 ms per step');
-    for (const part of ['Most of it: Waiting for data 1 → 41 ms.', 'The largest new finding: Finding large (+40 ms).', '2 findings: 1 new, 1 worse.']) expect(await text()).toContain(part);
+    for (const part of ['Most of it: Data loading 1 → 41 ms.', 'The largest new finding: Finding large (+40 ms).', '2 findings: 1 new, 1 worse.']) expect(await text()).toContain(part);
     expect(screen.queryByRole('region', { name: 'Promised and kept' })).toBeNull();
   });
 
@@ -251,12 +251,12 @@ describe('what came of it', () => {
     const section = await screen.findByRole('region', { name: 'Parts of the step' });
     const lines = within(section).getAllByRole('listitem');
     expect(lines.map((item) => item.textContent)).toEqual([
-      'Matrix products▲ +100 µs more60 → 60.1 ms', 'Waiting for data▼ −20 ms less40 → 20 ms', 'All parts▼ −19.9 ms less100 → 80.1 ms',
+      'Matrix products▲ +100 µs more60 → 60.1 ms', 'Data loading▼ −20 ms less40 → 20 ms', 'All parts▼ −19.9 ms less100 → 80.1 ms',
     ]);
     expect(lines.map((item) => item.querySelector('.way')?.className)).toEqual(['number way even', 'number way good', 'number way good']);
     fireEvent.click(within(section).getByRole('button', { name: 'Show as table' }));
     expect((await within(section).findAllByRole('row')).map((row) => row.textContent).slice(1)).toEqual([
-      'Matrix productscuda:0–60 ms60.1 ms+100 µs0 %', 'Waiting for datacuda:0–40 ms20 ms−20 ms−50 %',
+      'Matrix productscuda:0–60 ms60.1 ms+100 µs0 %', 'Data loadingcuda:0–40 ms20 ms−20 ms−50 %',
     ]);
   });
 
@@ -266,7 +266,7 @@ describe('what came of it', () => {
     expect(within(section).getAllByRole('listitem').map((item) => [item.textContent, item.title])).toEqual([
       ['Data loading▼ −20 ms less40 → 20 ms', 'The step waits for data: DataLoader 30 → 10 ms'],
       ['Matrix products▲ +100 µs more59.5 → 59.6 ms', 'Device: matrix products: aten::mm (replayed: exact) 50 → 50.1 ms'],
-      ['2 smaller entries= 0 ns the same500 → 500 µs', 'Launch pace, Pointwise operators'],
+      ['2 smaller entries= 0 ns the same500 → 500 µs', 'Launch overhead, Pointwise operators'],
       ['All parts▼ −19.9 ms less100 → 80.1 ms', ''],
     ]);
     fireEvent.click(within(section).getByRole('button', { name: 'Show as table' }));

@@ -31,6 +31,10 @@ it('says how many threads ran operators', async () => {
   expect((await open()).textContent).toContain('4 threads ran operators, at most 3 at the same time, 1.5 on average');
 });
 
+it('says nothing of threads at the same time where there is one', async () => {
+  expect((await open({ threads: 1, most_threads: 1, mean_threads: 1 })).textContent).toContain('1 thread ran operators.');
+});
+
 it('lists slow calls with what they lost, and marks contention by sign and word', async () => {
   await open();
   expect(table('Table of slow calls')).toEqual([

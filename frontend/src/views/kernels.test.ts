@@ -45,7 +45,7 @@ describe('the kernels', () => {
 
   it('say how replayed ones are known', async () => {
     await open();
-    await screen.findByRole('columnheader', { name: 'Replay known by' });
+    await screen.findByRole('columnheader', { name: 'From capture' });
     expect(screen.getAllByRole('row').slice(-2).map((each) => cells(each).at(-1))).toEqual(['by its place', '–']);
   });
 

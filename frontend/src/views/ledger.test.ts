@@ -102,14 +102,14 @@ describe('the account on the overview', () => {
     await open({ ledger: ledger(ENTRIES, { host_step_ns: 80 * MS, step_source: 'serving_step', left_out: [{ ns: 30 * MS, reason: '30 ms at the start belong to `earlier` work.' }] }) });
     const text = screen.getByRole('main').textContent;
     expect(text).toContain('A step takes 100 ms (median of 3 steps, min–max 100 ms to 101 ms); steps are marked by the inference engine.');
-    expect(text).toContain('The host’s own pace is 80 ms per step.');
+    expect(text).toContain('The host takes 80 ms to run one.');
     expect(text).toContain('Left out: 30 ms at the start belong to earlier work.');
   });
 
   it('says nothing of the host’s pace within 2 %, and the average where it reads differently', async () => {
     const changes = { host_step_ns: 99 * MS, step_ns: { median: 98 * MS, mean: ledger(ENTRIES).step_ns.mean, n: 3 } };
     const text = (await open({ ledger: ledger(ENTRIES, changes) })).textContent;
-    expect(text).not.toContain('own pace');
+    expect(text).not.toContain('The host takes');
     expect(text).toContain('A step takes 98 ms (median of 3 steps, min–max 100 ms to 101 ms, on average 100 ms)');
   });
 

@@ -59,10 +59,15 @@ it('has times with units, and columns for device, memory and replays only where 
   const headings = async () => within(await tree()).getAllByRole('columnheader').map((cell) => cell.textContent);
   expect(await headings()).toEqual(['Module', 'Calls', 'Host', 'Forward', 'Forward self', 'Backward', 'Backward self']);
   await open([row('Net_0', null, 0, 0, { device_forward_ns: 5e6, device_backward_ns: 7e6, allocated_bytes: 2048, known_by: 'donor' })]);
-  expect((await headings()).slice(-5)).toEqual(['Device', 'Device forward', 'Device backward', 'Allocated', 'Replay known by']);
+  expect((await headings()).slice(-5)).toEqual(['Device', 'Device forward', 'Device backward', 'Allocated', 'From capture']);
   expect((await within(await tree()).findAllByRole('gridcell')).map((cell) => cell.textContent)).toEqual([
     '3', '10 ms', '4 ms', '1 ms', '6 ms', '2 ms', '12 ms', '5 ms', '7 ms', '2 KiB', 'by an eager iteration',
   ]);
+});
+
+it('has no columns of a backward pass where there was none', async () => {
+  await open([row('Net_0', null, 0, 0, { backward_ns: 0, backward_self_ns: 0, device_forward_ns: 5e6, device_backward_ns: 0 })]);
+  expect(within(await tree()).getAllByRole('columnheader').map((cell) => cell.textContent)).toEqual(['Module', 'Calls', 'Host', 'Forward self', 'Device']);
 });
 
 it('says why there are none', async () => {

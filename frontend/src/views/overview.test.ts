@@ -41,7 +41,7 @@ describe('the overview', () => {
     const text = (await open({ true_step_ns: 60_000_000, step_ns: 60_000_000, joint_saving: joint, findings: [finding('a', { saving: saving(8_000_000) }), finding('b', { saving: saving(6_000_000) })] })).textContent;
     expect(text).toContain('Recorded 100 ms, without the profiler 60 ms: savings are of the latter.');
     expect(text).toContain('With all findings fixed a step would take 50 ms (48–55).');
-    expect(text).toContain('Findings overlap: this is less than the rows’ sum.');
+    expect(text).toContain('Some findings share time, so this is less than their sum.');
   });
 
   it('has the settings of the job, with a remark on what is worth a look', async () => {
@@ -54,7 +54,7 @@ describe('the overview', () => {
     await open();
     const groups = chart('cuda:0').getAllByRole('listitem').filter((item) => item.querySelector('.group-name'));
     expect(groups.map((group) => group.querySelector('.group-name')?.textContent)).toEqual(['Compute50 ms50 %', 'Copies10 ms10 %', 'Device idle40 ms40 %']);
-    expect(groups[2]?.textContent).toContain('Waiting for data30 ms30 %');
+    expect(groups[2]?.textContent).toContain('Data loading30 ms30 %');
     expect(chart('cuda:0').getByText('Average step: 100 ms')).toBeTruthy();
   });
 
@@ -79,7 +79,7 @@ describe('the overview', () => {
     expect(why.textContent).toContain('waiting for data 8 ms more; aten::mm 2 ms more (3 calls instead of 2).');
     expect(within(why).getAllByRole('row').slice(1).map((row) => [...row.children].map((cell) => cell.textContent))).toEqual([
       ['Data', 'Wait', '9 ms', '1 ms', '+8 ms', '–'],
-      ['Waiting for data (host)', 'Part of the step', '9 ms', '1 ms', '+8 ms', '–'],
+      ['Data loading (host)', 'Part of the step', '9 ms', '1 ms', '+8 ms', '–'],
       ['aten::mm 64×64', 'Operator, self time', '6 ms', '4 ms', '+2 ms', '2 → 3'],
     ]);
     fireEvent.click(screen.getByRole('option', { name: /ProfilerStep#5/ }));

@@ -301,7 +301,7 @@ describe('the summary', () => {
     await openPage();
     const text = (await screen.findByRole('region', { name: 'Summary of the profile' })).textContent;
     for (const part of ['recorded; without the profiler 80 ms', 'about 24 ms of 80 ms per step (30 %)', 'With all fixes≈ 56 ms', 'Saves at least 20 ms, at most 40 ms; computed from the timeline, measured',
-      'Findings overlap: this is less than the rows’ sum.'])
+      'Some findings share time, so this is less than their sum.'])
       expect(text).toContain(part);
   });
 

@@ -52,6 +52,12 @@ describe('the list of all runs', () => {
     expect((await table()).querySelectorAll('.worse').length).toBe(1);
   });
 
+  it('says nothing of a saving where none is expected', async () => {
+    serveRuns([{ runs: [row('resnet', 1_700_000_000_000, 100, { saving_ns: 0 }), row('gpt', 1_600_000_000_000, null)], pending: 0, unasked: 0 }]);
+    await openPage('torchtidy&p.torchtidy.view=runs');
+    expect((await table()).textContent).not.toContain('0 ns');
+  });
+
   it('fills in as runs are analysed', async () => {
     serveRuns([{ runs: ROWS, pending: 1, unasked: 0 }, { runs: [...ROWS.slice(0, 2), row('gpt', 1_600_000_000_000, 7)], pending: 0, unasked: 0 }]);
     await openPage();

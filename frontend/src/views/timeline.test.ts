@@ -104,7 +104,7 @@ it('names the operator of a replayed kernel, and how it is known', async () => {
   serveTimeline({ operator: { id: 11, name: 'aten::mm', start_ns: 0, duration_ns: 2, lane: 1 }, known_by: 'renamed' });
   await openPage('p.torchtidy.view=timeline&p.torchtidy.event=10');
   const facts = await screen.findByRole('region', { name: 'The marked event' });
-  expect(facts.textContent).toContain('Operatoraten::mmReplay known byby its place');
+  expect(facts.textContent).toContain('Operatoraten::mmFrom captureby its place');
   screen.getByRole('button', { name: 'aten::mm' }).click();
   await waitFor(() => expect(window.location.hash).toContain('event=11'));
 });
@@ -214,4 +214,22 @@ it('says where no gap is to be explained', async () => {
   key('i', await screen.findByRole('application'));
   expect(await screen.findByText(/Another stream works here/)).toBeTruthy();
   expect(askedFor(server, 'idle').at(-1)).toContain('at_ns=1500000');
+});
+
+it('marks the events of a finding that is chosen beside it, and leads to the longest pieces of a part of the step', async () => {
+  const evidence = [10, 11].map((id) => ({ start_ns: 1_000_000 * (id - 9), end_ns: 1_000_000 * (id - 9) + 2000, event: 'aten::item', event_id: id }));
+  serveTimeline({}, ledger([ledgerEntry('host_work', null, [5000, 5000], { title: 'Host work holds the device up', evidence })]));
+  await openPage('torchtidy&p.torchtidy.view=timeline');
+  const beside = within(await screen.findByRole('complementary', { name: 'Findings and parts of the step' }));
+  const [first] = beside.getAllByRole('button');
+  for (const marked of [true, false]) {
+    if (first) fireEvent.click(first);
+    await waitFor(() => expect(screen.queryAllByText(/matched events of/).length).toBe(marked ? 1 : 0));
+    expect(first?.getAttribute('aria-pressed')).toBe(String(marked));
+  }
+  const part = beside.getByRole('button', { name: /Host work holds the device up/ });
+  for (const id of [10, 11, 10]) {
+    fireEvent.click(part);
+    await waitFor(() => expect(window.location.hash).toContain(`event=${id}`));
+  }
 });

@@ -29,7 +29,7 @@ export function Compare() {
   useEffect(nameSides, [now && sidesText(now)]);
   return (
     <main class="page" aria-labelledby="page-title">
-      <div class="page-body">
+      <div class="page-body compare-body">
         <div class="compare-head">
           <h1 id="page-title">Compare</h1>
           <CopyButton icon="link" label="Copy link" onCopy={copyLink} />

@@ -9,8 +9,8 @@ import { Message } from '../../components/Spans';
 export function Verdict({ comparison }: { comparison: Comparison }) {
   const { sign, tone } = VERDICTS[comparison.verdict];
   return (
-    <section class={`verdict ${tone}`} aria-labelledby="verdict">
-      <h2 id="verdict"><span class="verdict-sign" aria-hidden="true">{sign}</span>{verdictText(comparison)}</h2>
+    <section class={`outcome ${tone}`} aria-labelledby="outcome">
+      <h2 id="outcome"><span class="outcome-sign" aria-hidden="true">{sign}</span>{verdictText(comparison)}</h2>
       <p>{reasonText(comparison)} <Blame comparison={comparison} /></p>
       <p class="muted">{groundsText(comparison)} {tally(comparison)}</p>
     </section>

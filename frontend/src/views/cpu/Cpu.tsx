@@ -1,4 +1,4 @@
-/** What the CPU did: threads, calls that took far longer than their like, Python between operators. */
+/** What the CPU did: threads, calls that took far longer than the median, Python between operators. */
 
 import { useState } from 'preact/hooks';
 import type { CpuFigures, FrameRow, SlowCallRow } from '../../api/types.gen';
@@ -25,8 +25,8 @@ export const Cpu = () => (
 const Figures = ({ figures }: { figures: CpuFigures }) => (
   <>
     <p class="lead">
-      <b>{plural(figures.threads, 'thread')}</b> ran operators, at most <b>{count(figures.most_threads)}</b> at the same time, <b>{count(figures.mean_threads)}</b> on
-      average while any did.
+      <b>{plural(figures.threads, 'thread')}</b> ran operators{figures.threads > 1 && <>, at most <b>{count(figures.most_threads)}</b> at the same time, <b>{count(figures.mean_threads)}</b> on
+        average while any did</>}.
     </p>
     <SlowCalls rows={figures.slow_calls} />
     <Frames rows={figures.frames} />
@@ -38,11 +38,11 @@ const Place = ({ file, line, name = '' }: { file: string; line: number | null; n
   : <>{file || '–'}</>);
 
 const SLOW_COLUMNS: readonly TableColumn<SlowCallRow>[] = [
-  { label: 'Operator', cell: (row) => row.operator },
+  { label: 'Operator', cell: (row) => <span class="one-line" title={row.operator}>{row.operator}</span> },
   { label: 'Input shapes', cell: (row) => <span class="shapes" title={row.shapes}>{row.shapes || '–'}</span> },
   { label: 'Took', number: true, cell: (row) => nanoseconds(row.own_ns) },
-  { label: 'Median of its like', number: true, cell: (row) => nanoseconds(row.median_ns) },
-  { label: 'Lost', number: true, cell: (row) => nanoseconds(row.own_ns - row.median_ns) },
+  { label: 'Median', number: true, cell: (row) => nanoseconds(row.median_ns) },
+  { label: 'Longer by', number: true, cell: (row) => nanoseconds(row.own_ns - row.median_ns) },
   { label: 'Other threads', cell: (row) => (row.contended ? <span class="contended">▲ contended, {plural(row.threads, 'thread')}</span> : plural(row.threads, 'thread')) },
   { label: 'Start', number: true, cell: (row) => moment(row.start_ns) },
   { label: 'Step', cell: (row) => row.step ?? '–' },
@@ -55,7 +55,7 @@ function SlowCalls({ rows }: { rows: readonly SlowCallRow[] }) {
     <section class="chart" aria-label="Slow calls">
       <div class="chart-head">
         <h2>Slow calls</h2>
-        <span class="muted">calls that took far longer than those of the same operator and shapes{contended > 0 && `; ${count(contended)} of ${count(rows.length)} while other threads ran operators`}</span>
+        <span class="muted">calls that took far longer than the median of the same operator and shapes{contended > 0 && `; ${count(contended)} of ${count(rows.length)} while other threads ran operators`}</span>
       </div>
       {rows.length > 0 ? <DataTable label="Table of slow calls" columns={SLOW_COLUMNS} rows={rows} /> : <p class="muted">None.</p>}
     </section>
@@ -63,7 +63,7 @@ function SlowCalls({ rows }: { rows: readonly SlowCallRow[] }) {
 }
 
 const FRAME_COLUMNS: readonly TableColumn<FrameRow>[] = [
-  { label: 'Function', cell: (row) => row.function },
+  { label: 'Function', cell: (row) => <span class="one-line" title={row.function}>{row.function}</span> },
   { label: 'Place', cell: (row) => <Place file={row.file} line={row.line} /> },
   { label: 'Code', cell: (row) => (row.own_code ? 'own' : 'library') },
   { label: 'Calls', number: true, cell: (row) => count(row.calls) },

@@ -26,7 +26,7 @@ export const Modules = () => (
 );
 
 const OPEN_DEPTH = 2;
-const LEAST_PX = 340;
+const LEAST_PX = 200;
 const time = (ns: number | null): string => (ns === null ? '–' : nanoseconds(ns));
 
 function Tree({ rows }: { rows: readonly ModuleRow[] }) {
@@ -39,8 +39,9 @@ type Column = TreeColumn<ModuleRow>;
 const onHost = (row: ModuleRow): number => row.forward_ns + row.backward_ns;
 const onDevice = (row: ModuleRow): number => (row.device_forward_ns ?? 0) + (row.device_backward_ns ?? 0);
 
-/** Device, memory and replay columns only where a module has such a figure. */
+/** Only columns in which a module has a figure. Without a backward pass, the forward pass is all. */
 function columnsOf(rows: readonly ModuleRow[]): Column[] {
+  const backward = rows.some((row) => row.backward_ns > 0 || (row.device_backward_ns ?? 0) > 0);
   const device = rows.some((row) => row.device_forward_ns !== null || row.device_backward_ns !== null);
   const memory = rows.some((row) => row.allocated_bytes !== null);
   const replayed = rows.some((row) => row.known_by);
@@ -49,20 +50,22 @@ function columnsOf(rows: readonly ModuleRow[]): Column[] {
   const [all, allOnDevice] = [total(onHost), total(onDevice)];
   const column = (label: string, hint: string, px: number, cell: Column['cell']): Column => ({ label, hint, width: `${px}px`, cell });
   return [
-    { label: 'Module', hint: 'Name and class of the module', width: 'minmax(300px, 1fr)', cell: (row) => <Name row={row} /> },
+    { label: 'Module', hint: 'Name and class of the module', width: 'minmax(min(300px, 45vw), 1fr)', cell: (row) => <Name row={row} /> },
     column('Calls', 'Number of calls', 60, (row) => count(row.calls)),
     column('Host', 'CPU time, forward and backward, modules inside included', 140, (row) => <ShareBar share={onHost(row) / all} text={time(onHost(row))} />),
-    column('Forward', 'CPU time of the forward pass, modules inside included', 84, (row) => time(row.forward_ns)),
+    ...(backward ? [column('Forward', 'CPU time of the forward pass, modules inside included', 84, (row) => time(row.forward_ns))] : []),
     column('Forward self', 'CPU time of the forward pass without modules inside', 96, (row) => time(row.forward_self_ns)),
-    column('Backward', 'CPU time of the backward pass, modules inside included', 84, (row) => time(row.backward_ns)),
-    column('Backward self', 'CPU time of the backward pass without modules inside', 104, (row) => time(row.backward_self_ns)),
-    ...(device ? [
-      column('Device', 'Device time, forward and backward, modules inside included', 140, (row) => <ShareBar share={onDevice(row) / allOnDevice} text={time(onDevice(row))} />),
+    ...(backward ? [
+      column('Backward', 'CPU time of the backward pass, modules inside included', 84, (row) => time(row.backward_ns)),
+      column('Backward self', 'CPU time of the backward pass without modules inside', 104, (row) => time(row.backward_self_ns)),
+    ] : []),
+    ...(device ? [column('Device', 'Device time, forward and backward, modules inside included', 140, (row) => <ShareBar share={onDevice(row) / allOnDevice} text={time(onDevice(row))} />)] : []),
+    ...(device && backward ? [
       column('Device forward', 'Device time of what the forward pass launched', 104, (row) => time(row.device_forward_ns)),
       column('Device backward', 'Device time of what the backward pass launched', 112, (row) => time(row.device_backward_ns)),
     ] : []),
     ...(memory ? [column('Allocated', 'Memory allocated in the forward pass, frees not subtracted', 92, (row) => (row.allocated_bytes === null ? '–' : bytes(row.allocated_bytes)))] : []),
-    ...(replayed ? [column('Replay known by', FROM_CAPTURE_HINT, 132, (row) => fromCaptureText(row.known_by))] : []),
+    ...(replayed ? [column('From capture', FROM_CAPTURE_HINT, 132, (row) => fromCaptureText(row.known_by))] : []),
   ];
 }
 

@@ -20,7 +20,7 @@ export function StepLength({ ledger }: { ledger: Account }) {
           : n === 1 ? <>The one step takes <b>{nanoseconds(median)}</b>; steps are {sourceText(ledger.step_source)}.</>
             : <>A step takes <b>{nanoseconds(median)}</b> (median of {plural(n, 'step')}{range && `, ${range.label} ${nanoseconds(range.low)} to ${nanoseconds(range.high)}`}
               {nanoseconds(mean) !== nanoseconds(median) && `, on average ${nanoseconds(mean)}`}); steps are {sourceText(ledger.step_source)}.</>}
-        {host !== null && <> The host’s own pace is <b>{nanoseconds(host)}</b> per step.</>}
+        {host !== null && <> The host takes <b>{nanoseconds(host)}</b> to run one.</>}
       </p>
       {ledger.recording === 'steady' && leftOut.map(({ reason }) => <p class="beside">Left out: <Message text={reason} /></p>)}
     </>

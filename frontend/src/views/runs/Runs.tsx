@@ -118,7 +118,7 @@ function Row({ row, number, trend, logged }: { row: BoardRow; number: number; tr
       <span role="cell" title={row.device}>{row.device || '–'}</span>
       <span role="cell" class="number">{row.step_ns === null ? '–' : nanoseconds(row.step_ns)}</span>
       <span role="cell">{trend ? <Spark trend={trend} worse={worse} /> : '–'}</span>
-      <span role="cell" class="number">{row.saving_ns === null ? '–' : <>{part !== null && <b>{share(part)}</b>} <span class="muted">{nanoseconds(row.saving_ns)}</span></>}</span>
+      <span role="cell" class="number">{!row.saving_ns ? '–' : <>{part !== null && <b>{share(part)}</b>} <span class="muted">{nanoseconds(row.saving_ns)}</span></>}</span>
       <span role="cell" class="board-action">{unknown ? <span class="muted">{unknown}</span> : row.action ? <Message text={row.action} /> : <span class="muted">No finding</span>}</span>
       {logged && <span role="cell" title={loggedText(row)}>{loggedText(row) || '–'}</span>}
     </div>

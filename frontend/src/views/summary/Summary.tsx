@@ -121,7 +121,7 @@ function StepLength({ ledger: account, report: { true_step_ns: trueStep, steps: 
   return (
     <Metric name="Step time" formula={stepFormula({ basis: source, count: n, median_ns: median }, items.filter(({ oddity }) => oddity).length)} value={nanoseconds(median)}
       note={n === 1 ? 'the one step' : `median of ${plural(n, 'step')}${range ? `, ${nanoseconds(range.low)} to ${nanoseconds(range.high)}` : ''}`}
-      more={[range?.label, `steps ${sourceText(source)}`, host !== null && `the host’s own pace is ${nanoseconds(host)}`,
+      more={[range?.label, `steps ${sourceText(source)}`, host !== null && `the host takes ${nanoseconds(host)} to run one`,
         typeof trueStep === 'number' && `recorded; without the profiler ${nanoseconds(trueStep)}`].filter(Boolean).join('; ')} />
   );
 }

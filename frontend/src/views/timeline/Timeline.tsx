@@ -20,6 +20,7 @@ import { announce } from '../../state/notices';
 import { downloadCropped, openInPerfetto, PERFETTO_HOST } from '../../state/perfetto';
 import { go, route } from '../../state/route';
 import { askIdle, foldedLanes, foldLanes, limitsOf, markEvent, pinLane, pinnedLanes, stepsAround, useMarks, useIdle, useNeeded, useRoutedWindow, useSlices, useTimelineEvent } from '../../state/timeline';
+import { Beside } from './Beside';
 import { Idle } from './Idle';
 import { Search } from './Search';
 import css from '../../styles/timeline.css?inline';
@@ -111,13 +112,18 @@ function Whole({ lanes }: { lanes: TimelineLanes }) {
           <Button kind="quiet" onClick={() => go({ finding: '', event: route.peek().event }, 'replace')}>Show all in colour</Button>
         </p>
       )}
-      <Minimap stretch={limits} limits={limits} window={shown} onWindow={setWindow} busy={lanes.busy} steps={lanes.steps.start_ns} marks={marks?.start_ns ?? []}
-        current={event?.start_ns ?? null} />
-      <TimelineCanvas label={`Timeline: ${summaryOf(lanes)}. ${event ? `Marked: ${eventText(event, laneName(lanes, event))}.` : 'No event is marked.'}`}
-        height={height} limits={limits} window={shown} onWindow={setWindow} boxes={boxes} pieces={slices.pieces}
-        arrows={event ? [event.arrows] : fewArrows(slices.pieces.value.map(({ arrows }) => arrows))} selected={event} onSelect={select}
-        onFold={fold} onPin={pin} onGap={askIdle} gap={idle?.gap ? { from: idle.gap.start_ns, to: idle.gap.end_ns } : null}
-        onFit={() => setWindow(limits)} onRange={setRange} marking={finding !== null} wheels hints={(bar) => lanes.lanes[bar.lane]?.name ?? ''} scrollTo={scrollTo} />
+      <div class="timeline-stage">
+        <div>
+          <Minimap stretch={limits} limits={limits} window={shown} onWindow={setWindow} busy={lanes.busy} steps={lanes.steps.start_ns} marks={marks?.start_ns ?? []}
+            current={event?.start_ns ?? null} />
+          <TimelineCanvas label={`Timeline: ${summaryOf(lanes)}. ${event ? `Marked: ${eventText(event, laneName(lanes, event))}.` : 'No event is marked.'}`}
+            height={height} limits={limits} window={shown} onWindow={setWindow} boxes={boxes} pieces={slices.pieces}
+            arrows={event ? [event.arrows] : fewArrows(slices.pieces.value.map(({ arrows }) => arrows))} selected={event} onSelect={select}
+            onFold={fold} onPin={pin} onGap={askIdle} gap={idle?.gap ? { from: idle.gap.start_ns, to: idle.gap.end_ns } : null}
+            onFit={() => setWindow(limits)} onRange={setRange} marking={finding !== null} wheels hints={(bar) => lanes.lanes[bar.lane]?.name ?? ''} scrollTo={scrollTo} />
+        </div>
+        <Beside />
+      </div>
       <ul class="timeline-legend" aria-label="Colours">
         {LEGEND.map(({ colour, label }) => <li><span class="timeline-key" style={{ background: `var(${colour})` }} aria-hidden="true" />{label}</li>)}
       </ul>
