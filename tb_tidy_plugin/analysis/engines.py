@@ -92,7 +92,7 @@ def engine_of(text: str, jobs: int | None = None) -> Engine:
                 raise EngineError(error, f"`pip install 'tb-tidy-plugin[{known}]'`.")
             return Engine(known, address, jobs)
     advice = "Use `local`, `dask://HOST:PORT`, `ray://HOST:PORT`, `dask://local` or `ray://local`."
-    raise EngineError(f"There is no engine `{text}`.", advice)
+    raise EngineError(f"The engine `{text}` does not exist.", advice)
 
 
 def each(
@@ -328,7 +328,7 @@ def _reached(engine: Engine) -> Iterator[None]:
     except (OSError, RuntimeError) as problem:
         words = str(problem).strip().splitlines() or [type(problem).__name__]
         error = f"`{engine}` cannot be reached: {words[0].rstrip('.')}."
-        raise EngineError(error, "Check host and port, and that its versions are those of this machine.") from problem
+        raise EngineError(error, "Check host and port, and that its versions match those of this machine.") from problem
 
 
 @contextmanager
@@ -338,7 +338,7 @@ def _kept(engine: Engine) -> Iterator[None]:
         yield
     except ImportError as problem:
         error = f"The workers of `{engine}` lack the package {problem.name or problem}."
-        raise EngineError(error, "Install there what is installed here, in the same versions.") from problem
+        raise EngineError(error, "Install the same packages in the same versions as here.") from problem
     except (CancelledError, ConnectionError) as problem:
-        error = f"`{engine}` went away: {type(problem).__name__}."
+        error = f"The connection to `{engine}` was lost: {type(problem).__name__}."
         raise EngineError(error, "See its log, then try again.") from problem

@@ -114,7 +114,7 @@ def _text(name: str, duration_ns: int, excess_ns: int, causes: Sequence[OutlierC
     compared = "longer" if excess_ns > 0 else "shorter"
     took = f"{name} took {Nanoseconds(duration_ns)}, {Nanoseconds(abs(excess_ns))} {compared} than the median step"
     held = "; ".join(_cause_text(cause) for cause in causes)
-    return f"{took}: {held}." if held else f"{took}; no operator, kernel or wait in it accounts for that."
+    return f"{took}: {held}." if held else f"{took}; no operator, kernel or wait accounts for that."
 
 
 def _cause_text(cause: OutlierCause) -> str:

@@ -165,4 +165,4 @@ def _wrong_type(path: Path, key: tuple[str, ...], problem: str) -> Configuration
     if match is None:
         return ConfigurationError(f"`{name}` in `{path}` is wrong: {problem}.", advice)
     expected, got = (WORDS.get(word.strip("`"), word) for word in (match["expected"], match["got"]))
-    return ConfigurationError(f"`{name}{match['where'] or ''}` in `{path}` must be {expected}, and is {got}.", advice)
+    return ConfigurationError(f"`{name}{match['where'] or ''}` in `{path}` must be {expected}, but is {got}.", advice)

@@ -1,4 +1,4 @@
-"""How near work comes to what its device can do, and how much of exposed communication is waiting."""
+"""Share of the device's limit that work reaches, and the waiting part of exposed communication."""
 
 from __future__ import annotations
 

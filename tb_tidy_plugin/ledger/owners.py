@@ -1,4 +1,4 @@
-"""Whose time a piece of the ledger is: operator, kernel, library function, own function, thread and annotation."""
+"""Owner of a piece of the ledger: operator, kernel, library function, own function, thread and annotation."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ COMPRESSION_LEVEL = 5
 ADVICE = {
     400: "See the API's description in `docs/api.schema.json`.",
     404: "Check the address.",
-    405: "Only what changes something is posted; all else answers GET and HEAD.",
+    405: "Use POST only for requests that change something; all others use GET and HEAD.",
 }
 SEE_LOG = "See the server's log."
 
@@ -162,7 +162,7 @@ def _is_meant(known: AllowedHosts) -> bool:
 
 def _foreign_host() -> ForeignRequestError:
     host = request.headers.get("Host", "")[:LONGEST_HOST]
-    return ForeignRequestError(f"The server was asked for by the name `{host}`, which it does not know.", NAME_HOST)
+    return ForeignRequestError(f"The request used the host name `{host}`, which the server does not know.", NAME_HOST)
 
 
 def _methods(acting: Collection[str]) -> frozenset[str]:

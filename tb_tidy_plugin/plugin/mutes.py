@@ -61,7 +61,7 @@ class MuteStore:
             MutesError: the change names what cannot be muted, or the file cannot be read or written.
         """
         if self._file is None:
-            raise MutesError("The runs are where nothing can be written.", "Mutes stay in the browser.")
+            raise MutesError("The folder of the runs is not writable.", "Mutes stay in the browser.")
         with self._changing:
             old = self._read() or Mutes(findings=[], rules=[])
             new = Mutes(
@@ -119,5 +119,5 @@ def _write(file: AnyPath, text: bytes) -> None:
     try:
         write_small(file, text, FOR_THE_TEAM)
     except OSError as problem:
-        advice = "What was muted stays so; make room there, or check its permissions."
+        advice = "Mutes are unchanged. Free disk space there, or check the permissions."
         raise MutesError(f"`{file}` cannot be written: {problem.strerror}.", advice) from None

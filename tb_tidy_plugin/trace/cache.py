@@ -78,10 +78,10 @@ class Cache(msgspec.Struct, frozen=True):
             say_once(logging.WARNING, str(problem))
             return None
         except OSError as problem:
-            say_once(logging.INFO, f"{path} is passed over: {problem}")
+            say_once(logging.INFO, f"{path} is ignored: {problem}")
             return None
         except (ValueError, struct.error) as problem:
-            say_once(logging.INFO, f"{path} is passed over: {problem}")
+            say_once(logging.INFO, f"{path} is ignored: {problem}")
             with suppress(OSError):
                 path.unlink()
             return None
@@ -108,7 +108,7 @@ class Cache(msgspec.Struct, frozen=True):
             say_once(logging.WARNING, str(problem))
         except OSError as problem:
             reason = problem.strerror or type(problem).__name__
-            say_once(logging.WARNING, f"Nothing is kept in {self.folder}: {reason}. All else works.")
+            say_once(logging.WARNING, f"Nothing is cached in {self.folder}: {reason}. Everything else works.")
 
     def _write(self, path: Path, content: Iterable[EntryPiece]) -> None:
         """Writes an entry, all of it or nothing.

@@ -79,7 +79,7 @@ def find_traces(path: AnyPath, *, follow_links: bool = False) -> list[TraceFile]
     if unlisted and not found:
         raise _unseen(Path(unlisted[0].filename), unlisted[0])
     for problem in unlisted:
-        log_once(log, f"`{problem.filename}` is passed over: {problem.strerror}.")
+        log_once(log, f"`{problem.filename}` is skipped: {problem.strerror}.")
     links = list(passed_over((each for each in found if isinstance(each, Link)), path, FOLLOW))
     traces = _some(sorted(each for each in found if isinstance(each, TraceFile)), path, links)
     for sentence in links:
@@ -103,7 +103,7 @@ def _is_there_as_folder(path: Path) -> bool:
 
 def _unseen(path: Path, problem: OSError) -> NotFoundError:
     reason = problem.strerror or type(problem).__name__
-    return NotFoundError(f"`{path}` cannot be looked at: {reason}.", "Check its permissions, the disk and the mount.")
+    return NotFoundError(f"`{path}` cannot be accessed: {reason}.", "Check its permissions, the disk and the mount.")
 
 
 def _some(found: list[TraceFile], path: AnyPath, links: Sequence[str] = ()) -> list[TraceFile]:
@@ -113,7 +113,7 @@ def _some(found: list[TraceFile], path: AnyPath, links: Sequence[str] = ()) -> l
         NotFoundError: it is.
     """
     if not found:
-        error = f"No trace of torch.profiler (JSON, plain or gz) is in `{path}` or below."
+        error = f"`{path}` and its subfolders contain no trace of torch.profiler (JSON, plain or gz)."
         advice = "Record with `on_trace_ready=torch.profiler.tensorboard_trace_handler(dir)` and give that folder."
         raise NotFoundError(" ".join([error, *links]), advice)
     return found
@@ -242,13 +242,13 @@ def passed_over(links: Iterable[Link], logdir: AnyPath, option: str) -> Iterator
     """One or two sentences about the `links` of each kind; `option` follows those that lead out of `logdir`."""
     known = sorted(links)
     for leads, where, advice in (
-        ("out", f"out of `{logdir}`", f" `{option}` follows them, where you trust all that is there."),
-        ("circle", "back to a folder that they lie in", ""),
+        ("out", f"out of `{logdir}`", f" `{option}` follows them, if you trust everything there."),
+        ("circle", "back to a folder that contains them", ""),
     ):
         names = [f"`{each.file.path}`" for each in known if each.leads == leads]
         if names:
             more = f" and {len(names) - NAMED_LINKS:,} more" if len(names) > NAMED_LINKS else ""
-            yield f"Passed over links that lead {where}: {', '.join(names[:NAMED_LINKS])}{more}.{advice}"
+            yield f"Skipped links that lead {where}: {', '.join(names[:NAMED_LINKS])}{more}.{advice}"
 
 
 @lru_cache(maxsize=256)
@@ -287,7 +287,7 @@ def _remote_traces(path: RemotePath) -> Iterator[TraceFile]:
     except FileNotFoundError:
         raise NotFoundError(f"`{path}` does not exist.", "Check the address.") from None
     except PermissionError as problem:
-        error = f"`{path}` may not be read: {problem.strerror}."
+        error = f"`{path}` cannot be read for lack of permission: {problem.strerror}."
         raise NotFoundError(error, "Set the credentials that the store's package looks for.") from None
     except OSError as problem:
         raise NotFoundError(f"`{path}` cannot be reached: {problem.strerror}.", "Check address and network.") from None

@@ -116,4 +116,4 @@ def read_memory_snapshot(path: AnyPath) -> MemorySnapshot:
     try:
         return msgspec.convert(plain_object(data), type=MemorySnapshot)
     except (msgspec.ValidationError, RecursionError) as problem:
-        raise TraceError(f"It does not fit the format of memory snapshots: {problem}.", WRITE_AGAIN) from None
+        raise TraceError(f"It does not match the format of memory snapshots: {problem}.", WRITE_AGAIN) from None

@@ -248,7 +248,7 @@ def _opened(address: str) -> tuple[AbstractFileSystem, str]:
     try:
         fs, path = url_to_fs(address)
     except ValueError as problem:
-        raise TraceError(f"`{address}` is not an address that fsspec knows: {problem}.", "Check the address.") from None
+        raise TraceError(f"`{address}` is not an address for fsspec: {problem}.", "Check the address.") from None
     return fs, str(path)
 
 
@@ -258,7 +258,7 @@ def _missing(address: str, said: str = "") -> TraceError:
     known = scheme in PACKAGES or not said
     return TraceError(
         f"`{scheme}://` cannot be read without {packages.replace(' ', ' and ')}.",
-        f"`pip install {packages}` and start again." if known else said,
+        f"Run `pip install {packages}` and start again." if known else said,
     )
 
 

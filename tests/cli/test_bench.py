@@ -110,4 +110,4 @@ def test_a_file_beside_the_trace_that_is_none_of_ours_costs_a_note(tmp_path: Pat
     trace.with_name(trace.name + ".tidy-bench.json").write_text("[]")
     done = tidy(tmp_path, "check", run)
     assert done.returncode == 0
-    assert "tidy-bench.json` is not used: it does not fit the format." in " ".join(done.stdout.split())
+    assert "tidy-bench.json` is not used: it does not match the format." in " ".join(done.stdout.split())

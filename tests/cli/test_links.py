@@ -40,8 +40,8 @@ class TestCheck:
     def test_says_what_it_passes_over_beside_the_report(self, logs: Path) -> None:
         done = tidy("check", logs, "--format", "json", "--isolated")
         assert (done.returncode, runs(done.stdout)) == (0, ["own"])
-        links = f"Passed over links that lead out of `{logs}`: `{logs / 'linked'}`."
-        advice = "`--follow-links` follows them, where you trust all that is there."
+        links = f"Skipped links that lead out of `{logs}`: `{logs / 'linked'}`."
+        advice = "`--follow-links` follows them, if you trust everything there."
         assert done.stderr == f"tb-tidy: {links} {advice}\n"
 
     def test_follows_them(self, logs: Path) -> None:

@@ -155,7 +155,7 @@ class TestMerged:
         out.with_name("out.pt.trace.json.device_events.json").write_bytes(events)
         (profile,) = tb_tidy_plugin.analyze(out).runs[0].profiles
         assert profile.breakdown == alone
-        assert about_the_side_file(profile)[-1].endswith("is not used: it is merged into the trace.")
+        assert about_the_side_file(profile)[-1].endswith("is not used: it is already merged into the trace.")
 
 
 class TestText:
