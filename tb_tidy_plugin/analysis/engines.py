@@ -1,4 +1,4 @@
-"""Where many traces are analysed: processes on this machine, or a Dask or Ray cluster.
+"""Engines that analyse many traces: processes on this machine, or a Dask or Ray cluster.
 
 Work is one function of one item; what it answers travels back, so it has to be small. Dask and Ray say whose worker
 ended. Of processes on this machine all end where one does: the few items that were in work are done once more, each
@@ -64,7 +64,7 @@ class Engine(msgspec.Struct, frozen=True):
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether workers may be on other machines, which see other files."""
+        """True if workers may be on other machines, which see other files."""
         return self.kind != "local" and self.address != LOCAL_CLUSTER
 
 
@@ -126,7 +126,7 @@ def each(
 
 
 def is_one_enough(engine: Engine, items: int, worker_bytes: int) -> bool:
-    """Whether the caller may as well do the work itself, one item after the other."""
+    """True if the caller may as well do the work itself, one item after the other."""
     return engine.kind == "local" and (items < 2 or workers_for(worker_bytes, engine.jobs) < 2)
 
 
@@ -181,7 +181,7 @@ def _done(
 
 
 def _is_death(problem: BaseException) -> bool:
-    """Whether a worker ended; of those who say so some are of packages that are not here."""
+    """True if a worker ended; of those who say so some are of packages that are not here."""
     names = {kind.__name__ for kind in type(problem).__mro__}
     return isinstance(problem, BrokenExecutor) or bool(names & CLUSTER_DEATHS)
 

@@ -41,7 +41,7 @@ class Proposal(msgspec.Struct, frozen=True):
 
     @property
     def is_safe(self) -> bool:
-        """Whether the program computes the same afterwards, with nothing left to check."""
+        """True if the program computes the same afterwards, with nothing left to check."""
         return self.change.safety == SAME_RESULTS and not self.change.check
 
 

@@ -36,7 +36,7 @@ class _Quantity(msgspec.Struct, frozen=True):
 
 
 def has_outliers(steps: Steps) -> bool:
-    """Whether any step is one; what the steps hold need not be known otherwise."""
+    """True if any step is one; what the steps hold need not be known otherwise."""
     return any(step.oddity == "outlier" for step in steps.items)
 
 

@@ -1,4 +1,4 @@
-"""Which ranks of a job were recorded, and what about their recordings does not fit together."""
+"""Recorded ranks of a job, and contradictions between their recordings."""
 
 from __future__ import annotations
 

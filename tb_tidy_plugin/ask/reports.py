@@ -1,4 +1,4 @@
-"""What is found of recordings: the traces, the ledger of a step, findings and their evidence."""
+"""Answers about recordings: traces, the ledger of a step, findings and their evidence."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def microseconds(ns: int) -> float:
 
 
 class RunsHead(Head, frozen=True):
-    """How many there are."""
+    """Number of them."""
 
     traces: int
 

@@ -1,4 +1,4 @@
-"""What ran: operators, kernels, and windows of the timeline, as tables."""
+"""Answers as tables: operators, kernels, and windows of the timeline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which device a pair is measured on, and what it is called."""
+"""Device of a measurement, and its name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether two statements computed the same: two that do not are no pair, however fast the second one is."""
+"""Check that two statements compute the same; otherwise their times cannot be compared."""
 
 from __future__ import annotations
 

@@ -30,7 +30,7 @@ TRY_AGAIN = "Run `tb-tidy bench` on the command line to see its output."
 
 
 def has_torch() -> bool:
-    """Whether PyTorch could be imported; nothing of it is."""
+    """True if PyTorch could be imported; nothing of it is."""
     try:
         return find_spec("torch") is not None
     except ValueError:  # it is kept from being imported

@@ -1,4 +1,4 @@
-"""What the fixture `tidy` gives to a test: recordings of its steps, and budgets to hold them to."""
+"""The object behind the fixture `tidy`: recordings of a test's steps, and their budgets."""
 
 from __future__ import annotations
 

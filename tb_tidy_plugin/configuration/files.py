@@ -82,7 +82,7 @@ class Configuration(msgspec.Struct, frozen=True):
 
     @property
     def lacks_rules(self) -> bool:
-        """Whether an unknown name may be that of a rule that is withheld."""
+        """True if an unknown name may be that of a rule that is withheld."""
         return "rules" in self.withheld
 
 

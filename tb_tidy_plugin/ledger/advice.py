@@ -217,14 +217,14 @@ class Circumstances(msgspec.Struct, frozen=True):
 
     @property
     def serves_text(self) -> bool:
-        """Whether a language model is served."""
+        """True if a language model is served."""
         return self.serving is not None and self.serving != "diffusion"
 
 
 def advised(
     cause: Cause, kind: Kind | None, limit: Limit | None, known: Circumstances
 ) -> tuple[str | None, str | None]:
-    """What to do about an entry of any cause but `cpu`, and why nothing is to be done: one of them, or both."""
+    """Advice about an entry of any cause but `cpu`, and why nothing is to be done: one of them, or both."""
     if cause == "compute":
         return _on_compute(kind, limit, known)
     if cause == "launch_pace" and known.serves_text:
@@ -270,14 +270,14 @@ def _at_limit(kind: Kind | None, reached: float, what: str, usual: str) -> tuple
 
 
 def on_communication(found: Communication) -> str:
-    """What to do about exposed communication whose transfer is known."""
+    """Advice about exposed communication whose transfer is known."""
     if not is_mostly_waiting(found):
         return TRANSFER
     return WAITING.format(share=Share(found.wait_ns / ((found.transfer_ns or 0) + found.wait_ns)))
 
 
 def is_mostly_waiting(found: Communication) -> bool:
-    """Whether the recordings of all ranks show that more of it is waiting than transfer."""
+    """True if the recordings of all ranks show that more of it is waiting than transfer."""
     return found.transfer_ns is not None and found.wait_ns > found.transfer_ns
 
 

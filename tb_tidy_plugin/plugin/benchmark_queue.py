@@ -112,7 +112,7 @@ class BenchmarkQueue:
 
     @property
     def is_busy(self) -> bool:
-        """Whether something is measured now, which other work would disturb."""
+        """True if something is measured now, which other work would disturb."""
         with self._changed:
             return bool(self._runs)
 

@@ -1,4 +1,4 @@
-"""Where a server of the page listens, and the token that its address holds.
+"""Address on which a server of the page listens, and the token in it.
 
 Imports the standard library only: a browser starts while the rest is imported.
 """

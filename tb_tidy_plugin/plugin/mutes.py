@@ -1,4 +1,4 @@
-"""What users do not want to see, kept beside the runs when they ask for it, so that a team shares it.
+"""Muted findings and rules, stored beside the runs on request so that a team can share them.
 
 Without such a file each browser keeps its own mutes and nothing is written anywhere.
 """
@@ -97,7 +97,7 @@ def _folder_of(logdir: Logdir) -> Path:
 
 
 def is_store(logdir: Logdir) -> bool:
-    """Whether it is an address to which files may be written, and the packages for that are there."""
+    """True if it is an address to which files may be written, and the packages for that are there."""
     return logdir.is_remote and not logdir.path.lower().startswith("http") and can_be_opened(logdir.path)
 
 

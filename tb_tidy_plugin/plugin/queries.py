@@ -121,7 +121,7 @@ class PageQuery(ProfileQuery, frozen=True, kw_only=True):
 
     @property
     def descends(self) -> bool:
-        """Whether the largest comes first."""
+        """True if the largest comes first."""
         return self.sort.startswith("-")
 
 

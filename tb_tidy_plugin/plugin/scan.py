@@ -1,4 +1,4 @@
-"""One look at the logdirs: which traces are there, and what tells whether they have changed since the last look."""
+"""One scan of the logdirs: the traces there, and the state that shows whether they changed since the last scan."""
 
 from __future__ import annotations
 

@@ -466,7 +466,7 @@ def _plan(record: Record, pairs: Pairs, *, detailed: bool) -> _Plan:
 
 
 def _told(table: EventTable, rows: Rows, *, detailed: bool) -> Mask:
-    """Which of `rows` stand for the capture: annotations do not, since steps are made of them."""
+    """Mask of `rows` that stand for the capture; annotations do not, since steps are made of them."""
     category = table.category[rows]
     internal = among(table.name[rows], numbers_where(table.names, INTERNAL.search))
     module = among(table.name[rows], numbers_where(table.names, lambda name: name.startswith(MODULE)))

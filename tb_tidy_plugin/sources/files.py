@@ -247,7 +247,7 @@ def lines_of(text: str) -> list[str]:
 
 
 def _is_newer(source_mtime: float, trace: TraceFile) -> bool:
-    """Whether a source was changed after the recording, as far as times on disk can tell.
+    """True if a source was changed after the recording, as far as times on disk can tell.
 
     A trace whose file time is that of its name lies where it was written, so any later source is a changed one. Any
     other trace was copied or checked out, most likely together with its sources, and then every file carries the time

@@ -1,4 +1,4 @@
-"""What was worked out of traces, kept on disk for the next time: one file for each entry, in one folder.
+"""Cache of results on disk: one file for each entry, in one folder.
 
 An entry's name says all that it depends on, so that none is ever out of date. The folder may be deleted, or anything in
 it, at any time, by anybody; what is missing is worked out again. What is damaged, or may be somebody else's, counts as
@@ -170,7 +170,7 @@ class CacheEntry(msgspec.Struct, frozen=True):
     used_s: float
 
     def delete(self) -> bool:
-        """Whether it is gone; another process may have been faster."""
+        """True if it is gone; another process may have been faster."""
         try:
             self.path.unlink(missing_ok=True)
         except OSError:

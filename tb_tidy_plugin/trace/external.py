@@ -118,7 +118,7 @@ def with_device_events(table: EventTable, trace: AnyPath) -> EventTable:
 
 
 def is_merged(table: EventTable) -> bool:
-    """Whether the trace holds inferred device work, as `tb-tidy merge-device-events` writes it."""
+    """True if the trace holds inferred device work, as `tb-tidy merge-device-events` writes it."""
     return bool(_inferred_launches(table).any())
 
 

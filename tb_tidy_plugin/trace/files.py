@@ -1,4 +1,4 @@
-"""Which files under a path are traces, and what run, worker and span each of them is.
+"""Traces under a path, and the run, worker and span of each.
 
 A run is a folder that holds trace files, named by its path below the logdir, as in torch-tb-profiler. Folders that are
 named as ranks (`rank_0`, `rank_1`) are one run together, that of the folder which holds them.
@@ -88,7 +88,7 @@ def find_traces(path: AnyPath, *, follow_links: bool = False) -> list[TraceFile]
 
 
 def _is_there_as_folder(path: Path) -> bool:
-    """Whether it is a folder, and no file.
+    """True if it is a folder, and no file.
 
     Raises:
         NotFoundError: nothing is there, or that cannot be told.
@@ -208,7 +208,7 @@ def _run(folder: str, logdir: Path, prefix: str) -> str:
 
 
 def _is_link(entry: os.DirEntry[str]) -> bool:
-    """Whether it leads elsewhere; junctions of Windows do, too, and are known since Python 3.12."""
+    """True if it leads elsewhere; junctions of Windows do, too, and are known since Python 3.12."""
     return entry.is_symlink() or (hasattr(entry, "is_junction") and entry.is_junction())
 
 
@@ -231,7 +231,7 @@ def _leads(link: str, root: str, *, follow_links: bool) -> Leads | None:
 
 
 def is_under(real: str, root: str) -> bool:
-    """Whether one real path is the other, or lies below it."""
+    """True if one real path is the other, or lies below it."""
     try:
         return os.path.commonpath([root, real]) == root
     except ValueError:  # another drive

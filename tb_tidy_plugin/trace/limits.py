@@ -1,4 +1,4 @@
-"""How much a trace may hold and its analysis may take: a small file can be written that would take all there is."""
+"""Limits on the size of a trace and on its analysis, since a small malicious file could exhaust the machine."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class Block(msgspec.Struct, frozen=True):
 
     @property
     def is_allocated(self) -> bool:
-        """Whether a tensor has it."""
+        """True if a tensor has it."""
         return self.state == "active_allocated"
 
     @property

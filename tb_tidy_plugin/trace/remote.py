@@ -167,7 +167,7 @@ def absolute(place: AnyPath) -> AnyPath:
 
 
 def is_file(place: AnyPath) -> bool:
-    """Whether it is there and no folder; true, too, where that cannot be told: whoever reads it then says why."""
+    """True if it is there and no folder; true, too, where that cannot be told: whoever reads it then says why."""
     if isinstance(place, RemotePath):
         return place.is_file()
     try:
@@ -179,7 +179,7 @@ def is_file(place: AnyPath) -> bool:
 
 
 def can_be_opened(address: str) -> bool:
-    """Whether the packages for this kind of address are there; nothing is connected to."""
+    """True if the packages for this kind of address are there; nothing is connected to."""
     try:
         with _told(address):
             _opened(address)

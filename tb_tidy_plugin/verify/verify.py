@@ -1,4 +1,4 @@
-"""Whether a change made a program faster, and left its results as they were."""
+"""Verification that a change made a program faster and kept its results."""
 
 from __future__ import annotations
 
@@ -189,7 +189,7 @@ def _promised(profile: ProfileReport, after: Path) -> list[Kept]:
 
 
 def _is_in(name: str, diff: str, folder: Path) -> bool:
-    """Whether a file under `folder` has the lines that a diff adds, and not all that it takes away."""
+    """True if a file under `folder` has the lines that a diff adds, and not all that it takes away."""
     from tb_tidy_plugin.sources.files import OwnFile, lines_of, own_file
 
     try:

@@ -78,7 +78,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def cure(self) -> str:
-        """What to do."""
+        """Advice."""
         return FIXES[self.builder]
 
 

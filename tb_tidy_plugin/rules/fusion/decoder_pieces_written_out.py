@@ -86,7 +86,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def count(self) -> int:
-        """How many operators there are."""
+        """Number of operators."""
         return len(self.operators)
 
     @property
@@ -109,7 +109,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def fix(self) -> str:
-        """What to call instead."""
+        """The replacement to call."""
         return FIXES[self.piece]
 
 
