@@ -70,7 +70,7 @@ def test_every_command_that_takes_a_folder_can_follow_them(command: str, logs: P
     refused = CliRunner().invoke(commands, [command, *given]).exception
     assert isinstance(refused, NotFoundError)
     assert "No trace" in refused.error
-    assert "Passed over links" in refused.error
+    assert "Skipped links" in refused.error
     followed = CliRunner().invoke(commands, [command, "--follow-links", *given]).exception
     assert "No trace" not in str(followed)
 
@@ -79,7 +79,7 @@ def test_a_question_too(logs: Path) -> None:
     given = ["ask", '{"question": "runs"}', "--isolated", "--path", str(logs)]
     (logs / "own" / "w.pt.trace.json").rename(logs / "w.part")
     refused = json.loads(CliRunner().invoke(commands, given).output)
-    assert "Passed over links" in refused["error"]
+    assert "Skipped links" in refused["error"]
     followed = json.loads(CliRunner().invoke(commands, [*given, "--follow-links"]).output)
     assert [row[1] for row in followed["rows"]] == ["«linked»"]
 

@@ -325,7 +325,7 @@ class TestLinks:
         touch(tmp_path / "elsewhere" / "other.1.pt.trace.json")
         (tmp_path / "logs").mkdir()
         (tmp_path / "logs" / "folder").symlink_to(tmp_path / "elsewhere")
-        with pytest.raises(NotFoundError, match=r"No trace .* or below\. Passed over links .*`--follow-links` follows"):
+        with pytest.raises(NotFoundError, match=r"contain no trace .*\. Skipped links .*`--follow-links` follows"):
             find_traces(tmp_path / "logs")
 
 
