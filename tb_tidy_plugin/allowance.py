@@ -1,4 +1,4 @@
-"""What a piece of work may take of its process: processor time, time on the clock, memory. The system sees to it.
+"""Limits of processor time, wall-clock time and memory for a piece of work, enforced by the operating system.
 
 The more text the work reads, the more it may take, so the limits rise while it reads: only then it shows how much text
 is in a file. They hold in processes that have called `enforce`; one that just imports this package is left alone.
@@ -137,7 +137,7 @@ def limit_of(code: int) -> LimitKind | None:
 
 
 def bounds_memory() -> bool:
-    """Whether work in this process has a limit of memory, so that a `MemoryError` most likely comes of it."""
+    """True if work in this process has a limit of memory, so that a `MemoryError` most likely comes of it."""
     return _here.is_enforcing and COUNTS_MEMORY
 
 

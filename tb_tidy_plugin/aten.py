@@ -1,4 +1,4 @@
-"""What PyTorch's own operators do with the tensors they are given.
+"""Effects of PyTorch's own operators on their input tensors.
 
 `aten_table.py` holds the facts, one operator a line; `python -m tb_tidy_plugin.dev generate` takes them from PyTorch's
 schema. A trace names operators without their overloads, so a fact about a name covers all overloads: the name may write
@@ -61,11 +61,11 @@ class Operator:
     shared: Positions | None
 
     def may_write(self, position: int) -> bool:
-        """Whether it may write to the input at `position`."""
+        """True if it may write to the input at `position`."""
         return self.written is None or position in self.written
 
     def may_share(self, position: int) -> bool:
-        """Whether a result may share memory with the input at `position`."""
+        """True if a result may share memory with the input at `position`."""
         return self.shared is None or position in self.shared
 
 
@@ -89,7 +89,7 @@ def operator_of(facts: str) -> Operator:
 
 
 def is_a(kind: Trait, name: str) -> bool:
-    """Whether the operator `name`, with or without its overload, is of this kind."""
+    """True if the operator `name`, with or without its overload, is of this kind."""
     return kind in operator(name).kinds
 
 

@@ -1,4 +1,4 @@
-"""What is compiled, and whether it may be used: it makes reading faster and nothing else.
+"""Compiled modules, and whether they may be used; they only make reading faster.
 
 Next to each module is a portable way to do the same.
 """
@@ -15,7 +15,7 @@ SOURCES = (".pyx", ".pxi")
 
 
 def is_usable(extension: str) -> bool:
-    """Whether it is there, is not stale, and can be loaded."""
+    """True if it is there, is not stale, and can be loaded."""
     if find_spec(extension) is None or is_stale(extension):
         return False
     try:
@@ -26,7 +26,7 @@ def is_usable(extension: str) -> bool:
 
 
 def is_stale(extension: str) -> bool:
-    """Whether it was built before its sources were last changed, as in a checkout that was pulled since.
+    """True if it was built before its sources were last changed, as in a checkout that was pulled since.
 
     The time counts, as for the build itself; where that cannot be told, it counts as stale. An installed wheel has no
     sources.

@@ -1,4 +1,4 @@
-"""What each kernel of a graph in Inductor's cache computes, by the texts that the cache keeps; nothing is executed.
+"""Operators that each kernel of a graph in Inductor's cache computes, from the cached texts; nothing is executed.
 
 The cache keeps Inductor's last graph, whose nodes have the line that they came from, and the Python code that calls the
 kernels. Names connect them only at the ends: inputs and results. From there tensors are followed through the code. A
@@ -70,12 +70,12 @@ class _Node:
 
     @property
     def is_replaced(self) -> bool:
-        """Whether a pattern of nodes became this one, whose line is that of any of them."""
+        """True if a pattern of nodes became this one, whose line is that of any of them."""
         return REPLACED.search(self.name) is not None and self.operator not in MOVES
 
     @property
     def is_silent(self) -> bool:
-        """Whether it has no line and needs none."""
+        """True if it has no line and needs none."""
         return self.operator in CONSTANT or (self.operator in MOVES and self.place is None)
 
 
@@ -155,7 +155,7 @@ class InductorGraph:
         return name
 
     def is_view(self, node: _Node) -> bool:
-        """Whether a node computes nothing, but shows what is there."""
+        """True if a node computes nothing, but shows what is there."""
         if node.operator == "getitem":
             of = self.nodes.get(node.inputs[0])
             return of is not None and self.is_view(of)
@@ -331,7 +331,7 @@ def _name_products(calls: Sequence[_Call], graph: InductorGraph) -> None:
 
 
 def _fits(call: _Call, node: _Node, graph: InductorGraph) -> bool:
-    """Whether a call may be the one of a node."""
+    """True if a call may be the one of a node."""
     return (
         node.operator.partition("::")[2] == call.operator
         and len(node.inputs) == len(call.reads)

@@ -12,5 +12,5 @@ GENERATED = re.compile(
 
 
 def is_generated(file: str) -> bool:
-    """Whether `torch.compile` wrote the file."""
+    """True if `torch.compile` wrote the file."""
     return GENERATED.search(file.replace("\\", "/")) is not None

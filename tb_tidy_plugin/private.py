@@ -82,7 +82,7 @@ def check_free(path: Path) -> None:
 
 
 def is_own(about: os.stat_result) -> bool:
-    """Whether something is this user's; true where there are no owners."""
+    """True if something is this user's; true where there are no owners."""
     return not HAS_OWNERS or about.st_uid == os.geteuid()
 
 

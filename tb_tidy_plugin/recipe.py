@@ -1,4 +1,4 @@
-"""What is kept of a match: numbers and text from which its rule makes statements and fixes again.
+"""Stored form of a match: numbers and text from which its rule makes statements and fixes again.
 
 A cache, and whatever else lies on a disk, may hold what somebody else wrote. So only these are ever kept, and no
 statement. `rulekit/recipe.py` turns evidence into them and back.

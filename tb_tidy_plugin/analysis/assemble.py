@@ -208,8 +208,8 @@ def _partly(file: TraceFile, profile: Profile) -> model.Problem | None:
         return None
     return model.Problem(
         path=str(file.path),
-        error=f"{profile.table.partial}; what comes before is shown.",
-        advice="Record again for the whole picture; the job may have ended while the trace was written.",
+        error=f"{profile.table.partial}; the part before is shown.",
+        advice="Record again for a complete trace; the job may have ended while it was written.",
         recovered_events=len(profile.table),
     )
 

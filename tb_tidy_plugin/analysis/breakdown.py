@@ -1,4 +1,4 @@
-"""Where the time went, as the report shows it: over the whole profile, and step by step."""
+"""Time by part for the report: over the whole profile, and step by step."""
 
 from __future__ import annotations
 

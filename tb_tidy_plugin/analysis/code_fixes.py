@@ -35,7 +35,7 @@ MOST_NODES = 8_000
 NO_PLACE = "The recording does not say where in your code this is."
 _Key: TypeAlias = tuple[object, ...]
 
-FURTHER = f"A report holds the changes of {MOST_PLACES} places. Run `tb-tidy fix` for the others."
+FURTHER = f"A report contains the changes for at most {MOST_PLACES} places. Run `tb-tidy fix` for the others."
 
 
 class _Place(NamedTuple):
@@ -106,7 +106,7 @@ def _outcomes(places: Sequence[_Place], job: Job) -> list[_Outcome]:
         try:
             return msgspec.json.decode(content, type=list[_Outcome])
         except NOT_JSON as problem:
-            log.info("%s %s is passed over: %s", KIND, key, problem)
+            log.info("%s %s is ignored: %s", KIND, key, problem)
     found = [fixer.proposal(*each) for each in places]
     outcomes = [
         _Outcome(reason=each.reason) if isinstance(each, Unfixed) else _Outcome(change=each.fix) for each in found

@@ -1,4 +1,4 @@
-"""Where a fix belongs that sets an option of an object: at the call that made the object, or in a trainer's options."""
+"""Place of a fix that sets an option of an object: the call that created the object, or a trainer's options."""
 
 from __future__ import annotations
 

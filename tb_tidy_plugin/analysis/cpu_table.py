@@ -1,4 +1,4 @@
-"""What the CPU did, as the report shows it."""
+"""Table of the CPU's work for the report."""
 
 from __future__ import annotations
 

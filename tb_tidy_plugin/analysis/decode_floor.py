@@ -99,7 +99,7 @@ def _read(profile: Profile, device: DeviceModel) -> tuple[Times, Times]:
 
 
 def _reads(profile: Profile, rows: Rows, call: Rows) -> tuple[Mask, Mask]:
-    """Which of `rows` are of kernels that read weights or the cache, and which of experts.
+    """Mask of `rows` of kernels that read weights or the cache, and mask of those of experts.
 
     `call` are their positions in `nested`.
     """

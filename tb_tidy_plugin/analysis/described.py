@@ -1,4 +1,4 @@
-"""What a report says of a profile's steps and devices."""
+"""Description of a profile's steps and devices for the report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where many traces are analysed: processes on this machine, or a Dask or Ray cluster.
+"""Engines that analyse many traces: processes on this machine, or a Dask or Ray cluster.
 
 Work is one function of one item; what it answers travels back, so it has to be small. Dask and Ray say whose worker
 ended. Of processes on this machine all end where one does: the few items that were in work are done once more, each
@@ -64,7 +64,7 @@ class Engine(msgspec.Struct, frozen=True):
 
     @property
     def is_elsewhere(self) -> bool:
-        """Whether workers may be on other machines, which see other files."""
+        """True if workers may be on other machines, which see other files."""
         return self.kind != "local" and self.address != LOCAL_CLUSTER
 
 
@@ -92,7 +92,7 @@ def engine_of(text: str, jobs: int | None = None) -> Engine:
                 raise EngineError(error, f"`pip install 'tb-tidy-plugin[{known}]'`.")
             return Engine(known, address, jobs)
     advice = "Use `local`, `dask://HOST:PORT`, `ray://HOST:PORT`, `dask://local` or `ray://local`."
-    raise EngineError(f"There is no engine `{text}`.", advice)
+    raise EngineError(f"The engine `{text}` does not exist.", advice)
 
 
 def each(
@@ -126,7 +126,7 @@ def each(
 
 
 def is_one_enough(engine: Engine, items: int, worker_bytes: int) -> bool:
-    """Whether the caller may as well do the work itself, one item after the other."""
+    """True if the caller may as well do the work itself, one item after the other."""
     return engine.kind == "local" and (items < 2 or workers_for(worker_bytes, engine.jobs) < 2)
 
 
@@ -181,7 +181,7 @@ def _done(
 
 
 def _is_death(problem: BaseException) -> bool:
-    """Whether a worker ended; of those who say so some are of packages that are not here."""
+    """True if a worker ended; of those who say so some are of packages that are not here."""
     names = {kind.__name__ for kind in type(problem).__mro__}
     return isinstance(problem, BrokenExecutor) or bool(names & CLUSTER_DEATHS)
 
@@ -328,7 +328,7 @@ def _reached(engine: Engine) -> Iterator[None]:
     except (OSError, RuntimeError) as problem:
         words = str(problem).strip().splitlines() or [type(problem).__name__]
         error = f"`{engine}` cannot be reached: {words[0].rstrip('.')}."
-        raise EngineError(error, "Check host and port, and that its versions are those of this machine.") from problem
+        raise EngineError(error, "Check host and port, and that its versions match those of this machine.") from problem
 
 
 @contextmanager
@@ -338,7 +338,7 @@ def _kept(engine: Engine) -> Iterator[None]:
         yield
     except ImportError as problem:
         error = f"The workers of `{engine}` lack the package {problem.name or problem}."
-        raise EngineError(error, "Install there what is installed here, in the same versions.") from problem
+        raise EngineError(error, "Install the same packages in the same versions as here.") from problem
     except (CancelledError, ConnectionError) as problem:
-        error = f"`{engine}` went away: {type(problem).__name__}."
+        error = f"The connection to `{engine}` was lost: {type(problem).__name__}."
         raise EngineError(error, "See its log, then try again.") from problem

@@ -41,7 +41,7 @@ class Proposal(msgspec.Struct, frozen=True):
 
     @property
     def is_safe(self) -> bool:
-        """Whether the program computes the same afterwards, with nothing left to check."""
+        """True if the program computes the same afterwards, with nothing left to check."""
         return self.change.safety == SAME_RESULTS and not self.change.check
 
 
@@ -97,7 +97,7 @@ class Fixer(msgspec.Struct, frozen=True):
             text = file.text
         code = self._code(text)
         if (rule := self.job.rule_called(finding.rule)) is None:
-            raise Unfixable("The rule is not among those that were checked.")
+            raise Unfixable("The rule was not checked.")
         from tb_tidy_plugin.rulekit.recipe import evidence_of
 
         spot = Spot(range(place.line, place.end_line + 1), place.function.rpartition(".")[2])
@@ -115,7 +115,7 @@ class Fixer(msgspec.Struct, frozen=True):
             raise change
         changed = spliced(text, change.splices)
         if collide(change.splices) or changed == text:
-            raise Unfixable("The change does not fit the file.")
+            raise Unfixable("The change does not match the file.")
         nodes_in(changed)  # whatever a rule of the user's own has made of it is Python
         fix = CodeFix(
             finding=finding.id,
@@ -158,7 +158,7 @@ class Fixer(msgspec.Struct, frozen=True):
         if self.most_nodes is not None:
             known = sum(nodes_in(each) for each, code in self._codes.items() if not isinstance(code, Unfixable))
             if known + nodes_in(text) > self.most_nodes:
-                raise Unfixable("The file is too large for a report to hold its fixes. Run `tb-tidy fix`.")
+                raise Unfixable("The file is too large for a report to include its fixes. Run `tb-tidy fix`.")
 
 
 def written(proposals: Sequence[Proposal]) -> tuple[list[Proposal], list[Unfixed]]:
@@ -201,7 +201,7 @@ def _write(file: OwnFile, proposals: Sequence[Proposal]) -> None:
         content = file.written(text)
         about = path.lstat()
         if not stat.S_ISREG(about.st_mode) or path.read_bytes() != file.content:
-            raise TidyError(f"`{path}` was changed meanwhile.", "Try again.")
+            raise TidyError(f"`{path}` changed during the run.", "Try again.")
         write_whole(path, content, stat.S_IMODE(about.st_mode))
     except (Unfixable, UnicodeEncodeError):
         raise TidyError("The changes do not fit together.", "Apply them one by one with `--rule`.") from None
@@ -218,7 +218,7 @@ def _hold_as_recorded(file: OwnFile, place: Place, captured: str | None) -> None
             raise Unfixable(NOT_AS_RECORDED)
         return
     if place.precision == "definition" or not place.text:
-        raise Unfixable("The line is not known: the file does not fit the recording, or no calls were recorded.")
+        raise Unfixable("The line is not known: the file does not match the recording, or no calls were recorded.")
     if place.line > len(lines) or lines[place.line - 1].strip() != place.text.strip():
         raise Unfixable(NOT_AS_RECORDED)
 

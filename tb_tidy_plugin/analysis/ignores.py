@@ -16,7 +16,7 @@ class PathIgnores(msgspec.Struct, frozen=True):
     rules: Mapping[str, frozenset[str]] = msgspec.field(default_factory=dict)
 
     def cover(self, rule: str, files: Collection[str]) -> bool:
-        """Whether all `files` of a finding are some in which its rule is not wanted; never where it has none."""
+        """True if all `files` of a finding are some in which its rule is not wanted; never where it has none."""
         globs = [glob for glob, rules in self.rules.items() if rule in rules]
         return bool(files) and all(any(fits(glob, file) for glob in globs) for file in files)
 
@@ -25,7 +25,7 @@ NOTHING_IGNORED = PathIgnores()
 
 
 def fits(glob: str, file: str) -> bool:
-    """Whether `glob` fits a file's path as it was recorded, which may be of another machine.
+    """True if `glob` fits a file's path as it was recorded, which may be of another machine.
 
     `*` is anything but a `/`, `**` any number of folders. A glob that does not begin at the root may begin in any
     folder: `tests/*.py` fits `/home/me/job/tests/model.py`.

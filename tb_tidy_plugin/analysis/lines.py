@@ -1,4 +1,4 @@
-"""What the lines of the user's own files cost, and which line each operator was called on."""
+"""Cost of each line of the user's files, and the line of each operator's call."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class _Quantity(msgspec.Struct, frozen=True):
 
 
 def has_outliers(steps: Steps) -> bool:
-    """Whether any step is one; what the steps hold need not be known otherwise."""
+    """True if any step is one; what the steps hold need not be known otherwise."""
     return any(step.oddity == "outlier" for step in steps.items)
 
 
@@ -122,7 +122,7 @@ def _text(name: str, duration_ns: int, excess_ns: int, causes: Sequence[OutlierC
     compared = "longer" if excess_ns > 0 else "shorter"
     took = f"{name} took {Nanoseconds(duration_ns)}, {Nanoseconds(abs(excess_ns))} {compared} than the median step"
     held = "; ".join(_cause_text(cause) for cause in causes)
-    return f"{took}: {held}." if held else f"{took}; no operator, kernel or wait in it accounts for that."
+    return f"{took}: {held}." if held else f"{took}; no operator, kernel or wait accounts for that."
 
 
 def _cause_text(cause: OutlierCause) -> str:

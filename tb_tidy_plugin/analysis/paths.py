@@ -179,7 +179,7 @@ def _analysed(job: Job, question: Question[A], file: TraceFile) -> Analysed[A]:
 def _by_worker(job: Job, rules: CarriedRules | None, question: Question[A], file: TraceFile) -> Analysed[A]:
     """The same in a worker, which may see other files, and whose lack of memory is its own."""
     if job.engine.is_elsewhere and isinstance(file.path, Path) and not file.path.exists():
-        error = f"The workers of `{job.engine}` do not see this file."
+        error = f"The workers of `{job.engine}` cannot find this file."
         advice = "Give a folder that they share with this machine, or an address such as `s3://bucket/run`."
         return _unread(file, TraceError(error, advice))
     try:
@@ -200,7 +200,7 @@ def _named_as(file: TraceFile, found: Analysed[A]) -> Analysed[A]:
 
 def _lost(file: TraceFile, given_up: GivenUp) -> Analysed[A]:
     """A trace whose worker ended."""
-    error = f"The worker that analysed this trace ended, most likely for want of memory ({given_up.reason})."
+    error = f"The worker that analysed this trace ended, most likely because memory ran out ({given_up.reason})."
     return _unread(file, TraceError(error, FEWER))
 
 

@@ -1,4 +1,4 @@
-"""Which ranks of a job were recorded, and what about their recordings does not fit together."""
+"""Recorded ranks of a job, and contradictions between their recordings."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def _disagreements(summaries: Sequence[RankSummary]) -> Iterator[str]:
     if len(sizes) > 1:
         said = ", ".join(f"{size} by {_named(ranks)}" for size, ranks in sorted(sizes.items()))
         yield (
-            f"The recordings disagree about the world size: {said}. They are of different jobs; "
-            "give each job a folder of its own."
+            f"The recordings disagree about the world size: {said}. They are from different jobs; "
+            "give each job its own folder."
         )
 
 

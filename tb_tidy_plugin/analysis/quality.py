@@ -1,4 +1,4 @@
-"""How far a recording can be trusted."""
+"""Quality of a recording: notes on how far its figures can be trusted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a rank's step is spent on, in the few parts by which ranks are compared, whatever they run on.
+"""Parts of a rank's step by which ranks are compared, on any device.
 
 Each entry of the ledger belongs to one of six parts, so that ranks stand side by side in one table and each rank's
 parts still add up to its step.

@@ -1,4 +1,4 @@
-"""What each step of a profile holds: operators, kernels, waits and findings, step by step.
+"""Operators, kernels, waits and findings of each step of a profile.
 
 The report's own figures are sums and means over all steps; comparing some steps with others, and telling what one step
 has that the rest have not, needs them one by one.

@@ -13,15 +13,15 @@ from tb_tidy_plugin.report.figures import CallKind, KernelFamily, OperatorGroup
 USUAL_TOKENS = 2_000
 NO_ZERO = r"^[^\x00]+$"
 
-Tokens: TypeAlias = Annotated[int, Meta(ge=500, le=20_000, description="Most tokens of the answer.")]
-Cursor: TypeAlias = Annotated[str, Meta(max_length=40, description="`next` of the page before.")]
+Tokens: TypeAlias = Annotated[int, Meta(ge=500, le=20_000, description="The most tokens that the answer may have.")]
+Cursor: TypeAlias = Annotated[str, Meta(max_length=40, description="`next` of the previous page.")]
 PathText: TypeAlias = Annotated[
     str, Meta(max_length=4_096, description="A trace of `runs`, or a file or folder below the served one.")
 ]
 FindingId: TypeAlias = Annotated[str, Meta(max_length=64, description="An id of `findings`.")]
 Argument: TypeAlias = Annotated[str, Meta(max_length=4_096, pattern=NO_ZERO)]
-Version: TypeAlias = Annotated[str, Meta(max_length=4_096, pattern=NO_ZERO, description="A git revision, or a folder.")]
-_Text: TypeAlias = Annotated[str, Meta(max_length=200, description="Only rows that hold this text.")]
+Version: TypeAlias = Annotated[str, Meta(max_length=4_096, pattern=NO_ZERO, description="A git revision or a folder.")]
+_Text: TypeAlias = Annotated[str, Meta(max_length=200, description="Only rows that contain this text.")]
 Microseconds: TypeAlias = Annotated[float, Meta(ge=0, le=1e12, description="From the start of the recording.")]
 OperatorOrder: TypeAlias = Annotated[str, Meta(extra_json_schema={"enum": list(OPERATOR_ORDERS)})]
 KernelOrder: TypeAlias = Annotated[str, Meta(extra_json_schema={"enum": list(KERNEL_ORDERS)})]
@@ -71,8 +71,8 @@ class TimelineQuestion(QuestionBase, frozen=True, tag="timeline"):
     path: PathText = ""
     from_us: Microseconds | None = None
     to_us: Microseconds | None = None
-    lane: Annotated[str, Meta(max_length=200, description="Only lanes whose name holds this text.")] = ""
-    parts: Annotated[int, Meta(ge=1, le=1_000, description="Events shorter than such a part stand together.")] = 50
+    lane: Annotated[str, Meta(max_length=200, description="Only lanes whose name contains this text.")] = ""
+    parts: Annotated[int, Meta(ge=1, le=1_000, description="Events shorter than one of these parts are merged.")] = 50
     python: Annotated[bool, Meta(description="Whether Python functions are listed.")] = False
 
 
@@ -124,7 +124,7 @@ class ApplyFixQuestion(QuestionBase, frozen=True, tag="apply_fix"):
 
     finding: FindingId
     path: PathText = ""
-    reviewed: Annotated[bool, Meta(description="Write those that need review, too.")] = False
+    reviewed: Annotated[bool, Meta(description="Also write fixes that need review.")] = False
 
 
 class VerifyQuestion(QuestionBase, frozen=True, tag="verify"):
@@ -134,7 +134,7 @@ class VerifyQuestion(QuestionBase, frozen=True, tag="verify"):
     command: Annotated[list[Argument], Meta(min_length=1, max_length=100, description="The program and its arguments.")]
     after: Version = "."
     promise: Annotated[str, Meta(max_length=4_096, description="A recording of the program before.")] | None = None
-    rounds: Annotated[int, Meta(ge=1, le=10, description="Fresh processes of each program.")] = 3
+    rounds: Annotated[int, Meta(ge=1, le=10, description="Number of times that each program starts.")] = 3
 
 
 AnyQuestion: TypeAlias = (

@@ -1,4 +1,4 @@
-"""What changed, and what would change: comparisons, fixes, and their proof."""
+"""Answers about changes: comparisons, fixes and their verification."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ class Folder(msgspec.Struct, frozen=True):
         found = self.traces(path)
         if len(found) > 1:
             names = ", ".join(map(self.id_of, found[:NAMED])) + (" …" if len(found) > NAMED else "")
-            raise NotFoundError(f"{len(found)} traces are here.", f"Name one by `path`: {names}")
+            raise NotFoundError(f"There are {len(found)} traces.", f"Name one by `path`: {names}")
         return found[0]
 
     def name_of(self, file: TraceFile) -> str:
@@ -89,4 +89,4 @@ class Folder(msgspec.Struct, frozen=True):
         for file in find_traces(self.root, follow_links=self.job.follow_links):
             if isinstance(file.path, Path) and self.id_of(file) == name:
                 return file.path
-        raise NotFoundError(f"There is no trace {name}.", "Ask `runs` for the recordings.")
+        raise NotFoundError(f"The trace {name} does not exist.", "Ask `runs` for the recordings.")

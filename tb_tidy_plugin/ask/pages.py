@@ -68,7 +68,7 @@ def page(asked: QuestionBase, found: WholeAnswer) -> bytes:
     if len(empty) > most or (last == first < len(encoded)):
         needed = -(-(len(empty) + len(encoded[first] if first < len(encoded) else b"") + 1) // TOKEN_BYTES)
         raise TokensError(
-            f"The answer has no room in {asked.tokens} tokens.", f"Ask with `tokens` of {needed} or more."
+            f"The answer does not fit into {asked.tokens} tokens.", f"Ask with `tokens` of {needed} or more."
         )
     shown["rows"] = [msgspec.Raw(row) for row in encoded[first:last]]
     if last < len(encoded):

@@ -1,4 +1,4 @@
-"""What is found of recordings: the traces, the ledger of a step, findings and their evidence."""
+"""Answers about recordings: traces, the ledger of a step, findings and their evidence."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def microseconds(ns: int) -> float:
 
 
 class RunsHead(Head, frozen=True):
-    """How many there are."""
+    """Number of them."""
 
     traces: int
 
@@ -157,7 +157,7 @@ def _step_called(found: Ledger, name: str) -> int:
         number = NUMBER_AT_END.search(step.name)
         if name == step.name or name == (number[0] if number else str(at + 1)):
             return at
-    raise NotFoundError("There is no such step.", f"{len(found.steps)} steps were recorded. Ask without `step`.")
+    raise NotFoundError("This step does not exist.", f"{len(found.steps)} steps were recorded. Ask without `step`.")
 
 
 def _entry_row(entry: Entry, at: int | None, of_ns: int) -> EntryRow:
@@ -368,7 +368,7 @@ def _located(folder: Folder, path: str, name: str) -> _Located:
         for each in run.findings:
             if each.finding.id == unquoted(name):
                 return each
-    raise NotFoundError("There is no such finding.", "Ask `findings` for their ids, with the same `path`.")
+    raise NotFoundError("This finding does not exist.", "Ask `findings` for their ids, with the same `path`.")
 
 
 def _parts(folder: Folder, located: _Located) -> Iterator[PartRow]:

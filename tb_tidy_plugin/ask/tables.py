@@ -1,4 +1,4 @@
-"""What ran: operators, kernels, and windows of the timeline, as tables."""
+"""Answers as tables: operators, kernels, and windows of the timeline."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def operators(folder: Folder, asked: arguments.OperatorsQuestion) -> WholeAnswer
 
 def _check_order(order: str, known: tuple[str, ...]) -> None:
     if order not in known:
-        raise NotFoundError("There is no such column to order by.", f"Give one of {', '.join(known)}.")
+        raise NotFoundError("This column does not exist or cannot be ordered by.", f"Give one of {', '.join(known)}.")
 
 
 def _operators_row(row: OperatorRow) -> OperatorsRow:
@@ -167,7 +167,7 @@ def timeline(folder: Folder, asked: arguments.TimelineQuestion) -> WholeAnswer:
         wanted = searchable(asked.lane)
         lanes = [at for at, lane in enumerate(found.lanes) if wanted in searchable(lane.name)]
         if not lanes:
-            raise NotFoundError("No lane holds this text.", "Ask without `lane`: `lanes` names all.")
+            raise NotFoundError("No lane contains this text.", "Ask without `lane`: `lanes` names all.")
         bars = bars_in(found, from_ns, to_ns, asked.parts, np.array(lanes, np.int64))
         rows = found.row_of(bars.first)
         columns = zip(

@@ -1,4 +1,4 @@
-"""Which device a pair is measured on, and what it is called."""
+"""Device of a measurement, and its name."""
 
 from __future__ import annotations
 
@@ -134,6 +134,6 @@ def _parsed(asked: str) -> tuple[str, int | None]:
 def _needs(allowed: Collection[str]) -> NoDeviceError:
     names = [shown for kind, shown in SHOWN.items() if kind in allowed]
     return NoDeviceError(
-        f"This needs a {' or '.join(names)} device: elsewhere it would measure something else.",
-        "Run `tb-tidy bench` on such a machine with `--save`, to see the result here.",
+        f"This needs a {' or '.join(names)} device: on another device the result would be meaningless.",
+        "To see the result here, run `tb-tidy bench --save` on such a machine.",
     )

@@ -1,4 +1,4 @@
-"""Whether two statements computed the same: two that do not are no pair, however fast the second one is."""
+"""Check that two statements compute the same; otherwise their times cannot be compared."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def kept_results(names: Mapping[str, object], compare: Sequence[str]) -> dict[st
 def difference_of(before: Mapping[str, object], after: Mapping[str, object]) -> str | None:
     """The first difference in one sentence, None where there is none."""
     if before.keys() != after.keys():
-        return "Only one of the statements leaves a `result`."
+        return "Only one of the statements produces a `result`."
     for name in before:
         found = _difference(before[name], after[name])
         if found is not None:
-            return f"Both leave another `{name}`: {found}"[:LONGEST]
+            return f"The statements produce different values of `{name}`: {found}"[:LONGEST]
     return None
 
 

@@ -1,4 +1,4 @@
-"""What a measurement says of a saving: which part of the matched events' time a fix leaves."""
+"""Effect of a measurement on a saving: the part of the matched events' time that a fix leaves."""
 
 from __future__ import annotations
 

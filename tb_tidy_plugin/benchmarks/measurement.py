@@ -1,4 +1,4 @@
-"""What a pair of statements took: the value that is stored, shown and, where it may be, used in a saving."""
+"""Result of measuring a pair of statements, which is stored, shown and, if allowed, used in a saving."""
 
 from __future__ import annotations
 
@@ -78,11 +78,11 @@ class Measurement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     measured_at: _Text
 
     def is_of(self, rule: str, pair: Benchmark) -> bool:
-        """Whether exactly these statements were measured."""
+        """True if exactly these statements were measured."""
         return (self.rule, self.before, self.after, self.setup) == (rule, pair.before, pair.after, pair.setup)
 
     def is_sound(self) -> bool:
-        """Whether the numbers agree with each other, as those that another machine wrote may not."""
+        """True if the numbers agree with each other, as those that another machine wrote may not."""
         return self.low <= self.ratio <= self.high and self.trusted == (not self.doubts)
 
 

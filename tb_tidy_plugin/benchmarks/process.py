@@ -75,10 +75,12 @@ _Send: TypeAlias = Callable[[Message], object]
 
 NO_TORCH = NotMeasured(
     error="PyTorch is not installed here.",
-    advice="Install it, or `pip install 'tb-tidy-plugin[bench]'`; measurements of another machine need none.",
+    advice=(
+        "Install it, or run `pip install 'tb-tidy-plugin[bench]'`. Measurements from another machine do not need it."
+    ),
 )
 TOO_LARGE = "Free memory, or measure on a machine with more of it."
-NOT_OURS = "This is the shape that was recorded; it may need another version of PyTorch."
+NOT_OURS = "The recorded shape may need another version of PyTorch."
 
 
 def main() -> None:
@@ -183,7 +185,7 @@ def _set_up(pair: Benchmark, device: torch.device) -> dict[str, object]:
 def _doubts(blocks: Blocks) -> list[str]:
     """Why not to rely on a ratio: it swings, or there are too few of it."""
     width, count = blocks.ratio.width, len(blocks.first)
-    swings = f"The ratio is known to {width:.0%} of the longer time only: measure longer, or on a quieter machine."
+    swings = f"The ratio is uncertain by {width:.0%} of the longer time: measure longer, or on a quieter machine."
     few = f"Only {count} pairs of blocks fitted into the time: measure longer."
     return ([swings] if width > WIDE else []) + ([few] if count < LEAST_BLOCKS else [])
 

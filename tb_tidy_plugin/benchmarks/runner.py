@@ -26,11 +26,11 @@ COMPLAINT_LENGTH = 1000
 
 MEND = "Write `benchmark` of the rule with what docs/benchmarks.md lists."
 CANCELLED = NotMeasured("The measurement was cancelled.", "Start it again.")
-TRY_AGAIN = "Run `tb-tidy bench` on the command line to see what it says."
+TRY_AGAIN = "Run `tb-tidy bench` on the command line to see its output."
 
 
 def has_torch() -> bool:
-    """Whether PyTorch could be imported; nothing of it is."""
+    """True if PyTorch could be imported; nothing of it is."""
     try:
         return find_spec("torch") is not None
     except ValueError:  # it is kept from being imported
@@ -67,7 +67,7 @@ class PairMeasurement:
             return CANCELLED
         if self._child.is_late:
             return NotMeasured(
-                f"The measurement took more than {self._limit_s:g} s.", "Measure on a machine with less to do."
+                f"The measurement took more than {self._limit_s:g} s.", "Measure on a less busy machine."
             )
         lines = ended.complaint[-COMPLAINT_LENGTH:].splitlines()
         said = f" {lines[-1]}" if lines else ""

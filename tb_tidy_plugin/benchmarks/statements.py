@@ -1,4 +1,4 @@
-"""What statements may use: a second line of defence behind the rules, which put numbers into them and no text.
+"""The list of what statements may use: a second defence besides the rules, which insert numbers but never text.
 
 A trace is somebody else's file. Should a rule ever let its text into a statement, this keeps it from being run. It is a
 list of what is allowed: modules, paths below them to the last attribute, methods of values, and syntax. So nobody need
@@ -194,7 +194,7 @@ class _Names(msgspec.Struct, frozen=True):
 
 
 def _is_pythons(name: str) -> bool:
-    """Whether a name may mean something to Python itself, wherever it is given another meaning."""
+    """True if a name may mean something to Python itself, wherever it is given another meaning."""
     return name in RESERVED or (name.startswith("__") and name not in DEFINED)
 
 

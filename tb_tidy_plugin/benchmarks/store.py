@@ -218,7 +218,7 @@ def _decoded(file: AnyPath, text: bytes, kind: type[Stored]) -> Stored | Unused:
     try:
         return msgspec.json.decode(text, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return Unused(file, "it does not fit the format", unread=False)
+        return Unused(file, "it does not match the format", unread=False)
 
 
 def _unread(file: AnyPath, problem: OSError) -> Unused:
@@ -234,4 +234,4 @@ def _write(file: AnyPath, text: bytes, mode: int) -> None:
 
 def _unwritten(place: AnyPath, problem: OSError) -> StoreError:
     reason = problem.strerror or type(problem).__name__
-    return StoreError(f"`{place}` could not be written: {reason}.", "Make room there, or check its permissions.")
+    return StoreError(f"`{place}` could not be written: {reason}.", "Free disk space there, or check the permissions.")

@@ -29,7 +29,7 @@ class CountBound:
     number: int
 
     def holds(self, value: int) -> bool:
-        """Whether `value` keeps to it."""
+        """True if `value` keeps to it."""
         return HOLDS[self.comparison](value, self.number)
 
     @property

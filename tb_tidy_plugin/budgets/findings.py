@@ -41,7 +41,7 @@ def broken_by_findings(analysis: Analysis, allowed: int | Sequence[str]) -> str:
     ]
     if not unwanted and not unknown:
         return ""
-    return "\n".join([f"findings: {len(unwanted)} of rules that may find nothing", *_lines(unwanted), *unknown])
+    return "\n".join([f"findings: {len(unwanted)} of rules that must report none", *_lines(unwanted), *unknown])
 
 
 def _names(rules: Iterable[str]) -> frozenset[str]:

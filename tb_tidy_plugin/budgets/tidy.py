@@ -1,4 +1,4 @@
-"""What the fixture `tidy` gives to a test: recordings of its steps, and budgets to hold them to."""
+"""The object behind the fixture `tidy`: recordings of a test's steps, and their budgets."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class BudgetRun:
         """
         if isinstance(items, int):
             raise TypeError(
-                f"`steps` takes batches or a loader, not {items!r}; `tidy.profile(recorded=3)` takes a number of steps"
+                f"`steps` takes batches or a loader, not {items!r}; pass a number to `tidy.profile(recorded=3)`"
             )
         return self._profile.steps(repeat(None)) if items is None else self._profile.steps(items)
 
@@ -76,8 +76,8 @@ class BudgetRun:
         trace, plan = self._profile.trace, self._profile.plan
         if self._profile.marked < plan.until_timed:
             raise TidyError(
-                f"The test marked {plural(self._profile.marked, 'step')}, and the recording takes {plan.until_timed}.",
-                "Go through `run.steps()`, or call `run.step()` more often.",
+                f"The test marked {plural(self._profile.marked, 'step')}, but the recording needs {plan.until_timed}.",
+                "Iterate over `run.steps()`, or call `run.step()` more often.",
             )
         if trace is None:
             raise TidyError("Nothing was recorded.", "The test's log says why.")
@@ -142,7 +142,7 @@ class BudgetRun:
             raise ValueError(f"step_ratio={most!r} must be a number greater than 0")
         if not times:
             wanted = self._profile.plan.steps
-            return "", f"step_ratio: no step was timed. Mark {wanted} steps, or go through `run.steps()`."
+            return "", f"step_ratio: no step was timed. Mark {wanted} steps, or iterate over `run.steps()`."
         step_ns, baselines = round(median(times)), self._tidy.baselines
         devices = self._analysis.profile.metadata.devices
         device = devices[0].name if devices else ""

@@ -70,7 +70,7 @@ class BudgetedProfile(TidyProfile):
                 if not left:
                     return
             if left == before:
-                raise ValueError(f"{left} more steps are needed, and there are no more items; give a list or a loader")
+                raise ValueError(f"{left} more steps are needed, but there are no more items; give a list or a loader")
 
     @property
     def marked(self) -> int:

@@ -284,7 +284,7 @@ def _replacing(match: Match, node: Node) -> Callable[[], None]:
 
 
 def _is_minor(origin: Origin) -> bool:
-    """Whether an operator is a small part of what it is fused into."""
+    """True if an operator is a small part of what it is fused into."""
     return MAJOR.search(origin[0]) is None
 
 
@@ -377,7 +377,7 @@ def _kept(path: Path) -> tuple[Launch, ...] | None:
 
 
 def lacks_notes() -> bool:
-    """Whether code may have been compiled that was not noted."""
+    """True if code may have been compiled that was not noted."""
     return _came_late or any(graph.launches is None for region in _regions.values() for graph in region.graphs)
 
 

@@ -22,7 +22,7 @@ _Answer = TypeVar("_Answer")
 
 
 def unless_it_fails(
-    what: str, ask: Callable[[], _Answer], then: str = "the trace is as good as without"
+    what: str, ask: Callable[[], _Answer], then: str = "the trace itself is unaffected"
 ) -> _Answer | None:
     """What `ask` answers; None where it fails, which is logged.
 

@@ -101,7 +101,7 @@ def capturing(
             look = partial(loss_said, path, budget_s)
             loss = unless_it_fails("whether the trace is whole", look, "since it cannot be read")
             if loss is None or not loss.is_total:
-                then = "the trace is as good as without" if loss is None else "beside a trace that breaks off"
+                then = "the trace itself is unaffected" if loss is None else "beside a trace that breaks off"
                 unless_it_fails("the side file", partial(capture, prof, path), then)
 
     def capture(prof: Profiler, path: str) -> None:

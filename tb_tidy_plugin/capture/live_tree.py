@@ -1,4 +1,4 @@
-"""What the profiler's live event tree knows and its trace does not: calling lines, and which tensors are the same.
+"""Data that only the profiler's live event tree has: calling lines, and the identity of tensors.
 
 The line of a caller is what CPython's `f_lineno` was when the call began. It stays in memory only: the exported trace
 of torch up to 2.13 holds the line where a function is defined (https://github.com/pytorch/pytorch/issues/167605).

@@ -1,4 +1,4 @@
-"""What is wrong with a trace that was just written, and why.
+"""Checks of a trace that was just written, and the reasons of failures.
 
 Torch's exporter does not raise where it cannot write. It prints a line on stderr and leaves an unfinished
 `<trace>.tmp`, or, with `use_gzip`, a sound gz of an empty text: the trace goes through the folder for temporary files.
@@ -80,7 +80,7 @@ def _loss_of(path: str, budget_s: float) -> Loss | None:
 
 
 def _ends_in_event(end: str) -> bool:
-    """Whether the text breaks off behind a brace of its last event, which the end of the list should follow."""
+    """True if the text breaks off behind a brace of its last event, which the end of the list should follow."""
     starts = [match.start() for match in EVENT.finditer(end)]
     if not starts:
         return False

@@ -1,4 +1,4 @@
-"""Which frames are of the user's own files, and the text of those files."""
+"""Frames of the user's own files, and the text of those files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the job has set, as far as it tells why it is slow: an allow-list, from which nothing personal can be learned.
+"""Settings of the job that matter for its speed: an allow-list without personal data.
 
 Only numbers, switches, and names of classes, devices and versions. Reading them changes nothing: no device is
 initialised for it, no hook is set, and no code of the job's own runs.

@@ -26,7 +26,7 @@ SEED = 0
 
 
 def is_verified() -> bool:
-    """Whether `tb-tidy verify` runs this process, of several ranks the first."""
+    """True if `tb-tidy verify` runs this process, of several ranks the first."""
     return CHANNEL in os.environ and os.environ.get("RANK", "0") == "0"
 
 

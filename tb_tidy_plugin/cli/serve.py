@@ -103,5 +103,5 @@ def serve(
 
 
 def _has_browser() -> bool:
-    """Whether a window could open; browsers for a terminal would take this one over."""
+    """True if a window could open; browsers for a terminal would take this one over."""
     return sys.platform != "linux" or any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))

@@ -138,8 +138,9 @@ def _notes(settings: Sequence[SettingChange], machine: Machine | None) -> Iterat
         yield f"Different {change.name}: {change.base or 'none'} against {change.candidate or 'none'}."
     if machine is not None and machine.is_different:
         yield (
-            f"What both sides do alike takes {machine.ratio:.2g} times as long on the candidate's: its machine was "
-            f"{'slower or busier' if machine.ratio > 1 else 'faster or less busy'}. The interval allows for that."
+            f"Work that is the same on both sides takes {machine.ratio:.2g} times as long on the candidate: its "
+            f"machine was {'slower or busier' if machine.ratio > 1 else 'faster or less busy'}. "
+            "The interval accounts for that."
         )
 
 
@@ -152,4 +153,4 @@ def _few(before: Sequence[int], after: Sequence[int]) -> Iterator[str]:
 def _unread(*sides: Asked) -> Iterator[str]:
     for side, name in zip(sides, ("baseline", "candidate"), strict=True):
         if side.unread:
-            yield f"{side.unread} trace(s) of the {name} could not be read, or not wholly."
+            yield f"{side.unread} trace(s) of the {name} could not be read, or not completely."

@@ -1,4 +1,4 @@
-"""Which finding of the baseline is which of the candidate, though lines have moved."""
+"""Matching of findings between baseline and candidate, even if lines have moved."""
 
 from __future__ import annotations
 

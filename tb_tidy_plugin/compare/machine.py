@@ -1,4 +1,4 @@
-"""How much of a difference is the machine's doing: known from what both sides do alike.
+"""Share of a difference that comes from the machine, estimated from the work that is the same on both sides.
 
 No number of steps of one recording shows what other processes, clocks and memory did to all of them. But two
 recordings of one job share most of their operators and kernels, and these have no reason to take longer on one side.
@@ -34,7 +34,7 @@ class Machine(msgspec.Struct, frozen=True):
 
     @property
     def is_different(self) -> bool:
-        """Whether the machine was clearly another: by more than its own error, and than recordings differ anyway."""
+        """True if the machine was clearly another: by more than its own error, and than recordings differ anyway."""
         return abs(self.log_ratio) > max(2 * self.error, CLEARLY)
 
 

@@ -1,4 +1,4 @@
-"""What is different about two jobs and their recordings, besides time: read before any number."""
+"""Differences between two jobs and their recordings besides time, which are read before any number."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def setting_changes(base: Sequence[Chosen], candidate: Sequence[Chosen]) -> list
 
 
 def other_machine(changes: Sequence[SettingChange]) -> bool:
-    """Whether the sides differ in what runs them: then what both do alike may rightly take another time."""
+    """True if the sides differ in what runs them: then what both do alike may rightly take another time."""
     return any(change.name in {"devices", *THREADS} or change.name.endswith(VERSION) for change in changes)
 
 

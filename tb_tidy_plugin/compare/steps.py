@@ -1,4 +1,4 @@
-"""Whether steps became faster, noise allowed for."""
+"""Comparison of step times, taking noise into account."""
 
 from __future__ import annotations
 

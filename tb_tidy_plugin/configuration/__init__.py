@@ -1,1 +1,1 @@
-"""What the user wants checked: from a file and a command line to rules with their thresholds."""
+"""The configuration: from a file and a command line to rules with their thresholds."""

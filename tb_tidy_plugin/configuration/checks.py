@@ -125,7 +125,7 @@ def _thresholds(configuration: Configuration, known: Sequence[type[AnyRule]]) ->
         if name not in by_name:
             if configuration.lacks_rules:
                 continue
-            error = f"`thresholds` in `{configuration.path}` has no rule to be for: `{name}`."
+            error = f"`thresholds` in `{configuration.path}` names a rule that does not exist: `{name}`."
             raise ConfigurationError(error, near(name, by_name) or "`tb-tidy rules` lists all rules.")
         found[name] = dict(_threshold(configuration, by_name[name], key, value) for key, value in numbers.items())
     return found

@@ -36,7 +36,7 @@ def _device(name: str, rates: Mapping[str, float], where: str) -> DeviceModel:
         if key not in known:
             raise ConfigurationError(f"{table} has no key `{key}`.", f"It has {', '.join(known)}.")
         if not 0 < value <= sys.float_info.max / TERA:
-            raise ConfigurationError(f"`{key}` of {table} must be a number above 0.", "Take it from the data sheet.")
+            raise ConfigurationError(f"`{key}` of {table} must be a number above 0.", "Take it from the datasheet.")
     if BANDWIDTH not in rates:
         raise ConfigurationError(f"{table} lacks `{BANDWIDTH}`.", "Add the rate of the device's memory.")
     given = {key: Peak(rates[key] * TERA, rates[key] * TERA) for key in DTYPES if key in rates}

@@ -82,7 +82,7 @@ class Configuration(msgspec.Struct, frozen=True):
 
     @property
     def lacks_rules(self) -> bool:
-        """Whether an unknown name may be that of a rule that is withheld."""
+        """True if an unknown name may be that of a rule that is withheld."""
         return "rules" in self.withheld
 
 
@@ -165,4 +165,4 @@ def _wrong_type(path: Path, key: tuple[str, ...], problem: str) -> Configuration
     if match is None:
         return ConfigurationError(f"`{name}` in `{path}` is wrong: {problem}.", advice)
     expected, got = (WORDS.get(word.strip("`"), word) for word in (match["expected"], match["got"]))
-    return ConfigurationError(f"`{name}{match['where'] or ''}` in `{path}` must be {expected}, and is {got}.", advice)
+    return ConfigurationError(f"`{name}{match['where'] or ''}` in `{path}` must be {expected}, but is {got}.", advice)

@@ -54,7 +54,7 @@ def find_configuration(folder: Path, analysed: Sequence[Path] = (), *, follow_li
         except OSError as problem:
             raise unreadable(path, problem) from None
         if len(content.data) > MOST_BYTES:
-            raise ConfigurationError(f"`{path}` is larger than 1 MiB.", "Name it with `--config` if it is yours.")
+            raise ConfigurationError(f"`{path}` is larger than 1 MiB.", "If it is yours, name it with `--config`.")
         settings = settings_of(path, content.data)
         if settings is not None:
             return _used(path, settings, content.doubt, _run_folders(analysed, follow_links=follow_links))

@@ -50,7 +50,7 @@ def limits_in(file: Path | None) -> Limits:
 
 
 def only_lowers(key: str, value: float) -> bool:
-    """Whether a value of the table leaves no trace more than it has without."""
+    """True if a value of the table leaves no trace more than it has without."""
     lowered = LIMITS[key](USUAL, value)
     pairs = ((getattr(lowered, each.name), getattr(USUAL, each.name)) for each in fields(Limits))
     return all(_at_once(now) <= _at_once(usual) for now, usual in pairs)

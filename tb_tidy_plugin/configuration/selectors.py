@@ -1,4 +1,4 @@
-"""Which rules a selector names: `zero-grad-memset`, `TT302`, `TT3`, `optimizer` or `ALL`."""
+"""Rules that a selector names: `zero-grad-memset`, `TT302`, `TT3`, `optimizer` or `ALL`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether anybody but this user could have written a file, asked before a file that the user did not name runs code.
+"""Check that nobody else could have written a file, before a file that the user did not name runs code.
 
 The rule is that of sshd's `StrictModes`: the file, and each folder and link on the way to it, belongs to this user or
 to root, and nobody else can write to it. Folders further up count, since whoever can write to one of them can put
@@ -148,7 +148,7 @@ def _others_can_write(path: Path, about: os.stat_result) -> bool:
 
 
 def _is_own_group(group_id: int) -> bool:
-    """Whether a group is this user's private one, which Ubuntu and others let write to all that the user makes.
+    """True if a group is this user's private one, which Ubuntu and others let write to all that the user makes.
 
     Root has none: a group of its name may be that of several administrators.
     """
@@ -168,7 +168,7 @@ def _is_own_group(group_id: int) -> bool:
 
 
 def _has_access_list(path: Path) -> bool:
-    """Whether the mode's group bits speak for more users than those of the group."""
+    """True if the mode's group bits speak for more users than those of the group."""
     if sys.platform != "linux":
         return False
     with suppress(OSError):  # the file system has no such lists

@@ -43,7 +43,7 @@ def with_user_rules(configuration: Configuration, catalogue: Sequence[type[AnyRu
         for other in known:
             if taken := [name for name in (rule.name(), rule.code) if name in {other.name(), other.code}]:
                 error = f"{_described(rule)} is called `{taken[0]}`, and so is {_described(other)}."
-                raise ConfigurationError(error, "Give it another name and a code of its own letters.")
+                raise ConfigurationError(error, "Give it another name, and a code with other letters.")
         known.append(rule)
     _check_precedence(known[len(catalogue) :], known)
     return tuple(known)
@@ -59,7 +59,7 @@ def _check_precedence(own: Sequence[type[AnyRule]], known: Sequence[type[AnyRule
     for rule in own:
         for name in rule.yields_to if issubclass(rule, Rule) else ():
             if name not in by_name:
-                error = f"{_described(rule)} yields to `{name}`, and there is no rule over one profile of this name."
+                error = f"{_described(rule)} yields to `{name}`, but no rule over one profile has this name."
                 raise ConfigurationError(error, near(name, by_name) or "`tb-tidy rules` lists all rules.")
     try:
         TopologicalSorter({name: rule.yields_to for name, rule in by_name.items()}).prepare()
@@ -98,8 +98,8 @@ def content_of(path: Path) -> trust.Content:
 def _from_file(path: Path, source: bytes | None) -> type[AnyRule]:
     """The rule in a file; `source` is its content if it was read before, which then is what runs."""
     if not FILE_NAME.fullmatch(path.stem):
-        error = f"`{path}` cannot hold a rule: the file's name becomes the rule's."
-        raise ConfigurationError(error, "Name it in lower-case words joined by underscores.")
+        error = f"`{path}` cannot contain a rule, because the file's name becomes the rule's name."
+        raise ConfigurationError(error, "Name the file in lower-case words joined by underscores.")
     content = content_of(path).data if source is None else source
     name = f"{LOADED_AS}.{path.stem}"
     module = _guarded(f"`{path}`", lambda: carried.run(name, content, str(path)), path)
@@ -112,7 +112,7 @@ def _from_file(path: Path, source: bytes | None) -> type[AnyRule]:
     if len(concrete) != 1:
         held = ", ".join(f"`{rule.__name__}`" for rule in concrete) or "none"
         lacking = [f"`{rule.__name__}` has no `detect`" for rule in rules if inspect.isabstract(rule)]
-        error = f"`{path}` must hold one class derived from `Rule`, and holds {'; '.join([held, *lacking])}."
+        error = f"`{path}` must contain one class derived from `Rule`, but contains {'; '.join([held, *lacking])}."
         raise ConfigurationError(error, SEE_GUIDE)
     return concrete[0]
 

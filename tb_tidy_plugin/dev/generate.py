@@ -43,7 +43,7 @@ class GeneratedFile:
     text: str | None
 
     def is_current(self, root: Path) -> bool:
-        """Whether the file below `root` holds exactly this."""
+        """True if the file below `root` holds exactly this."""
         path = root / self.path
         return path.read_text(encoding="utf-8") == self.text if path.is_file() else self.text is None
 

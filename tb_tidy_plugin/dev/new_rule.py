@@ -164,7 +164,7 @@ def next_code(category: str) -> str:
 
 
 def _written(path: Path, text: str) -> bool:
-    """Whether the file was not there and is now."""
+    """True if the file was not there and is now."""
     if path.exists():
         return False
     path.parent.mkdir(parents=True, exist_ok=True)

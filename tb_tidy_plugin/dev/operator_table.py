@@ -119,7 +119,7 @@ class Overload:
 
     @property
     def is_out(self) -> bool:
-        """Whether it writes its result into tensors given for that."""
+        """True if it writes its result into tensors given for that."""
         return any(argument.is_out for argument in self.schema.arguments)
 
 

@@ -1,1 +1,1 @@
-"""What a fix is worth: edits of the timeline turned into time."""
+"""Savings of fixes: edits of the timeline turned into time."""

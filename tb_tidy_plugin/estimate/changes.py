@@ -1,4 +1,4 @@
-"""What edits of events change in a graph: which stretches of host time, which activities, which waits.
+"""Changes to a graph by edits of events: stretches of host time, activities and waits.
 
 An edited host event changes its thread's time from its start to its end, whatever runs there, and what it launched.
 Where a rule names the time that is lost, an edit changes host time only then, and of an activity only the part in it.

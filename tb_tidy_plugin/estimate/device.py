@@ -1,4 +1,4 @@
-"""What devices do, in the order in which it began, and what each piece of it waited for.
+"""Device activities in the order in which they began, and their dependencies.
 
 An activity starts when it has been launched, when its stream is free and when the stream that it was told to wait for
 is. A short rest is the time that hardware takes; whatever else an activity waited for is in no trace (peers of a

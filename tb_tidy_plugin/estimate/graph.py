@@ -1,4 +1,4 @@
-"""What waits for what in a recording: host threads and device streams as lanes, and where one waits for another.
+"""The dependency graph of a recording: host threads and device streams as lanes, and the waits between them.
 
 Time on a host lane is a sum between two waits, so the graph holds no nodes for it: only waits and the activities of
 devices need to be visited in order, which keeps a replay short however much the host did.

@@ -204,7 +204,7 @@ class SavingEstimates:
 
 
 def _is_certain(touched: Touched) -> bool:
-    """Whether as much is left of everything in the expected case as in the best."""
+    """True if as much is left of everything in the expected case as in the best."""
     return all(len(set(touch.left[:2])) == 1 and not touch.beside_ns for touch in touched.touches)
 
 

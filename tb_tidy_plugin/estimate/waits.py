@@ -1,4 +1,4 @@
-"""Where a host thread cannot go on by itself: it waits for a device, or for another thread.
+"""Waits of host threads for a device or for another thread.
 
 Each wait ends at a cut, no earlier than the thread's own time allows and no earlier than what it waits for.
 """

@@ -120,7 +120,7 @@ def _object(code: Code, tensor: cst.BaseExpression) -> str:
 
 
 def _are_complements(code: Code, first: cst.BaseExpression, second: cst.BaseExpression) -> bool:
-    """Whether two factors add up to 1: two numbers, or one and `1 -` that one."""
+    """True if two factors add up to 1: two numbers, or one and `1 -` that one."""
     for one, other in ((first, second), (second, first)):
         if isinstance(one, SIMPLE) and isinstance(other, cst.BinaryOperation):
             is_one = isinstance(other.left, (cst.Integer, cst.Float)) and float(other.left.value) == 1

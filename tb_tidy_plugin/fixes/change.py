@@ -65,7 +65,7 @@ def spliced(text: str, splices: Iterable[Splice]) -> str:
 
 
 def collide(splices: Sequence[Splice]) -> bool:
-    """Whether any two of them change the same characters, or insert at the same offset what is not whole lines."""
+    """True if any two of them change the same characters, or insert at the same offset what is not whole lines."""
     ordered = sorted(splices)
     return any(
         after.start < before.end or (after.start == before.start and not (_is_line(before) and _is_line(after)))

@@ -351,7 +351,7 @@ class Code:
         return found
 
     def _is_read(self, node: cst.CSTNode) -> bool:
-        """Whether an expression is not what a statement binds, changes in place, deletes or annotates."""
+        """True if an expression is not what a statement binds, changes in place, deletes or annotates."""
         binding = (cst.AugAssign, cst.AnnAssign, cst.For, cst.CompFor)
         below: cst.CSTNode = node
         for above in self.around(node):
@@ -503,7 +503,7 @@ class Code:
         return call if is_call and isinstance(call, cst.Call) else None
 
     def _is_inside(self, calls: Iterable[cst.Call], loop: cst.For | cst.CompFor) -> bool:
-        """Whether all calls are in the body of a loop, or in the comprehension that it belongs to."""
+        """True if all calls are in the body of a loop, or in the comprehension that it belongs to."""
         whole = self.parent(loop) if isinstance(loop, cst.CompFor) else loop.body
         return all(any(each is whole for each in self.around(call)) for call in calls)
 
@@ -541,7 +541,7 @@ class Code:
         return found
 
     def collects(self, call: cst.Call) -> bool:
-        """Whether all that becomes of a call's result is an addition to a sum (`+=`) or to a list (`append`)."""
+        """True if all that becomes of a call's result is an addition to a sum (`+=`) or to a list (`append`)."""
         above = self.parent(call)
         if isinstance(above, cst.AugAssign):
             return isinstance(above.operator, cst.AddAssign) and above.value is call
@@ -583,7 +583,7 @@ class Code:
         return [each.value for each in expression.elements]
 
     def is_list(self, expression: cst.BaseExpression) -> bool:
-        """Whether an expression is a list or a comprehension of one."""
+        """True if an expression is a list or a comprehension of one."""
         return isinstance(expression, (cst.List, cst.ListComp))
 
     def is_call(self, expression: cst.CSTNode) -> TypeGuard[cst.Call]:
@@ -591,7 +591,7 @@ class Code:
         return isinstance(expression, cst.Call)
 
     def is_pure(self, function: cst.FunctionDef) -> bool:
-        """Whether a function does nothing but assign names and return: what a compiler takes as a whole."""
+        """True if a function does nothing but assign names and return: what a compiler takes as a whole."""
         if function.asynchronous or not isinstance(function.body, cst.IndentedBlock):
             return False
         lines = function.body.body

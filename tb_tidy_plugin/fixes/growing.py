@@ -57,7 +57,7 @@ def collected(code: Code, spot: Spot) -> Change:
 
 
 def _is_new(code: Code, expression: cst.BaseExpression) -> bool:
-    """Whether an expression makes a tensor that nothing else can write to."""
+    """True if an expression makes a tensor that nothing else can write to."""
     if isinstance(expression, cst.Call):
         return code.qualified(expression.func) in FACTORIES
     return isinstance(expression, cst.BinaryOperation)

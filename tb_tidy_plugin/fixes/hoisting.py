@@ -91,7 +91,7 @@ def _before(code: Code, line: cst.SimpleStatementLine) -> Change:
 
 
 def _is_same_before(code: Code, value: cst.BaseExpression, around: cst.CSTNode | None) -> bool:
-    """Whether an expression has the same value before a loop or a function as in it."""
+    """True if an expression has the same value before a loop or a function as in it."""
     if around is None or not _makes_tensor(code, value):
         return False
     start = code.span(around)[0]
@@ -243,13 +243,13 @@ def _makes_tensor(code: Code, node: cst.BaseExpression) -> bool:
 
 
 def _is_factory(code: Code, node: cst.CSTNode) -> bool:
-    """Whether an expression calls a function of `torch` that makes a new tensor."""
+    """True if an expression calls a function of `torch` that makes a new tensor."""
     name = code.qualified(node.func) if isinstance(node, cst.Call) else ""
     return name.startswith("torch.") and aten.is_a("factory", f"aten::{name.removeprefix('torch.')}")
 
 
 def _is_constant(code: Code, node: cst.CSTNode, is_known: Known) -> bool:
-    """Whether an expression has the same value each time, where `is_known` says that of its names."""
+    """True if an expression has the same value each time, where `is_known` says that of its names."""
     if isinstance(node, VALUES) or (isinstance(node, cst.Name) and node.value in WORDS):
         return True
     if isinstance(node, (cst.Name, cst.Attribute)):
@@ -269,12 +269,12 @@ def _is_constant(code: Code, node: cst.CSTNode, is_known: Known) -> bool:
 
 
 def _is_device_of(value: cst.BaseExpression) -> bool:
-    """Whether a device is that of a tensor, `x.device`: buffers move with their module."""
+    """True if a device is that of a tensor, `x.device`: buffers move with their module."""
     return isinstance(value, cst.Attribute) and value.attr.value == "device"
 
 
 def _is_pure(code: Code, call: cst.Call, is_known: Known) -> bool:
-    """Whether a call gives the same result for the same arguments, and does nothing else."""
+    """True if a call gives the same result for the same arguments, and does nothing else."""
     name, method = code.qualified(call.func), method_of(call)
     if name.startswith("torch."):
         operator = f"aten::{name.removeprefix('torch.')}"

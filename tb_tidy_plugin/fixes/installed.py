@@ -1,4 +1,4 @@
-"""Whether changes of code can be made here, without importing what makes them."""
+"""Check that code changes can be made here, without importing LibCST."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from importlib.util import find_spec
 
 
 def has_libcst() -> bool:
-    """Whether the extra `fix` is installed."""
+    """True if the extra `fix` is installed."""
     return find_spec("libcst") is not None

@@ -292,7 +292,7 @@ class _Book:
         return np.append(self.host.rows, ABSENT)[self.segments.call]
 
     def _is_in_graph(self, mine: Rows) -> bool:
-        """Whether most of the work was launched by a graph's replay, and its operators are not known."""
+        """True if most of the work was launched by a graph's replay, and its operators are not known."""
         work = self.segments.work[mine]
         if not len(work) or (work == ABSENT).any():
             return False

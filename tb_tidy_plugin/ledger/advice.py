@@ -1,4 +1,4 @@
-"""What to do about each cause, or why nothing is to be done: the catalogue of the ledger's sentences."""
+"""The catalogue of the ledger's sentences: advice for each cause, or why there is nothing to fix."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ TITLES: Mapping[Cause, str] = {
     "synchronisation": "The device idles after the host waited for it",
     "allocation": "The host allocates or frees device memory",
     "first_launch": "Kernels are loaded at their first launch",
-    "runtime_call": "The host stands in one long runtime call",
-    "host_work": "Host work holds the device up",
+    "runtime_call": "The host is in one long runtime call",
+    "host_work": "Host work delays the device",
     "launch_pace": "The host launches more slowly than the device works",
     "cpu": "CPU: {kind}",
     "unrecorded_host": "The host did something that was not recorded",
@@ -74,52 +74,62 @@ KIND_TITLES: Mapping[Kind, str] = {
 """The page has the same words (`KINDS` in `frontend/src/base/ledger.ts`)."""
 
 BY_CAUSE: Mapping[Cause, str] = {
-    "communication": "Overlap it with compute, send fewer and larger messages; compare the ranks for who comes late.",
+    "communication": (
+        "Overlap it with compute, and send fewer, larger messages. Compare the ranks to see which one comes late."
+    ),
     "between_kernels": "Launch fewer, larger kernels: fuse them with torch.compile.",
     "inside_graph": "Capture fewer, larger kernels: compile the model before capturing it.",
-    "graph_start": "The graph's upload or its inputs are late: upload it ahead, and replay larger graphs less often.",
-    "stream_wait": "Look at what the other stream runs, and record events as early as they are true.",
+    "graph_start": (
+        "The graph's upload or its inputs are late: upload it earlier, and replay larger graphs less often."
+    ),
+    "stream_wait": "Check the work on the other stream, and record events as early as possible.",
     "copy_setup": "Copy from pinned memory with non_blocking=True, so that the copy starts at once.",
     "queued_unknown": "Record with a newer PyTorch and synchronisation events to see what the device waits for.",
     "launch_latency": "Keep more work queued: launch earlier, or replay a CUDA graph.",
-    "profiler": "It is the recording's own cost. Record less: no stacks, no shapes, fewer steps.",
+    "profiler": "This is the cost of recording. Record less: no stacks, no shapes, fewer steps.",
     "garbage_collection": "Call gc.freeze() after start-up, then gc.disable(), and gc.collect() between steps.",
     "graph_capture": "Capture once at start-up, and record the replays.",
-    "compilation": "Compile at start-up, and record after that; what compiles again in each step has changing shapes.",
+    "compilation": (
+        "Compile at start-up, and record after that. Code that recompiles in each step has changing shapes."
+    ),
     "data_loading": "Load in workers (num_workers, prefetch_factor, pin_memory); move heavy transforms to the device.",
-    "host_communication": "Overlap it, send fewer and larger messages, and compare the ranks for who comes late.",
-    "synchronisation": "Read values of the device less often, or after the next step is launched.",
+    "host_communication": (
+        "Overlap it, and send fewer, larger messages. Compare the ranks to see which one comes late."
+    ),
+    "synchronisation": "Read values from the device less often, or after launching the next step.",
     "allocation": "Let the caching allocator keep its memory: no empty_cache(), stable sizes, expandable_segments.",
     "first_launch": "Warm up before you measure: kernels are loaded once.",
-    "runtime_call": "Warm up before you measure; a call that returns in every step belongs out of the loop.",
+    "runtime_call": "Warm up before you measure. Move a call that repeats in every step out of the loop.",
     "host_work": "Move it to workers, prefetch it, or do it on the device.",
     "launch_pace": 'Replay CUDA graphs or use torch.compile(mode="reduce-overhead"), larger batches, fewer operators.',
     "unrecorded_host": "Record with with_stack=True to see what it is.",
     "unrecorded_launch": "Record host and device together (activities=[CPU, CUDA]).",
-    "unrecorded_wait": "Begin the recording after a torch.cuda.synchronize(), so that all work is in it.",
+    "unrecorded_wait": "Start recording after a torch.cuda.synchronize(), so that it includes all work.",
 }
 
 BY_KIND: Mapping[Kind, str] = {
     "matrix": "Use bfloat16 or float16, larger batches, and sizes that are multiples of 64.",
     "convolution": "Use bfloat16 or float16 with channels_last.",
-    "attention": "Try another backend of scaled_dot_product_attention, and tell it that the mask is causal.",
+    "attention": "Try another backend of scaled_dot_product_attention, and pass is_causal=True for a causal mask.",
     "softmax": "Use scaled_dot_product_attention or a fused loss, which never store the scores.",
     "normalisation": "Use a fused normalisation, or torch.compile.",
     "pointwise": "Fuse pointwise operators with torch.compile.",
     "memory_copy": "Avoid the copies: keep one layout, write into preallocated tensors instead of cat.",
-    "layout": "Keep model and input in channels_last, so that nothing is converted.",
+    "layout": "Keep model and input in channels_last, so that no conversion is needed.",
     "embedding": "Use fused or sparse embedding tables, and sort indices by table.",
     "random": "Draw random numbers on the device that uses them (device=), or once for several steps.",
-    "reduction": "Fuse the reduction with what makes its input (torch.compile).",
+    "reduction": "Fuse the reduction with the operator that produces its input (torch.compile).",
     "indexing": "Gather once and contiguously, or fuse it (torch.compile).",
     "sort": "Sort fewer elements, or less often.",
     "optimizer": "Use a fused optimizer (fused=True).",
     "pooling": "Use channels_last, and float16 or bfloat16.",
-    "fill": "Allocate with torch.empty where all is overwritten, and zero gradients with set_to_none=True.",
+    "fill": "Allocate with torch.empty if everything is overwritten, and clear gradients with set_to_none=True.",
     "to_device": "Pin memory and copy with non_blocking=True while the device computes, or create the data there.",
     "to_host": "Copy less often, to pinned memory, with non_blocking=True.",
-    "on_device": "Avoid the copies: in DDP gradient_as_bucket_view=True, and broadcast_buffers=False where it is safe.",
-    "other": "Look at its longest events.",
+    "on_device": (
+        "Avoid the copies: in DDP set gradient_as_bucket_view=True, and broadcast_buffers=False where it is safe."
+    ),
+    "other": "Check its longest events.",
     "quantisation": "Fuse quantisation with the operator before it.",
 }
 
@@ -130,7 +140,7 @@ NARROW: Mapping[Kind, str] = {
 }
 """The same for work of 16 bits or fewer, which need not be told to use them."""
 
-FUSE_MORE = "Fuse it with the operators before and after it: the server's fused kernels, or torch.compile."
+FUSE_MORE = "Fuse it with the neighbouring operators: use the server's fused kernels, or torch.compile."
 SERVED: Mapping[Kind, str] = {
     "attention": "Try another attention backend: SGLang's --attention-backend, vLLM's VLLM_ATTENTION_BACKEND.",
     "normalisation": FUSE_MORE,
@@ -139,35 +149,35 @@ SERVED: Mapping[Kind, str] = {
 """The same for servers of language models, whose kernels are fused already."""
 
 HIDDEN_HOST_WORK = (
-    "Record with with_stack=True to see whose it is. An operator's first calls choose and load kernels: warm up before."
+    "Record with with_stack=True to see which code it is. An operator's first calls choose and load kernels, so warm "
+    "up first."
 )
 
-TRANSFER = "Overlap it with compute, and send fewer and larger messages."
+TRANSFER = "Overlap it with compute, and send fewer, larger messages."
 WAITING = (
-    "{share} of it is waiting for ranks that come later: give all ranks equal work. The table of ranks says who comes "
-    "last."
+    "{share} of it is waiting for late ranks: give all ranks equal work. The table of ranks shows which one comes last."
 )
 MIXED = "Use mixed precision (torch.autocast): these kernels multiply in float32 and leave the matrix units unused."
-RECORD_SHAPES = "Record with record_shapes=True to see how near its limit it is."
-BATCH = "Decode is bound by reading weights: batch more requests{quantise}."
+RECORD_SHAPES = "Record with record_shapes=True to see how close it is to its limit."
+BATCH = "Reading weights limits decoding: batch more requests{quantise}."
 STORE_NARROW = ", or store weights in FP8 or INT8"
 PREFILL = "Tune the products for these sizes (TunableOp, hipBLASLt or the server's own tables){quantise}."
 COMPUTE_NARROW = ", or compute them in FP8"
 SERVER_LAUNCHES = (
     "Let the server replay graphs: start vLLM without --enforce-eager, SGLang without --disable-cuda-graph, and "
-    "capture the sizes that are served."
+    "capture the sizes that you serve."
 )
 
 BANNERS: Mapping[RecordingKind, str] = {
-    "start-up": "This recording holds start-up: {share} of it are calls that a job makes once. Warm up, then record.",
-    "compilation": "This recording holds compilation: {share} of it. Record after all is compiled.",
-    "capture": "This recording holds the capture of a graph, in which the device runs nothing. Record replays.",
-    "thinned": "Events were taken out of this recording: times are right, causes often are not known.",
-    "no-device": "Kernels were launched and none was recorded: what the device did is unknown.",
+    "start-up": "This recording contains start-up: {share} of it is one-time calls. Warm up, then record.",
+    "compilation": "{share} of this recording is compilation. Record after everything is compiled.",
+    "capture": "This recording contains the capture of a graph, in which the device runs nothing. Record replays.",
+    "thinned": "Events were removed from this recording: times are right, but causes are often unknown.",
+    "no-device": "Kernels were launched, but none was recorded: the device's work is unknown.",
 }
 
 
-NO_SHAPES = "the recording holds no shapes"
+NO_SHAPES = "the recording contains no shapes"
 GRAPH = "kernels of a replayed graph carry no shapes"
 NEEDS_LIMIT: frozenset[Kind | None] = frozenset(
     {"matrix", "convolution", "attention", "mixture_of_experts", "fused", "other", None}
@@ -207,14 +217,14 @@ class Circumstances(msgspec.Struct, frozen=True):
 
     @property
     def serves_text(self) -> bool:
-        """Whether a language model is served."""
+        """True if a language model is served."""
         return self.serving is not None and self.serving != "diffusion"
 
 
 def advised(
     cause: Cause, kind: Kind | None, limit: Limit | None, known: Circumstances
 ) -> tuple[str | None, str | None]:
-    """What to do about an entry of any cause but `cpu`, and why nothing is to be done: one of them, or both."""
+    """Advice about an entry of any cause but `cpu`, and why nothing is to be done: one of them, or both."""
     if cause == "compute":
         return _on_compute(kind, limit, known)
     if cause == "launch_pace" and known.serves_text:
@@ -260,14 +270,14 @@ def _at_limit(kind: Kind | None, reached: float, what: str, usual: str) -> tuple
 
 
 def on_communication(found: Communication) -> str:
-    """What to do about exposed communication whose transfer is known."""
+    """Advice about exposed communication whose transfer is known."""
     if not is_mostly_waiting(found):
         return TRANSFER
     return WAITING.format(share=Share(found.wait_ns / ((found.transfer_ns or 0) + found.wait_ns)))
 
 
 def is_mostly_waiting(found: Communication) -> bool:
-    """Whether the recordings of all ranks show that more of it is waiting than transfer."""
+    """True if the recordings of all ranks show that more of it is waiting than transfer."""
     return found.transfer_ns is not None and found.wait_ns > found.transfer_ns
 
 
@@ -296,7 +306,7 @@ def _at_rate(kind: Kind | None, rate: Rate) -> str:
 def bound_by(entries: Sequence[Entry]) -> str:
     """What bounds the step, and how near that comes to its limit: one sentence."""
     if not entries:
-        return "The recording holds no time to account for."
+        return "The recording contains no time to account for."
     first = entries[0]
     what = f"{first.title}: {Share(first.share)} of the step ({Nanoseconds(first.ns_per_step)})"
     if first.nothing_to_fix is not None:

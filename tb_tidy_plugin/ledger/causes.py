@@ -1,8 +1,8 @@
-"""The window cut into pieces, each with one cause: what the device does, why it has nothing to do, what a CPU does.
+"""The window in pieces with one cause each: the device's work, the reason why it idles, or the CPU's work.
 
-Of device work that runs at the same time compute owns an instant before communication and copies, and of the same kind
-what began first. A gap before a piece of work is split by proof: what of it the work was already queued, what the host
-needed to launch it, and what the host did before that, instant by instant.
+If device work overlaps, an instant belongs to compute before communication and copies, and within a kind to the work
+that began first. A gap before a piece of work is split by evidence: the time in which the work was already queued, the
+time that the host needed to launch it, and the host's activity before that, instant by instant.
 """
 
 from __future__ import annotations

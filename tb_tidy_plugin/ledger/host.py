@@ -1,7 +1,7 @@
-"""What each host thread does at each instant: its innermost event, and the functions and operators around that.
+"""Activity of each host thread at each instant: its innermost event, and the functions and operators around it.
 
-Annotations are kept out of the nesting: with stacks they begin inside the function that opens them and outlive it. They
-are looked up by time instead. Nothing here recurses, and threads are looked at up to a bound.
+Annotations are not part of the nesting, because with stacks they begin inside the function that opens them and outlive
+it; they are looked up by time instead. Nothing here recurses, and the number of threads examined is bounded.
 """
 
 from __future__ import annotations

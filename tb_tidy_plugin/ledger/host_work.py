@@ -1,4 +1,4 @@
-"""Host work that a device waits for, by the user's own function that has it done."""
+"""Host work that a device waits for, by the user's function that causes it."""
 
 from __future__ import annotations
 

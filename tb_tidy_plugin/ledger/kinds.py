@@ -1,6 +1,6 @@
-"""What a piece of work does: names that tell more than the operator first, then the operator, then the kernel's name.
+"""Kind of a piece of work, from telling names, else from its operator, else from its kernel's name.
 
-What a kernel's name alone says is in `profile/kernels.py`; here stands what a ledger tells apart beyond that.
+`profile/kernels.py` classifies kernels by their names alone; this module adds the distinctions of the ledger.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How near work comes to what its device can do, and how much of exposed communication is waiting."""
+"""Share of the device's limit that work reaches, and the waiting part of exposed communication."""
 
 from __future__ import annotations
 
@@ -103,12 +103,12 @@ class WorkLimits:
         return found
 
     def is_narrow(self, segments: Segments) -> bool:
-        """Whether most of device work computes with 16 bits or fewer already."""
+        """True if most of device work computes with 16 bits or fewer already."""
         length = segments.ends - segments.starts
         return bool(length[self._narrow[segments.work]].sum() > MOSTLY * length.sum())
 
     def is_quantised(self, segments: Segments) -> bool:
-        """Whether most of device work has a name that says that its weights have 8 bits or fewer."""
+        """True if most of device work has a name that says that its weights have 8 bits or fewer."""
         length = segments.ends - segments.starts
         return bool(length[self._quantised[segments.work]].sum() > MOSTLY * length.sum())
 

@@ -1,4 +1,4 @@
-"""The ledger as the report holds it: part of the public contract, like `report/model.py`.
+"""The ledger in the report: part of the public contract, like `report/model.py`.
 
 All times are integers in nanoseconds relative to the profile's start. A field may be added in a later version but is
 never renamed. Two sums hold always: over the entries, `ns_total` is the window's length; over the entries,

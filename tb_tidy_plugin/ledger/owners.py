@@ -1,4 +1,4 @@
-"""Whose time a piece of the ledger is: operator, kernel, library function, own function, thread and annotation."""
+"""Owner of a piece of the ledger: operator, kernel, library function, own function, thread and annotation."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def _is_library(host: Host) -> Mask:
 
 @lru_cache(maxsize=1 << 16)
 def is_library_frame(name: str) -> bool:
-    """Whether a Python frame is of a function outside PyTorch, code that it generates and the standard library."""
+    """True if a Python frame is of a function outside PyTorch, code that it generates and the standard library."""
     file, bracket, rest = name.partition("(")
     if not bracket or "): " not in rest or name.startswith(("<", "nn.Module: ")) or is_generated(file):
         return False

@@ -38,7 +38,7 @@ class AllowedHosts(msgspec.Struct, frozen=True):
     is_local: bool = True
 
     def knows(self, host: str | None) -> bool:
-        """Whether a request with this `Host` was meant for this TensorBoard; no browser sends none."""
+        """True if a request with this `Host` was meant for this TensorBoard; no browser sends none."""
         if host is None:
             return True
         match = HOST.fullmatch(host)
@@ -76,7 +76,7 @@ def _host_in(address: str) -> str:
 
 
 def _is_address(name: str) -> bool:
-    """Whether it is an address and not a name: nobody could have pointed that at this machine."""
+    """True if it is an address and not a name: nobody could have pointed that at this machine."""
     try:
         ip_address(name.strip("[]"))
     except ValueError:

@@ -126,14 +126,14 @@ def died(code: int, configuration: Path | None = None) -> Failure:
             reached = USUAL.reached(limit)
         return Failure(reached.error, reached.advice)
     if code >= 0:
-        return Failure("The analysis broke off with an internal error.", TRY_AGAIN)
+        return Failure("The analysis failed with an internal error.", TRY_AGAIN)
     if -code == getattr(signal, "SIGKILL", None):
         return Failure(
             "The analysis was killed twice, most likely because memory ran out.",
             "Free memory or record fewer steps, then try again.",
         )
     name = next((known.name for known in signal.Signals if known.value == -code), f"signal {-code}")
-    return Failure(f"The analysis was ended twice, last by {name}.", TRY_AGAIN)
+    return Failure(f"The analysis was ended twice, most recently by {name}.", TRY_AGAIN)
 
 
 def remembered(analysis: FileAnalysis, on_news: OnNews) -> AnalysisOutcome:

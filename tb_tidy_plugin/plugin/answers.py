@@ -1,4 +1,4 @@
-"""What every HTTP answer of the plugin has in common: JSON, caching, compression, errors; never a page of HTML.
+"""Common parts of the plugin's HTTP answers: JSON, caching, compression and errors, but never HTML.
 
 TensorBoard checks each answer of a plugin for its Content-Type and for `nosniff`, and says so in its log.
 """
@@ -47,7 +47,7 @@ COMPRESSION_LEVEL = 5
 ADVICE = {
     400: "See the API's description in `docs/api.schema.json`.",
     404: "Check the address.",
-    405: "Only what changes something is posted; all else answers GET and HEAD.",
+    405: "Use POST only for requests that change something; all others use GET and HEAD.",
 }
 SEE_LOG = "See the server's log."
 
@@ -146,13 +146,13 @@ def _is_own(known: AllowedHosts) -> None:
 
 
 def _is_same(origin: str, known: AllowedHosts) -> bool:
-    """Whether a page of this origin is the tab: of the address that was asked for, or of a name that is known."""
+    """True if a page of this origin is the tab: of the address that was asked for, or of a name that is known."""
     host = origin.partition("://")[2]
     return bool(host) and (host == request.headers.get("Host") or known.knows(host))
 
 
 def _is_meant(known: AllowedHosts) -> bool:
-    """Whether a request was meant for us, by its Host.
+    """True if a request was meant for us, by its Host.
 
     Browsers send `Sec-Fetch-Site` to HTTPS and to `localhost` only, and no page can add it. With HTTPS somebody holds a
     certificate for the name; a page that gave its own name our address reaches us by plain HTTP alone.
@@ -162,7 +162,7 @@ def _is_meant(known: AllowedHosts) -> bool:
 
 def _foreign_host() -> ForeignRequestError:
     host = request.headers.get("Host", "")[:LONGEST_HOST]
-    return ForeignRequestError(f"The server was asked for by the name `{host}`, which it does not know.", NAME_HOST)
+    return ForeignRequestError(f"The request used the host name `{host}`, which the server does not know.", NAME_HOST)
 
 
 def _methods(acting: Collection[str]) -> frozenset[str]:

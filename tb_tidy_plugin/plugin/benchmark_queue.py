@@ -19,7 +19,7 @@ MOST_WAITING = 20
 MOST_REMEMBERED = 200
 HEARTBEAT_S = 10.0  # a stream of progress says something this often, so that one without a reader ends
 OVER = frozenset({"done", "failed", "cancelled"})
-NOT_KEPT = "The result is shown until the server ends, and is in no saving."
+NOT_KEPT = "The result is shown until the server ends, but is not part of any saving."
 LOCAL = frozenset({"", "localhost", "127.0.0.1", "::1"})
 
 OFF = BenchmarkRefusal(
@@ -30,7 +30,7 @@ OFF = BenchmarkRefusal(
 REACHABLE = BenchmarkRefusal(
     reason="reachable",
     message="TensorBoard can be reached from other machines, whose users could keep this one busy.",
-    advice="Start it without `--bind_all` and `--host`, or with `--torchtidy_benchmarks=any` to allow it all the same.",
+    advice="Start it without `--bind_all` and `--host`, or allow it anyway with `--torchtidy_benchmarks=any`.",
 )
 WITHOUT_TORCH = BenchmarkRefusal(
     reason="no_torch",
@@ -82,7 +82,7 @@ class BenchmarkQueue:
                 if _names(self._states[job]) == _names(asked):
                     return self._described(job)
             if len(self._runs) >= MOST_WAITING:
-                raise BenchmarksRefusedError(f"{MOST_WAITING} benchmarks wait already.", "Wait, or cancel some.")
+                raise BenchmarksRefusedError(f"{MOST_WAITING} benchmarks are already waiting.", "Wait, or cancel some.")
             job = next(self._numbers)
             state = BenchmarkState(job=job, run=asked.run, worker=asked.worker, span=asked.span, finding=asked.finding)
             self._states[job], self._runs[job] = state, PairMeasurement(request)
@@ -112,7 +112,7 @@ class BenchmarkQueue:
 
     @property
     def is_busy(self) -> bool:
-        """Whether something is measured now, which other work would disturb."""
+        """True if something is measured now, which other work would disturb."""
         with self._changed:
             return bool(self._runs)
 

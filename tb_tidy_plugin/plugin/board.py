@@ -1,4 +1,4 @@
-"""What each run shows at a glance, for the list of all runs."""
+"""Key figures of each run for the list of all runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One comparison in a process of its own: many ranks of large recordings must not hold TensorBoard up.
+"""One comparison in a separate process, since many ranks of large recordings must not block TensorBoard.
 
 `python -m tb_tidy_plugin.plugin.comparison_worker` reads a line from its input, a `ComparisonQuestion`, and
 writes a `ComparisonAnswer`.

@@ -193,7 +193,7 @@ def _asked(base: SideText, candidate: SideText, configuration: Path | None) -> C
     try:
         answer: ComparisonAnswer = msgspec.json.decode(said, type=ComparisonAnswer)
     except msgspec.MsgspecError:
-        raise ComparisonError("The comparison broke off with an internal error.", "See the server's log.") from None
+        raise ComparisonError("The comparison failed with an internal error.", "See the server's log.") from None
     if isinstance(answer, NoSuchSteps):
         raise StepsError(answer.error, answer.advice)
     if isinstance(answer, OverLimit):

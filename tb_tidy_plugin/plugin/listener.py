@@ -1,4 +1,4 @@
-"""Where a server of the page listens, and the token that its address holds.
+"""Address on which a server of the page listens, and the token in it.
 
 Imports the standard library only: a browser starts while the rest is imported.
 """
@@ -46,8 +46,8 @@ def listening(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=family, backlog=WAITING)
     except OSError as problem:
         raise TidyError(
-            f"`{host}`, port {port}, cannot be listened on: {problem.strerror or problem}.",
-            "Name another `--port`, or a `--host` that is an address of this machine.",
+            f"The server cannot listen on `{host}`, port {port}: {problem.strerror or problem}.",
+            "Give another `--port`, or a `--host` that is an address of this machine.",
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""Where TensorBoard was told to look: `--logdir` or `--logdir_spec`, with the names given there."""
+"""Log directories of TensorBoard: `--logdir` or `--logdir_spec`, with the names given there."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class Logdir(msgspec.Struct, frozen=True):
 
     @property
     def is_remote(self) -> bool:
-        """Whether it is an address such as `s3://…`."""
+        """True if it is an address such as `s3://…`."""
         return ADDRESS.match(self.path) is not None
 
     @property
     def is_trace(self) -> bool:
-        """Whether it is one trace and not a folder; false where the disk does not answer."""
+        """True if it is one trace and not a folder; false where the disk does not answer."""
         return os.path.isfile(self.path)  # noqa: PTH113 - Path's raises then
 
 

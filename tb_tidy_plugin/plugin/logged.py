@@ -1,4 +1,4 @@
-"""What a job logged beside its traces, from TensorBoard's own store of events."""
+"""Values that a job logged beside its traces, from TensorBoard's own store of events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the web API answers, besides the report itself. The frontend's types are generated from these."""
+"""Answers of the web API besides the report itself. The frontend's types are generated from these."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where TensorBoard's WSGI app ends and the plugin's begins."""
+"""The boundary between TensorBoard's WSGI app and the plugin's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What users do not want to see, kept beside the runs when they ask for it, so that a team shares it.
+"""Muted findings and rules, stored beside the runs on request so that a team can share them.
 
 Without such a file each browser keeps its own mutes and nothing is written anywhere.
 """
@@ -61,7 +61,7 @@ class MuteStore:
             MutesError: the change names what cannot be muted, or the file cannot be read or written.
         """
         if self._file is None:
-            raise MutesError("The runs are where nothing can be written.", "Mutes stay in the browser.")
+            raise MutesError("The folder of the runs is not writable.", "Mutes stay in the browser.")
         with self._changing:
             old = self._read() or Mutes(findings=[], rules=[])
             new = Mutes(
@@ -97,7 +97,7 @@ def _folder_of(logdir: Logdir) -> Path:
 
 
 def is_store(logdir: Logdir) -> bool:
-    """Whether it is an address to which files may be written, and the packages for that are there."""
+    """True if it is an address to which files may be written, and the packages for that are there."""
     return logdir.is_remote and not logdir.path.lower().startswith("http") and can_be_opened(logdir.path)
 
 
@@ -119,5 +119,5 @@ def _write(file: AnyPath, text: bytes) -> None:
     try:
         write_small(file, text, FOR_THE_TEAM)
     except OSError as problem:
-        advice = "What was muted stays so; make room there, or check its permissions."
+        advice = "Mutes are unchanged. Free disk space there, or check the permissions."
         raise MutesError(f"`{file}` cannot be written: {problem.strerror}.", advice) from None

@@ -69,7 +69,7 @@ class ProfileEntry(msgspec.Struct, frozen=True):
 
     @property
     def is_over(self) -> bool:
-        """Whether waiting is of no use."""
+        """True if waiting is of no use."""
         return self.state in {"done", "error"}
 
     def described(self) -> ProfileState:
@@ -148,12 +148,12 @@ class Profiles:
 
     @property
     def scanning(self) -> bool:
-        """Whether the first look is still going on."""
+        """True if the first look is still going on."""
         return not self._looks
 
     @property
     def has_traces(self) -> bool:
-        """Whether the last look found any trace, or a link that may lead to some; costs nothing."""
+        """True if the last look found any trace, or a link that may lead to some; costs nothing."""
         return self._has_traces
 
     def runs(self, *, calm: bool = False) -> RunsAnswer:
@@ -497,7 +497,7 @@ class Profiles:
             threading.Thread(target=self._analyse, args=(key, entry, analysis), daemon=True).start()
 
     def _can_start(self, key: Key) -> bool:
-        """Whether there is a file to be read: what was wanted may have gone, or become a link that is passed over."""
+        """True if there is a file to be read: what was wanted may have gone, or become a link that is passed over."""
         entry = self._entries.get(key)
         return entry is not None and entry.found.problem is None and key not in self._running
 

@@ -121,7 +121,7 @@ class PageQuery(ProfileQuery, frozen=True, kw_only=True):
 
     @property
     def descends(self) -> bool:
-        """Whether the largest comes first."""
+        """True if the largest comes first."""
         return self.sort.startswith("-")
 
 
@@ -240,7 +240,8 @@ def read_query(kind: type[_Query], address: Mapping[str, str]) -> _Query:
             values[field.name] = _value(field.name, text, field.type)
         elif field.required:
             raise BadQueryError(
-                f"The query has no `{field.name}`.", f"Add `{field.name}=…`, empty where it has no name."
+                f"The query has no `{field.name}`.",
+                f"Add `{field.name}=…`, with no value if it has no name.",
             )
     return kind(**values)
 
@@ -268,7 +269,7 @@ def _number(name: str, text: str, least: int, most: int | None) -> int:
             f"`{name}={text}` must be a whole number, {least} or greater.", "Remove it for the default."
         )
     if most is not None and int(text) > most:
-        raise BadQueryError(f"`{name}` is larger than {most}.", "Ask for one part after the other.")
+        raise BadQueryError(f"`{name}` is larger than {most}.", "Request smaller parts, one after the other.")
     return int(text)
 
 

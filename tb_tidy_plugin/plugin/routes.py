@@ -57,7 +57,7 @@ class Route(msgspec.Struct, Generic[_Asked, _Answer], frozen=True):
 
     @property
     def is_posted(self) -> bool:
-        """Whether it is posted, as all that acts; everything else is read."""
+        """True if it is posted, as all that acts; everything else is read."""
         return not issubclass(self.asked, Query)
 
 

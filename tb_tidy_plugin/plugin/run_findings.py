@@ -1,4 +1,4 @@
-"""What rules over several ranks say about a run, computed again whenever another of its ranks is done."""
+"""Findings of rules over several ranks, computed again whenever another rank is done."""
 
 from __future__ import annotations
 

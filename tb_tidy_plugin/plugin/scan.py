@@ -1,4 +1,4 @@
-"""One look at the logdirs: which traces are there, and what tells whether they have changed since the last look."""
+"""One scan of the logdirs: the traces there, and the state that shows whether they changed since the last scan."""
 
 from __future__ import annotations
 
@@ -150,8 +150,8 @@ def _still_there(unseen: Iterable[OSError], last: Catalog) -> Iterator[FoundFile
 def _not_followed(link: TraceFile) -> FoundFile:
     shown = Problem(
         path=printable(str(link.path)),
-        error="This link leads out of the logdir and was passed over.",
-        advice=f"Where you trust all that is in the logdir, start {FOLLOWED}.",
+        error="This link leads out of the logdir and was skipped.",
+        advice=f"If you trust everything in the logdir, start {FOLLOWED}.",
         recovered_events=0,
     )
     named = TraceFile(printable(link.run), printable(link.worker), link.span, link.path)
@@ -193,10 +193,10 @@ def _unreachable(logdir: Logdir, problem: OSError | TraceError) -> FoundFile:
     if isinstance(problem, TraceError):
         error, advice = problem.error, problem.advice
     elif isinstance(problem, FileNotFoundError):
-        error, advice = "There is no such folder.", "Check the address; what is written there later will be shown."
+        error, advice = "The folder does not exist.", "Check the address. Traces written there later will appear."
     else:
         error = f"The folder cannot be listed: {problem.strerror or type(problem).__name__}."
-        advice = "Check address, network and credentials; the server looks again by itself."
+        advice = "Check the address, the network and the credentials. The server tries again by itself."
     shown = Problem(path=logdir.path, error=error, advice=advice, recovered_events=0)
     return FoundFile(TraceFile(logdir.name or logdir.path, "", "", Path()), Stamp(0, 0, 0), problem=shown)
 

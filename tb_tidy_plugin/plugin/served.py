@@ -1,4 +1,4 @@
-"""What the web API answers from."""
+"""The data behind the web API's answers."""
 
 from __future__ import annotations
 

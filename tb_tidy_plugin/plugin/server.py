@@ -60,7 +60,7 @@ OF_PAGE = {
     "Referrer-Policy": "no-referrer",
     "X-Frame-Options": "DENY",
 }
-WITHOUT_TOKEN = "This address needs the token of the server."
+WITHOUT_TOKEN = "This address requires the server's token."
 OPEN_PRINTED = "Open the address that `tb-tidy serve` printed."
 
 

@@ -1,4 +1,4 @@
-"""What every server of the page begins with: the configuration, the cache and the search for traces."""
+"""Start-up of every server of the page: the configuration, the cache and the search for traces."""
 
 from __future__ import annotations
 

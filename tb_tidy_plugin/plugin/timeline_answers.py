@@ -42,7 +42,7 @@ CATEGORY_WORDS = {
     Category.COPY: "copy",
     Category.FILL: "fill",
     Category.DEVICE_ANNOTATION: "annotation on the device",
-    Category.OVERHEAD: "overhead of the profiler",
+    Category.OVERHEAD: "profiler overhead",
 }
 
 

@@ -1,4 +1,4 @@
-"""What the web API answers about the timeline. Times count from the profile's start; events are named by their `id`."""
+"""Answers of the web API about the timeline. Times count from the profile's start; events are named by their `id`."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""One recorded profile that can be asked questions."""
+"""The recorded profile, and queries on it."""

@@ -1,4 +1,4 @@
-"""What a memory snapshot says of each device: memory over time by kind, and what held the peak, by stack.
+"""Data of a memory snapshot by device: memory over time by kind, and the holders of the peak by stack.
 
 The history of a snapshot ends when it was taken, so what was allocated before its first action is what is allocated in
 the end, less what was allocated in between. Blocks that were allocated before it may still have their stacks.

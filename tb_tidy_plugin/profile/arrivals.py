@@ -1,4 +1,4 @@
-"""Who comes when to the collectives of a run, by clocks that are set right, and how surely they are.
+"""Arrival times of ranks at the collectives of a run, by aligned clocks, with their errors.
 
 Other than `stragglers`, nothing is judged here: each collective has a rank that came last, on a balanced job another
 one each time.

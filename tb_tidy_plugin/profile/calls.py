@@ -1,4 +1,4 @@
-"""Who called what: the event tree without built-ins and without what operators run inside themselves."""
+"""The call tree: the event tree without built-ins and without the operators inside other operators."""
 
 from __future__ import annotations
 

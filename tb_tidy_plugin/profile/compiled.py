@@ -1,4 +1,4 @@
-"""What `torch.compile` leaves in a profile: compilations, and compiled code that runs in pieces.
+"""Events of `torch.compile` in a profile: compilations, and compiled code that runs in pieces.
 
 Each call of compiled code is an operator `Torch-Compiled Region: 2/1`: the third function compiled, in its second
 variant. Where Dynamo cannot go on it breaks the graph: the region runs what comes before, Python runs what Dynamo
@@ -219,7 +219,7 @@ def time_around(profile: Profile, region: int, rows: Sequence[int]) -> Spans:
 
 
 def is_lookup(profile: Profile, row: int) -> bool:
-    """Whether an event finds the variant of a compiled function, which evaluates guards."""
+    """True if an event finds the variant of a compiled function, which evaluates guards."""
     return re.search(PARTS["lookup"], profile.name(row)) is not None
 
 
@@ -303,7 +303,7 @@ def _operators_in(profile: Profile, row: int) -> Rows:
 
 
 def _works(name: str) -> bool:
-    """Whether it is an operator of PyTorch that computes something: to read an element back is waiting."""
+    """True if it is an operator of PyTorch that computes something: to read an element back is waiting."""
     return name.startswith(aten.PREFIX) and aten.without_overload(name) not in OF_ONE_ELEMENT
 
 

@@ -214,7 +214,7 @@ def _match(
 
 
 def is_region(name: str) -> bool:
-    """Whether an event is a call of compiled code."""
+    """True if an event is a call of compiled code."""
     return name.startswith("Torch-Compiled Region")
 
 

@@ -1,4 +1,4 @@
-"""What the CPU did: how evenly operators ran, how many threads issued them, and the Python between them.
+"""The CPU's work: how evenly operators ran, the number of threads that issued them, and the Python code between them.
 
 A call's CPU time is its host time without the calls of the runtime inside it: those wait for the device (a full launch
 queue, a synchronisation), and that says nothing about the CPU. Its own CPU time is without the operators inside it too:
@@ -86,7 +86,7 @@ class SlowCall(msgspec.Struct, frozen=True):
 
     @property
     def contended(self) -> bool:
-        """Whether contention explains it: other threads ran operators, and it was not the first call."""
+        """True if contention explains it: other threads ran operators, and it was not the first call."""
         return self.threads > 1 and not self.is_first
 
 

@@ -1,4 +1,4 @@
-"""What `DistributedDataParallel` does besides the model: copies of gradients, and broadcasts of buffers."""
+"""Work of `DistributedDataParallel` besides the model: copies of gradients, and broadcasts of buffers."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class PieceCall(msgspec.Struct, frozen=True):
         return BYTES_PER_ELEMENT.get(self.inputs.dtype(0), 4)
 
     def is_on(self, *shapes: Shape) -> bool:
-        """Whether its tensors have these shapes, in any order."""
+        """True if its tensors have these shapes, in any order."""
         return sorted(self.shapes) == sorted(shapes)
 
 
@@ -96,7 +96,7 @@ def calls_around(
 
 
 def _counts(profile: Profile, row: int) -> bool:
-    """Whether the operator does more than make a view or a constant."""
+    """True if the operator does more than make a view or a constant."""
     name = profile.name(row)
     if not is_passing(name):
         return True

@@ -1,4 +1,4 @@
-"""What known devices can do at most: operations per second by dtype, and bytes per second to their own memory.
+"""Peak rates of known devices: operations per second by dtype, and bytes per second to their own memory.
 
 Figures are the makers' own, without sparsity, at boost clocks. A figure that a maker does not state is left out.
 """

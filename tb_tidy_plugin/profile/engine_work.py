@@ -86,7 +86,7 @@ def _by_thread(profile: Profile) -> dict[int, tuple[Intervals, list[Iteration]]]
 
 
 def _around_or_inside(profile: Profile, rows: Rows, iterations: list[Iteration], *, inside: bool) -> Mask:
-    """Which of `rows` contain a mark of `iterations`, or lie in one where `inside` ones do not count."""
+    """Mask of `rows` that contain a mark of `iterations`, or lie in one where `inside` ones do not count."""
     starts = np.array([each.host_start_ns for each in iterations])
     ends = np.array([each.host_end_ns for each in iterations])
     begin, end = profile.table.start_ns[rows], profile.table.end_ns[rows]

@@ -1,4 +1,4 @@
-"""What the experts of a served model read, by the model's `config.json` beside the recording."""
+"""Bytes that the experts of a served model read, from the model's `config.json` beside the recording."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ def float32_kernels(profile: Profile) -> Rows:
 
 
 def has_matrix_units(profile: Profile) -> bool:
-    """Whether the first device of a profile that is known has matrix units, by its peaks or its compute capability."""
+    """True if the first device of a profile that is known has matrix units, by its peaks or its compute capability."""
     for entry in profile.metadata.devices:
         device = profile.device_called(entry.name)
         if device is not None:

@@ -1,4 +1,4 @@
-"""Which operators of the backward pass compute the gradients of given operators of the forward pass."""
+"""Operators of the backward pass that compute the gradients of given operators of the forward pass."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which captured launch a replayed kernel comes from, by the order of both.
+"""Matching of replayed kernels with captured launches, by their order.
 
 A graph keeps the order in which it was captured, but not names: devices choose other kernels, split them, lose some. So
 two sequences are compared as texts are. Only pairs that every best comparison holds are certain.

@@ -1,4 +1,4 @@
-"""What a recording says of graphs: their captures, their replays, and eager iterations that launch the same kernels.
+"""Graphs in a recording: their captures, their replays, and eager iterations that launch the same kernels.
 
 While a stream is captured, the host runs every operator and launches every kernel, and the device runs none of them. A
 replay is one call after which the device runs them all. HIP writes a kernel's name beside its launch, CUDA does not.
@@ -92,7 +92,7 @@ class Record(msgspec.Struct, frozen=True):
 
     @property
     def is_named(self) -> bool:
-        """Whether the kernels' names are known."""
+        """True if the kernels' names are known."""
         return all(self.names)
 
 

@@ -1,4 +1,4 @@
-"""What an operator was called with: shapes, dtypes and scalars, as `record_shapes=True` writes them."""
+"""Inputs of an operator: shapes, dtypes and scalars, as `record_shapes=True` writes them."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ class Intervals(msgspec.Struct, frozen=True):
         return Intervals.union(np.concatenate([self.starts, other.starts]), np.concatenate([self.ends, other.ends]))
 
     def containing(self, times: Times) -> NDArray[np.bool_]:
-        """Which of `times` are covered; an interval's end is not."""
+        """Mask of `times` that are covered; an interval's end is not."""
         at = np.searchsorted(self.starts, times, side="right") - 1
         return (at >= 0) & (times < self.ends[at]) if len(self.starts) else np.zeros(len(times), np.bool_)
 

@@ -1,4 +1,4 @@
-"""What vLLM, SGLang, ATOM and xDiT write into the annotation around one scheduled batch.
+"""Annotations of vLLM, SGLang, ATOM and xDiT around one scheduled batch.
 
 - vLLM: `execute_context_<n>(<q>)_generation_<m>(<t>)`: requests that are prefilled and that decode, and the tokens that
   each group computes; `execute_new_<n>_cached_<m>`: requests that are new and that go on, in older versions;

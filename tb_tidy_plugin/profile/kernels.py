@@ -88,7 +88,7 @@ QUANTISED = re.compile(r"fp8|e4m3|e5m2|_F8|(?<!u)int8|i8i8|fp4|e2m1|w[48]a(?:8|1
 
 
 def uses_float32_cores(name: str) -> bool:
-    """Whether the kernel's name says that it multiplies in float32 without matrix units."""
+    """True if the kernel's name says that it multiplies in float32 without matrix units."""
     return FLOAT32_CORES.search(name) is not None
 
 

@@ -1,4 +1,4 @@
-"""What the time of a profile was spent on: unions over host threads and device streams, and steps cut into parts.
+"""Time of a profile by part: unions over host threads and device streams, and steps cut into parts.
 
 A step is cut by layers: each part takes what it covers of the time that earlier parts left. So the parts of a step add
 up to the step exactly, and time in which two things happened counts for the first of them.

@@ -52,7 +52,7 @@ def _place(profile: Profile, row: int) -> tuple[str, ...]:
 
 
 def is_first_batch(profile: Profile, batches: Rows) -> Mask:
-    """Which of `batches` is the first of an epoch, for which workers start or begin again.
+    """Mask of `batches` that are the first of an epoch, for which workers start or begin again.
 
     Told by what was done on the thread since the batch before: an iterator was made, or a seed was drawn for one, which
     is a scalar `random_` of its own and is recorded without stacks, too.

@@ -1,4 +1,4 @@
-"""What memory held over time: the curve, its peak with what was alive, and what each step kept.
+"""Memory over time: the curve, its peak with the live allocations, and the memory that each step kept.
 
 `Total Allocated` and `Total Reserved` of a `[memory]` instant are the allocator's own figures right after it and hold
 what no event shows: memory allocated before the recording, and by threads that were not recorded. Where they are
@@ -165,7 +165,7 @@ class _Lives(msgspec.Struct, frozen=True):
     unseen: Mask
 
     def has_addresses(self, device: int) -> bool:
-        """Whether all events of a device tell their addresses, so that lives are known."""
+        """True if all events of a device tell their addresses, so that lives are known."""
         return bool((self.events.address[self.events.device == device] != 0).all())
 
     def alive_after(self, position: int, device: int) -> Allocations:

@@ -1,4 +1,4 @@
-"""What memory is for, by where in a step it is allocated and how long it lives.
+"""Kinds of memory, by the place of the allocation in a step and its lifetime.
 
 A trace names no tensors. What it tells is the phase in which an allocation is made, by the events of the backward pass
 and of `Optimizer.step`, and when it is freed. Memory from before the recording (parameters, most of what an optimizer

@@ -1,4 +1,4 @@
-"""Which operators are the model's own, and not those of the machinery around it."""
+"""Operators of the model itself, without the machinery around it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a host thread changes from one nn.Module to another, or from the forward to the backward pass.
+"""Times at which a host thread changes from one nn.Module to another, or from the forward to the backward pass.
 
 These are the modules' frames (`nn.Module: Linear_0`, recorded with stacks) and the operators of the backward pass. The
 latter carry the `Sequence number` of the forward operator whose gradient they compute, and the profiler's small id of

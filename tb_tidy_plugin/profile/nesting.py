@@ -1,4 +1,4 @@
-"""Which call ran inside which by their times, as `prof.key_averages()` of torch nests them.
+"""Nesting of calls by their times, as in torch's `prof.key_averages()`.
 
 The event tree follows the profiler's collection code; the figures of `key_averages` follow another rule, that of
 `EventList._populate_cpu_children` and `_remove_dup_nodes` in

@@ -1,4 +1,4 @@
-"""What optimizers of `torch.optim` do in their steps."""
+"""Work of `torch.optim` optimizers in their steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What operators cost on the host beside their work, which is what remains of them on smaller tensors."""
+"""Overhead of operators on the host, which is the time that remains for small tensors."""
 
 from __future__ import annotations
 

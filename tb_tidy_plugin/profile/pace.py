@@ -1,4 +1,4 @@
-"""How long a step takes, where neither the marks on the host nor the recording itself can simply be believed."""
+"""Length of a step if neither the marks on the host nor the recording itself can be trusted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which kind of device a trace is of."""
+"""Kind of device that a trace was recorded on."""
 
 from __future__ import annotations
 

@@ -112,14 +112,14 @@ def _are(profile: Profile, rows: Rows, test: Callable[[str], bool]) -> Mask:
 
 
 def is_passing(name: str) -> bool:
-    """Whether it makes a view, a constant or a cast, in place or not: a compiler makes these part of what is around."""
+    """True if it makes a view, a constant or a cast, in place or not: a compiler makes these part of what is around."""
     kinds = aten.operator(aten.without_writing(aten.without_overload(name))).kinds
     is_constant, is_view = "factory" in kinds, "shares" in kinds and "known" in kinds
     return (is_constant or is_view) and kinds.isdisjoint({"product", "random"})
 
 
 def is_pointwise(name: str) -> bool:
-    """Whether it computes each element of its result from the elements at that place, and does not just pass them."""
+    """True if it computes each element of its result from the elements at that place, and does not just pass them."""
     return aten.is_a("pointwise", name) and not is_passing(name)
 
 

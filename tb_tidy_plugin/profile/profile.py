@@ -83,7 +83,7 @@ class Profile:
 
     @cached_property
     def has_call_stacks(self) -> bool:
-        """Whether operators carry a `Call stack` of their own, as in 2021 and with `verbose=True`."""
+        """True if operators carry a `Call stack` of their own, as in 2021 and with `verbose=True`."""
         return any(b'"Call stack"' in block for block in self.table.args.blocks)
 
     @cached_property

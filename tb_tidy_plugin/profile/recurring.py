@@ -1,4 +1,4 @@
-"""What a job does again and again, as opposed to what it does once to get going."""
+"""Recurring work of a job, as opposed to one-time work at its start."""
 
 from __future__ import annotations
 

@@ -205,7 +205,7 @@ def _joined(table: EventTable, replays: Sequence[Replay], records: Sequence[Reco
             groups[replay.step, tuple(best)].append(at)
         elif records:
             files = {records[number].source.name for number in chosen or range(len(records))}
-            refused[_refusal(files, why or f"{Share(certain)} of the replayed time is certain to come from it")] = None
+            refused[_refusal(files, why or f"only {Share(certain)} of the replayed time surely comes from it")] = None
     for (_, numbers), members in groups.items():
         if len(members) % len(numbers):  # as many captures as pieces of the step, or one for all
             files = {records[number].source.name for number in numbers}
@@ -399,7 +399,7 @@ def _inserted(table: EventTable, replays: Sequence[Replay], joined: Joined) -> E
         known_inserted.append(plan.known.astype(np.int64))
         count, used = count + len(plan.rows), used + 1
     if left := len(joined) - used:
-        table = table.noted(f"{plural(left, 'replay')} of graphs without operators: there is no room for their events.")
+        table = table.noted(f"{plural(left, 'replay')} of graphs without operators, for lack of room for their events.")
     columns: dict[str, Any] = {
         name: np.concatenate([getattr(part, name) for part in parts]) for name in sorted(ROW_COLUMNS)
     }
@@ -469,7 +469,7 @@ def _plan(record: Record, pairs: Pairs, *, detailed: bool) -> _Plan:
 
 
 def _told(table: EventTable, rows: Rows, *, detailed: bool) -> Mask:
-    """Which of `rows` stand for the capture: annotations do not, since steps are made of them."""
+    """Mask of `rows` that stand for the capture; annotations do not, since steps are made of them."""
     category = table.category[rows]
     internal = among(table.name[rows], numbers_where(table.names, INTERNAL.search))
     module = among(table.name[rows], numbers_where(table.names, lambda name: name.startswith(MODULE)))

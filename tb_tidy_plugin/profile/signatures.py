@@ -1,4 +1,4 @@
-"""What operators were called with, each distinct set of inputs once."""
+"""Inputs of operators, each distinct set once."""
 
 from __future__ import annotations
 

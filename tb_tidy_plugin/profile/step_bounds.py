@@ -1,4 +1,4 @@
-"""One definition of the step: what marks it, where it begins and ends, and what of the recording is left out.
+"""The definition of the step: its marks, its start and end, and the parts of the recording that are left out.
 
 A piece of device work belongs to the step that launched it. So a step ends when its mark on the host does and all that
 was launched until then is done, whichever is later: right where the host is the slower one, where the device is, and

@@ -141,6 +141,6 @@ NEEDS: dict[Counted, Literal["device", "memory"]] = {
     "allocations": "memory",
 }
 MISSING = {
-    "device": "the recording holds no work of a device",
-    "memory": "the recording holds no allocations",
+    "device": "the recording contains no device work",
+    "memory": "the recording contains no allocations",
 }

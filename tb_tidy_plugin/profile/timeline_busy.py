@@ -1,4 +1,4 @@
-"""How much of each part of a recording the host and its devices work: what a timeline shows of the whole."""
+"""Busy shares of the host and the devices over a recording, for the timeline's overview."""
 
 from __future__ import annotations
 

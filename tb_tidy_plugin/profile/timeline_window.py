@@ -1,4 +1,4 @@
-"""What a window of a timeline shows: bars, blocks of bars too short to tell apart, and arrows from launch to kernel."""
+"""Contents of a timeline window: bars, blocks of bars too short to draw, and arrows from launch to kernel."""
 
 from __future__ import annotations
 

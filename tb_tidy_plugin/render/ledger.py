@@ -53,7 +53,7 @@ def _spread(ledger: Ledger) -> str:
 
 
 def has_device(ledger: Ledger) -> bool:
-    """Whether any device worked."""
+    """True if any device worked."""
     return any(entry.cause in BUSY for entry in ledger.entries)
 
 

@@ -124,4 +124,4 @@ def _clocks(ranks: Ranks) -> Iterator[str]:
         ahead, error = Nanoseconds(abs(row.clock_ahead_ns or 0)), Nanoseconds(row.clock_error_ns or 0)
         first_rank = f"rank {ranks.rows[0].rank}'s (± {error})"
         way = "ahead of" if (row.clock_ahead_ns or 0) > 0 else "behind"
-        yield f"Clocks differ and were set right: rank {row.rank}'s is {ahead} {way} {first_rank}."
+        yield f"Clocks differ and were aligned: rank {row.rank}'s is {ahead} {way} {first_rank}."

@@ -1,4 +1,4 @@
-"""What a server's engineer asks first, in eight lines: the iteration, its bound, the host, the graphs, three causes."""
+"""Summary of a server in eight lines: the iteration, its bound, the host, the graphs, three causes."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def _saved_share(finding: Finding) -> float:
 
 
 def _cause(saved: float, finding: Finding) -> Line:
-    """What to do, what it saves, and where."""
+    """Advice, what it saves, and where."""
     place = finding.places[0] if finding.places else None
     where: Line = () if place is None else ("; ", code(place_text(place.file, place.line, place.generated)))
     gain = f": saves about {Nanoseconds(finding.saving.expected_ns)} ({Share(saved)})" if finding.saving else ""

@@ -240,7 +240,7 @@ def _cpu(cpu: CpuFigures, wanted: SummaryOptions) -> Iterator[Block]:
         lost = time_text(sum(call.own_ns - call.median_ns for call in cpu.slow_calls))
         contended = sum(call.contended for call in cpu.slow_calls)
         beside = f", {Count(contended)} of them while other threads ran operators" if contended else ""
-        slow = plural(len(cpu.slow_calls), "call far slower than its like", "calls far slower than their like")
+        slow = plural(len(cpu.slow_calls), "call far slower than similar calls", "calls far slower than similar calls")
         yield Paragraph((f"{slow}, {lost} lost{beside}",))
         rows = []
         for call in cpu.slow_calls[: wanted.top]:

@@ -27,11 +27,11 @@ STEP_BASIS: Mapping[StepSource, str] = {
     "whole_trace": "no steps recorded: the whole trace counts as one",
     "none": "only device events: no steps",
 }
-COMPILED = "; the recording holds the function that was compiled, not the lines of its kernels"
+COMPILED = "; the recording contains the compiled function, not the lines of its kernels"
 PRECISION: Mapping[Precision, str] = {
     "exact": "",
     "aligned": "",
-    "definition": "; the recording holds the function, not the calling line",
+    "definition": "; the recording contains the function, not the calling line",
 }
 KNOWN_BY: Mapping[KnownBy, str] = {
     "exact": "exact",

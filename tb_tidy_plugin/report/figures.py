@@ -1,4 +1,4 @@
-"""What the tables and charts beside the report show: operators, modules, memory, CPU work of one profile.
+"""Tables and charts beside the report: operators, modules, memory and CPU work of one profile.
 
 Times are totals over the whole profile in ns, unless they say per step; null where the recording cannot tell.
 """

@@ -1,4 +1,4 @@
-"""Why devices idle, gap by gap, as the ledger knows it: part of the figures, and of the web API."""
+"""Reasons for idle devices, gap by gap, from the ledger: part of the figures and of the web API."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ class Finding(Model, frozen=True):
 
     @property
     def title(self) -> str:
-        """What to do, in a few words."""
+        """Advice, in a few words."""
         return self.action or self.message
 
 

@@ -1,4 +1,4 @@
-"""How fast operators and kernels ran by how much they compute for each byte, under what their device can do."""
+"""Roofline: rates of operators and kernels by their operations per byte, with the limits of their device."""
 
 from __future__ import annotations
 

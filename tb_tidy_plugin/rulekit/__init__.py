@@ -1,4 +1,4 @@
-"""All that every rule needs: the kit. What else a rule asks of a profile it imports from `profile`."""
+"""The kit that every rule needs. For other queries on a profile, a rule imports from `profile`."""
 
 from typing import TYPE_CHECKING
 

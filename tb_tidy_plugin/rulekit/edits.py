@@ -1,4 +1,4 @@
-"""What fixing a match would change on the timeline: a closed union, read by the estimate, never run."""
+"""Changes on the timeline by fixing a match: a closed union, read by the estimate, never run."""
 
 from __future__ import annotations
 

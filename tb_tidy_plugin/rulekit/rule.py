@@ -199,7 +199,7 @@ class Rule(AnyRule[E]):
 
     @classmethod
     def can_fix(cls) -> bool:
-        """Whether the rule has a fixer of its own."""
+        """True if the rule has a fixer of its own."""
         return cls.fixer is not Rule.fixer
 
     def not_applicable(self, profile: Profile) -> str | None:

@@ -1,4 +1,4 @@
-"""What rules need to write statements of a benchmark: how much fits, and chains of operators as Python."""
+"""Helpers for the statements of benchmarks: size limits, and chains of operators as Python."""
 
 from __future__ import annotations
 

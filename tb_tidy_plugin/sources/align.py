@@ -183,7 +183,7 @@ class Aligner:
                 yield child, _placed(frame, choice)
 
     def _is_compiled(self, row: int) -> bool:
-        """Whether a frame runs what Dynamo made of it: graphs, and the call that broke them. Its own lines are lost."""
+        """True if a frame runs what Dynamo made of it: graphs, and the call that broke them. Its own lines are lost."""
         parent = self._profile.parent(row)
         return parent is not None and is_region(self._profile.name(parent))
 

@@ -113,7 +113,7 @@ class _Cache(msgspec.Struct):
         return _Graph(graph.stacks, kernel_sources(graph.graph, graph.code, is_backward=is_backward))
 
     def _begin_in(self, function: Frame, stacks: Sequence[Sequence[SourceLine]], names: _Names) -> bool:
-        """Whether all stacks begin in a function."""
+        """True if all stacks begin in a function."""
         if (lines := self.sources(function.file)) is None:
             return False
         spans = [
@@ -153,7 +153,7 @@ class _Cache(msgspec.Struct):
         return found
 
     def _says(self, frame: Frame | None, line: SourceLine) -> bool:
-        """Whether a line of the user's own says what it said when the graph was made."""
+        """True if a line of the user's own says what it said when the graph was made."""
         if frame is None or not frame.own_code:
             return True
         lines = self.sources(frame.file) or ()

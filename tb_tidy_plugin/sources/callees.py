@@ -1,4 +1,4 @@
-"""What is called, told from how the call is written."""
+"""Callee of a call, from its source text."""
 
 from __future__ import annotations
 

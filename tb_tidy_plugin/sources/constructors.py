@@ -83,13 +83,13 @@ class Constructors:
         """
         calls = self.making(wanted)
         if not calls:
-            raise Unclear(f"This file does not make the {wanted.what}.")
+            raise Unclear(f"This file does not create the {wanted.what}.")
         origins = self.origins(used)
         found = calls if None in origins else [each for each in dict.fromkeys(origins) if each in calls]
         if not found:
-            raise Unclear(f"The line does not use the {wanted.what} that this file makes.")
+            raise Unclear(f"The line does not use the {wanted.what} that this file creates.")
         if len(found) > 1 or found[0] is None:
-            raise Unclear(f"This file makes {len(found)} of the kind, and which {wanted.what} this is cannot be told.")
+            raise Unclear(f"This file creates {len(found)} of the kind, and does not show which {wanted.what} this is.")
         return found[0]
 
     def making(self, wanted: Made) -> list[ast.Call | None]:

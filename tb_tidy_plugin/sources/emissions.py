@@ -1,4 +1,4 @@
-"""What operators of the language run on tensors, as recordings name it, without `aten::`.
+"""Operators that Python's operators run on tensors, by their recorded names without `aten::`.
 
 `tests/sources/test_emissions.py` runs each of them in torch and holds this table against what is recorded.
 """

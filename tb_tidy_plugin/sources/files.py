@@ -96,7 +96,7 @@ def read_source(
         captured: texts that were kept with the trace, by name; as they ran, so they come first.
     """
     if name not in named_in_trace:
-        return Unavailable("The recording does not name this file, and only files that it names are shown.")
+        return Unavailable("The page shows only files that the recording names, and it does not name this one.")
     if not name.endswith(".py"):
         return Unavailable("Only Python source files (`.py`) are shown; open this one in your editor.")
     text = captured.get(name) if captured else None
@@ -111,7 +111,7 @@ def read_source(
     if path is None:
         return Unavailable(
             f"`{name}` is in none of the folders whose sources may be shown. If it is on this computer, name the "
-            f"folder that it was run from: `tensorboard {FLAG}=FOLDER`, or `tb-tidy serve --source-root FOLDER`."
+            f"folder that it ran from: `tensorboard {FLAG}=FOLDER`, or `tb-tidy serve --source-root FOLDER`."
         )
     return _read(name, path, trace)
 
@@ -181,12 +181,12 @@ def own_file(name: str, roots: Sequence[Path]) -> OwnFile | Unavailable:
         return Unavailable(f"`{name}` is larger than {Bytes(MAX_BYTES)}.")
     if encoding is None:
         return Unavailable(
-            f"`{name}` is written in `{encoding_of(content)}`; only UTF-8, Latin-1 and ASCII are changed."
+            f"`{name}` is encoded in `{encoding_of(content)}`; only UTF-8, Latin-1 and ASCII files can be changed."
         )
     try:
         text = content.removeprefix(BOM).decode(encoding)
     except UnicodeDecodeError:
-        return Unavailable(f"`{name}` is not written in the encoding that it names.")
+        return Unavailable(f"`{name}` is not encoded in the encoding that it declares.")
     return OwnFile(path, content, text, encoding)
 
 
@@ -209,7 +209,7 @@ def _read(name: str, path: Path, trace: TraceFile) -> SourceText | Unavailable:
     encoding = encoding_of(content)
     if encoding not in ENCODINGS:
         return Unavailable(
-            f"`{name}` says that it is written in `{encoding}`, and only UTF-8, Latin-1 and ASCII are shown. Open it "
+            f"`{name}` declares the encoding `{encoding}`, but only UTF-8, Latin-1 and ASCII are shown. Open it "
             "in your editor, or save it as UTF-8."
         )
     text = content.removeprefix(BOM).decode(ENCODINGS[encoding], "replace")
@@ -247,7 +247,7 @@ def lines_of(text: str) -> list[str]:
 
 
 def _is_newer(source_mtime: float, trace: TraceFile) -> bool:
-    """Whether a source was changed after the recording, as far as times on disk can tell.
+    """True if a source was changed after the recording, as far as times on disk can tell.
 
     A trace whose file time is that of its name lies where it was written, so any later source is a changed one. Any
     other trace was copied or checked out, most likely together with its sources, and then every file carries the time

@@ -123,7 +123,7 @@ def frame_of(file: str, line: int, function: str) -> Frame | None:
 
 @lru_cache(maxsize=1 << 16)
 def goes_on(name: str) -> bool:
-    """Whether a frame, by its name, is of a function that goes on behind a graph break."""
+    """True if a frame, by its name, is of a function that goes on behind a graph break."""
     match = FRAME.fullmatch(name)
     return match is not None and DYNAMO_RESUME.fullmatch(match["function"]) is not None
 

@@ -1,4 +1,4 @@
-"""What a recording shows of a function's body, its frame's children in order, and how well a site explains each."""
+"""Recorded children of a function's frame in order, and how well a site in the source explains each."""
 
 from __future__ import annotations
 

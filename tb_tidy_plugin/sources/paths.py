@@ -65,7 +65,7 @@ class Paths:
         self._known: dict[Observation, _Candidates] = {}
 
     def can_explain(self, seen: Sequence[Observation]) -> bool:
-        """Whether there is anything to explain with, in bounded time and memory."""
+        """True if there is anything to explain with, in bounded time and memory."""
         return bool(self._automaton.sites) and len(seen) <= min(MOST, MOST_COSTS // self._automaton.nodes)
 
     def explained(self, seen: Sequence[Observation], line: int, *, is_open: bool, tie: float) -> Reading:

@@ -1,4 +1,4 @@
-"""Which names of a function surely hold plain numbers, strings or lists of them, and so never run an operator."""
+"""Names of a function that surely hold plain numbers, strings or lists of them, and so never run an operator."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ class Scalars:
         return not isinstance(value, bool) and self.is_container(value)
 
     def is_plain(self, value: ast.expr) -> bool:
-        """Whether neither the value itself nor drawing its items nor asking for its truth runs an operator."""
+        """True if neither the value itself nor drawing its items nor asking for its truth runs an operator."""
         return self.is_scalar(value) or self.is_container(value)
 
     def is_container(self, value: ast.expr) -> bool:
-        """Whether `value` surely is a list, tuple, dictionary or set, whatever it holds."""
+        """True if `value` surely is a list, tuple, dictionary or set, whatever it holds."""
         known = self._known_containers.get(value)
         if known is not None:
             return known
@@ -86,7 +86,7 @@ class Scalars:
         return known
 
     def is_scalar(self, value: ast.expr) -> bool:  # noqa: C901, PLR0912 - one case per kind of node
-        """Whether `value` surely is neither a tensor nor holds one."""
+        """True if `value` surely is neither a tensor nor holds one."""
         known = self._known_scalars.get(value)
         if known is not None:
             return known

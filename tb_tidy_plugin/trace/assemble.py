@@ -157,7 +157,7 @@ def _categories(label: Numbers, name: Numbers, labels: tuple[str, ...], names: t
 
 
 def _impossible(rows: Mask, start_ns: Times, duration_ns: Times, on_device: Mask) -> tuple[Mask, Counter[str]]:
-    """Which of `rows` have times that cannot be right, and how many for which reason."""
+    """Mask of `rows` with impossible times, and counts by reason."""
     wrong = {
         "impossible time": rows & (start_ns == NO_TIME),
         "negative or impossible duration": rows & (start_ns != NO_TIME) & (duration_ns < 0),

@@ -1,4 +1,4 @@
-"""What was worked out of traces, kept on disk for the next time: one file for each entry, in one folder.
+"""Cache of results on disk: one file for each entry, in one folder.
 
 An entry's name says all that it depends on, so that none is ever out of date. The folder may be deleted, or anything in
 it, at any time, by anybody; what is missing is worked out again. What is damaged, or may be somebody else's, counts as
@@ -78,10 +78,10 @@ class Cache(msgspec.Struct, frozen=True):
             say_once(logging.WARNING, str(problem))
             return None
         except OSError as problem:
-            say_once(logging.INFO, f"{path} is passed over: {problem}")
+            say_once(logging.INFO, f"{path} is ignored: {problem}")
             return None
         except (ValueError, struct.error) as problem:
-            say_once(logging.INFO, f"{path} is passed over: {problem}")
+            say_once(logging.INFO, f"{path} is ignored: {problem}")
             with suppress(OSError):
                 path.unlink()
             return None
@@ -108,7 +108,7 @@ class Cache(msgspec.Struct, frozen=True):
             say_once(logging.WARNING, str(problem))
         except OSError as problem:
             reason = problem.strerror or type(problem).__name__
-            say_once(logging.WARNING, f"Nothing is kept in {self.folder}: {reason}. All else works.")
+            say_once(logging.WARNING, f"Nothing is cached in {self.folder}: {reason}. Everything else works.")
 
     def _write(self, path: Path, content: Iterable[EntryPiece]) -> None:
         """Writes an entry, all of it or nothing.
@@ -170,7 +170,7 @@ class CacheEntry(msgspec.Struct, frozen=True):
     used_s: float
 
     def delete(self) -> bool:
-        """Whether it is gone; another process may have been faster."""
+        """True if it is gone; another process may have been faster."""
         try:
             self.path.unlink(missing_ok=True)
         except OSError:

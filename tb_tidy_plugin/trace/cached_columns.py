@@ -109,7 +109,7 @@ def load_columns(cache: Cache, key: str) -> EventTable | None:
     try:
         return _table(content)
     except (*NOT_JSON, ValueError, TypeError, KeyError, IndexError, DAMAGED) as problem:
-        log.info("columns %s are passed over: %s", key, problem)
+        log.info("columns %s are ignored: %s", key, problem)
         return None
 
 

@@ -146,13 +146,13 @@ def read_capture(path: AnyPath) -> CaptureFile:
             )
         found = msgspec.json.decode(text, type=CaptureFile)
     except msgspec.ValidationError as problem:
-        raise TraceError(f"It does not fit the format: {problem}.", advice) from None
+        raise TraceError(f"It does not match the format: {problem}.", advice) from None
     except (*NOT_JSON, RecursionError):
         raise TraceError("It is not JSON.", advice) from None
     if not _is_even(found):
         raise TraceError("Its columns are of different lengths.", advice)
     if found.compiled is not None and not found.compiled.is_sound():
-        raise TraceError("It names stacks or lines of compiled code that it does not hold.", advice)
+        raise TraceError("It refers to stacks or lines of compiled code that it does not contain.", advice)
     return found
 
 
@@ -198,9 +198,9 @@ def _joined(table: EventTable, found: CaptureFile) -> EventTable:
         table = table.noted(f"{dropped:,} sources of the side file are not used: together they are too large.")
     total = len(found.calls.line)
     if total and not matched:
-        return table.noted("The calling lines of the side file fit no event: it is of another recording.")
+        return table.noted("The calling lines of the side file match no event: it belongs to another recording.")
     if not found.complete:
-        return table.noted("The capture of calling lines ended early: the remaining lines come from the sources.")
+        return table.noted("The capture of calling lines ended early; the remaining lines come from the sources.")
     return table
 
 

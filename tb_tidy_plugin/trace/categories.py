@@ -1,4 +1,4 @@
-"""Which `Category` an event has, by the name that its era of Kineto uses."""
+"""`Category` of an event, by the name that its era of Kineto uses."""
 
 from __future__ import annotations
 
@@ -46,5 +46,5 @@ def category_of(label: str) -> Category:
 
 
 def is_unmarked_annotation(name: str) -> bool:
-    """Whether an operator with this name is an annotation of a time that had no category for those."""
+    """True if an operator with this name is an annotation of a time that had no category for those."""
     return name.startswith(UNMARKED_ANNOTATIONS)

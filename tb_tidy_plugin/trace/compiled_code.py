@@ -1,4 +1,4 @@
-"""What the capture side file knows of compiled code: lines behind its kernels, graph breaks and more."""
+"""Compiled code in the capture side file: lines behind its kernels, graph breaks and more."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class CachedGraph(msgspec.Struct, frozen=True):
     stacks: Annotated[list[Annotated[list[_Number], msgspec.Meta(max_length=10_000)]], msgspec.Meta(max_length=100_000)]
 
     def is_sound(self) -> bool:
-        """Whether all numbers are of lines that are there."""
+        """True if all numbers are of lines that are there."""
         numbers = [number for kernel in self.kernels for number in kernel.lines]
         numbers += [number for stack in self.stacks for number in stack]
         return max(numbers, default=-1) < len(self.lines) and all(self.stacks)
@@ -125,7 +125,7 @@ class CompiledCode(msgspec.Struct, frozen=True):
     cached: Annotated[list[CachedGraph], msgspec.Meta(max_length=10_000)] = []
 
     def is_sound(self) -> bool:
-        """Whether all numbers are of stacks and lines that are there."""
+        """True if all numbers are of stacks and lines that are there."""
         numbers = (
             number
             for region in self.regions

@@ -200,16 +200,16 @@ def _no_events(text: bytes, cut_short: str | None) -> TraceError:
     if cut_short:
         return TraceError(f"{cut_short}, before the first event.", RECORD_AGAIN)
     if not text:
-        return TraceError("The file holds no text.", RECORD_AGAIN)
+        return TraceError("The file contains no text.", RECORD_AGAIN)
     if not text.startswith((b"{", b"[")):
         return TraceError("The file is not JSON.", NOT_A_TRACE)
     if len(text) > MAX_METADATA_BYTES:
-        return TraceError(f"The first {MAX_METADATA_BYTES >> 20} MiB hold no `traceEvents`.", NOT_A_TRACE)
+        return TraceError(f"The first {MAX_METADATA_BYTES >> 20} MiB contain no `traceEvents`.", NOT_A_TRACE)
     try:
         msgspec.json.decode(text, type=msgspec.Raw)  # checks the syntax without building objects
     except NOT_JSON:
         return TraceError("The JSON is broken before the first event.", RECORD_AGAIN)
-    return TraceError("The file is JSON, but no trace: it has no `traceEvents`.", NOT_A_TRACE)
+    return TraceError("The file is JSON but not a trace: it has no `traceEvents`.", NOT_A_TRACE)
 
 
 def _ending(header: bytes, text: bytes, tail: _Tail) -> Ending:

@@ -107,7 +107,7 @@ def with_device_events(table: EventTable, trace: AnyPath) -> EventTable:
         inferred = _as_inferred(table)
         if side_file is None:
             return inferred
-        return inferred.noted(f"The side file `{side_file.name}` is not used: it is merged into the trace.")
+        return inferred.noted(f"The side file `{side_file.name}` is not used: it is already merged into the trace.")
     if side_file is None:
         return table
     try:
@@ -118,7 +118,7 @@ def with_device_events(table: EventTable, trace: AnyPath) -> EventTable:
 
 
 def is_merged(table: EventTable) -> bool:
-    """Whether the trace holds inferred device work, as `tb-tidy merge-device-events` writes it."""
+    """True if the trace holds inferred device work, as `tb-tidy merge-device-events` writes it."""
     return bool(_inferred_launches(table).any())
 
 

@@ -1,4 +1,4 @@
-"""Which files under a path are traces, and what run, worker and span each of them is.
+"""Traces under a path, and the run, worker and span of each.
 
 A run is a folder that holds trace files, named by its path below the logdir, as in torch-tb-profiler. Folders that are
 named as ranks (`rank_0`, `rank_1`) are one run together, that of the folder which holds them.
@@ -79,7 +79,7 @@ def find_traces(path: AnyPath, *, follow_links: bool = False) -> list[TraceFile]
     if unlisted and not found:
         raise _unseen(Path(unlisted[0].filename), unlisted[0])
     for problem in unlisted:
-        log_once(log, f"`{problem.filename}` is passed over: {problem.strerror}.")
+        log_once(log, f"`{problem.filename}` is skipped: {problem.strerror}.")
     links = list(passed_over((each for each in found if isinstance(each, Link)), path, FOLLOW))
     traces = _some(sorted(each for each in found if isinstance(each, TraceFile)), path, links)
     for sentence in links:
@@ -88,7 +88,7 @@ def find_traces(path: AnyPath, *, follow_links: bool = False) -> list[TraceFile]
 
 
 def _is_there_as_folder(path: Path) -> bool:
-    """Whether it is a folder, and no file.
+    """True if it is a folder, and no file.
 
     Raises:
         NotFoundError: nothing is there, or that cannot be told.
@@ -103,7 +103,7 @@ def _is_there_as_folder(path: Path) -> bool:
 
 def _unseen(path: Path, problem: OSError) -> NotFoundError:
     reason = problem.strerror or type(problem).__name__
-    return NotFoundError(f"`{path}` cannot be looked at: {reason}.", "Check its permissions, the disk and the mount.")
+    return NotFoundError(f"`{path}` cannot be accessed: {reason}.", "Check its permissions, the disk and the mount.")
 
 
 def _some(found: list[TraceFile], path: AnyPath, links: Sequence[str] = ()) -> list[TraceFile]:
@@ -113,7 +113,7 @@ def _some(found: list[TraceFile], path: AnyPath, links: Sequence[str] = ()) -> l
         NotFoundError: it is.
     """
     if not found:
-        error = f"No trace of torch.profiler (JSON, plain or gz) is in `{path}` or below."
+        error = f"`{path}` and its subfolders contain no trace of torch.profiler (JSON, plain or gz)."
         advice = "Record with `on_trace_ready=torch.profiler.tensorboard_trace_handler(dir)` and give that folder."
         raise NotFoundError(" ".join([error, *links]), advice)
     return found
@@ -208,7 +208,7 @@ def _run(folder: str, logdir: Path, prefix: str) -> str:
 
 
 def _is_link(entry: os.DirEntry[str]) -> bool:
-    """Whether it leads elsewhere; junctions of Windows do, too, and are known since Python 3.12."""
+    """True if it leads elsewhere; junctions of Windows do, too, and are known since Python 3.12."""
     return entry.is_symlink() or (hasattr(entry, "is_junction") and entry.is_junction())
 
 
@@ -231,7 +231,7 @@ def _leads(link: str, root: str, *, follow_links: bool) -> Leads | None:
 
 
 def is_under(real: str, root: str) -> bool:
-    """Whether one real path is the other, or lies below it."""
+    """True if one real path is the other, or lies below it."""
     try:
         return os.path.commonpath([root, real]) == root
     except ValueError:  # another drive
@@ -242,13 +242,13 @@ def passed_over(links: Iterable[Link], logdir: AnyPath, option: str) -> Iterator
     """One or two sentences about the `links` of each kind; `option` follows those that lead out of `logdir`."""
     known = sorted(links)
     for leads, where, advice in (
-        ("out", f"out of `{logdir}`", f" `{option}` follows them, where you trust all that is there."),
-        ("circle", "back to a folder that they lie in", ""),
+        ("out", f"out of `{logdir}`", f" `{option}` follows them, if you trust everything there."),
+        ("circle", "back to a folder that contains them", ""),
     ):
         names = [f"`{each.file.path}`" for each in known if each.leads == leads]
         if names:
             more = f" and {len(names) - NAMED_LINKS:,} more" if len(names) > NAMED_LINKS else ""
-            yield f"Passed over links that lead {where}: {', '.join(names[:NAMED_LINKS])}{more}.{advice}"
+            yield f"Skipped links that lead {where}: {', '.join(names[:NAMED_LINKS])}{more}.{advice}"
 
 
 @lru_cache(maxsize=256)
@@ -287,7 +287,7 @@ def _remote_traces(path: RemotePath) -> Iterator[TraceFile]:
     except FileNotFoundError:
         raise NotFoundError(f"`{path}` does not exist.", "Check the address.") from None
     except PermissionError as problem:
-        error = f"`{path}` may not be read: {problem.strerror}."
+        error = f"`{path}` cannot be read for lack of permission: {problem.strerror}."
         raise NotFoundError(error, "Set the credentials that the store's package looks for.") from None
     except OSError as problem:
         raise NotFoundError(f"`{path}` cannot be reached: {problem.strerror}.", "Check address and network.") from None

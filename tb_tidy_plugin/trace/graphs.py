@@ -51,7 +51,7 @@ def with_graph_captures(
 
 
 def replays_graphs(table: EventTable) -> bool:
-    """Whether graphs were launched."""
+    """True if graphs were launched."""
     launches = re.compile(GRAPH_LAUNCH)
     return any(launches.match(name) for name in table.names)
 
@@ -79,7 +79,7 @@ def _holds_capture_at(path: Path) -> bool:
 
 @lru_cache(maxsize=1 << 12)
 def _holds_capture(path: Path, _size: int, _mtime_ns: int) -> bool:
-    """Whether the text of a file speaks of a capture; it is read block by block and kept nowhere."""
+    """True if the text of a file speaks of a capture; it is read block by block and kept nowhere."""
     tail = b""
     try:
         for block in read_blocks(path):

@@ -1,4 +1,4 @@
-"""Whether a file is a trace of torch.profiler, by its first bytes.
+"""Recognition of torch.profiler traces by their first bytes.
 
 Logdirs hold other JSON, and other programs write Chrome traces: a trace has one of Kineto's own keys, or events of
 Kineto's categories.
@@ -31,7 +31,7 @@ CATEGORY = re.compile(rb'"cat"\s*:\s*"([^"\\]{1,32})"')
 
 
 def is_trace_at(path: str) -> bool:
-    """Whether the regular file at `path` begins as a trace; what it said is remembered until the file changes.
+    """True if the regular file at `path` begins as a trace; what it said is remembered until the file changes.
 
     Raises:
         OSError: it cannot be read.
@@ -73,7 +73,7 @@ def traces_by_content(folder: RemotePath, files: Mapping[RemotePath, _Identity])
 
 
 def begins_as_trace(head: bytes) -> bool:
-    """Whether a file that begins with `head`, plain or gz, is a trace."""
+    """True if a file that begins with `head`, plain or gz, is a trace."""
     text = _inflated(head) if head.startswith(GZIP_MAGIC) else head
     text = text.removeprefix(b"\xef\xbb\xbf").lstrip()
     if text.startswith(b"{"):

@@ -53,7 +53,7 @@ def decoded(blocks: Iterator[bytes], decoder: ChunkDecoder) -> EventTable:
     if len(table) == 0 and (lost := sum(table.dropped.values())):
         raise TraceError(f"None of the trace's events can be read ({lost:,} are damaged).", RECORD_AGAIN)
     if len(table) == 0:
-        raise TraceError("The trace holds no events.", RECORD_A_STEP)
+        raise TraceError("The trace contains no events.", RECORD_A_STEP)
     return table
 
 

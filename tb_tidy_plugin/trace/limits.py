@@ -1,4 +1,4 @@
-"""How much a trace may hold and its analysis may take: a small file can be written that would take all there is."""
+"""Limits on the size of a trace and on its analysis, since a small malicious file could exhaust the machine."""
 
 from __future__ import annotations
 
@@ -64,13 +64,13 @@ class Limits(msgspec.Struct, frozen=True):
         """
         if text_bytes > self.text_bytes:
             raise TraceError(
-                f"The trace holds more than {self.text_bytes / GB:g} GB of text, the limit `max-text-gb`.",
+                f"The trace contains more than {self.text_bytes / GB:g} GB of text, the limit `max-text-gb`.",
                 f"Record fewer steps, or raise it: `--max-text-gb`, or {CONFIGURED}.",
             )
         if packed_bytes is not None and text_bytes > max(FREE_BYTES, self.inflation * packed_bytes):
             raise TraceError(
-                f"The gz file inflates more than {self.inflation:g} times, the limit `max-inflation`; "
-                "recordings inflate 10 to 30 times.",
+                f"The gz file decompresses to more than {self.inflation:g} times its size, the limit "
+                "`max-inflation`; recordings reach 10 to 30 times.",
                 f"If you trust the file, raise it: `--max-inflation`, or {CONFIGURED}.",
             )
 
@@ -88,7 +88,7 @@ class Limits(msgspec.Struct, frozen=True):
         }
         return TraceError(
             f"The {work} {amounts[limit]}, the limit `{KEYS[limit]}`.",
-            f"If you trust the file, raise it: `--{KEYS[limit]}`, or {CONFIGURED}. Else record fewer steps.",
+            f"If you trust the file, raise it: `--{KEYS[limit]}`, or {CONFIGURED}. Otherwise record fewer steps.",
         )
 
 

@@ -46,7 +46,7 @@ class Block(msgspec.Struct, frozen=True):
 
     @property
     def is_allocated(self) -> bool:
-        """Whether a tensor has it."""
+        """True if a tensor has it."""
         return self.state == "active_allocated"
 
     @property
@@ -116,4 +116,4 @@ def read_memory_snapshot(path: AnyPath) -> MemorySnapshot:
     try:
         return msgspec.convert(plain_object(data), type=MemorySnapshot)
     except (msgspec.ValidationError, RecursionError) as problem:
-        raise TraceError(f"It does not fit the format of memory snapshots: {problem}.", WRITE_AGAIN) from None
+        raise TraceError(f"It does not match the format of memory snapshots: {problem}.", WRITE_AGAIN) from None

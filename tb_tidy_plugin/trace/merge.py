@@ -196,7 +196,7 @@ def write_merged(trace: Path, events: Iterable[dict[str, object]], at: int, out:
                 _copy(read_blocks(trace), added, at, file)
     except OSError as problem:
         reason = problem.strerror or type(problem).__name__
-        raise TidyError(f"`{out}` could not be written: {reason}.", "Choose another place with `-o`.") from None
+        raise TidyError(f"`{out}` could not be written: {reason}.", "Choose another path with `-o`.") from None
 
 
 def _copy(blocks: Iterator[bytes], added: Iterator[bytes], at: int, sink: IO[bytes] | gzip.GzipFile) -> None:

@@ -83,7 +83,7 @@ def read_expert_sizes(path: AnyPath) -> ExpertSizes | None:
         UnreadError: the file cannot be read.
         TraceError: it is not JSON, or too large for a model's configuration.
     """
-    advice = "Put the model's own `config.json` there, or take this one away."
+    advice = "Put the model's own `config.json` there, or remove this one."
     try:
         if size_of(path) > MOST_BYTES:
             raise TraceError(f"It is larger than {MOST_BYTES >> 20} MiB.", advice)

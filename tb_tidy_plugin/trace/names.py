@@ -1,4 +1,4 @@
-"""What names of files and folders say of a trace: its worker, its span, its rank.
+"""Worker, span and rank of a trace from the names of its file and folders.
 
 `<worker>.<span>.pt.trace.json` is torch-tb-profiler's form; the others are those of frameworks.
 """
@@ -54,12 +54,12 @@ class NameParts(NamedTuple):
 
 
 def is_trace_name(name: str) -> bool:
-    """Whether files of this name are traces whatever they hold."""
+    """True if files of this name are traces whatever they hold."""
     return TRACE_NAME.fullmatch(name) is not None
 
 
 def may_be_trace(name: str) -> bool:
-    """Whether a file of this name may be a trace, which its content has to show."""
+    """True if a file of this name may be a trace, which its content has to show."""
     return JSON_NAME.fullmatch(name) is not None and not name.endswith(OURS)
 
 

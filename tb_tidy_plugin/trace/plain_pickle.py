@@ -67,7 +67,9 @@ class _Reader:
 
     def _refuse(self, code: int) -> NoReturn:
         held = (
-            "It asks for an object of a class, which is not made" if code in OBJECTS else f"It has opcode {code:#04x}"
+            "It asks for an object of a class, which is not created"
+            if code in OBJECTS
+            else f"It has opcode {code:#04x}"
         )
         raise TraceError(f"{held}: only dictionaries, lists, tuples, numbers and text are read.", ADVICE)
 
@@ -103,7 +105,7 @@ class _Reader:
     def protocol(self) -> None:
         """Refuses what is newer than this reader."""
         if self._bytes(1)[0] > NEWEST:
-            raise TraceError(f"It is a pickle of a protocol newer than {NEWEST}.", ADVICE)
+            raise TraceError(f"It is a pickle with a protocol newer than {NEWEST}.", ADVICE)
 
     def mark(self) -> None:
         """Begins a new stack above this one."""

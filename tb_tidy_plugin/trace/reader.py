@@ -62,7 +62,7 @@ def read_blocks(path: AnyPath, progress: ReadProgress | None = None, limits: Lim
     """
     try:
         if isinstance(path, Path) and path.exists() and not (path.is_file() or path.is_dir()):
-            raise TraceError("It is a pipe or a device, and no file.", "Write the trace into a file.")
+            raise TraceError("It is a pipe or a device, not a file.", "Write the trace to a file.")
         with path.open("rb") as stream:
             pieces = _reported(stream, progress)
             first = next(pieces, b"")
@@ -76,8 +76,8 @@ def read_blocks(path: AnyPath, progress: ReadProgress | None = None, limits: Lim
     except FileNotFoundError:
         raise UnreadError("The file is no longer there.", "Reload; it was moved or deleted.") from None
     except PermissionError:
-        advice = "Give the user that runs this program read permission."
-        raise UnreadError("The file may not be read.", advice) from None
+        advice = "Give the user who runs this program read permission."
+        raise UnreadError("The file cannot be read for lack of permission.", advice) from None
     except OSError as problem:
         reason = problem.strerror or type(problem).__name__
         what = "the network and the store" if isinstance(path, RemotePath) else "the disk or the mount"

@@ -167,7 +167,7 @@ def absolute(place: AnyPath) -> AnyPath:
 
 
 def is_file(place: AnyPath) -> bool:
-    """Whether it is there and no folder; true, too, where that cannot be told: whoever reads it then says why."""
+    """True if it is there and no folder; true, too, where that cannot be told: whoever reads it then says why."""
     if isinstance(place, RemotePath):
         return place.is_file()
     try:
@@ -179,7 +179,7 @@ def is_file(place: AnyPath) -> bool:
 
 
 def can_be_opened(address: str) -> bool:
-    """Whether the packages for this kind of address are there; nothing is connected to."""
+    """True if the packages for this kind of address are there; nothing is connected to."""
     try:
         with _told(address):
             _opened(address)
@@ -248,7 +248,7 @@ def _opened(address: str) -> tuple[AbstractFileSystem, str]:
     try:
         fs, path = url_to_fs(address)
     except ValueError as problem:
-        raise TraceError(f"`{address}` is not an address that fsspec knows: {problem}.", "Check the address.") from None
+        raise TraceError(f"`{address}` is not an address for fsspec: {problem}.", "Check the address.") from None
     return fs, str(path)
 
 
@@ -258,7 +258,7 @@ def _missing(address: str, said: str = "") -> TraceError:
     known = scheme in PACKAGES or not said
     return TraceError(
         f"`{scheme}://` cannot be read without {packages.replace(' ', ' and ')}.",
-        f"`pip install {packages}` and start again." if known else said,
+        f"Run `pip install {packages}` and start again." if known else said,
     )
 
 

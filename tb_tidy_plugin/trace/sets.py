@@ -83,7 +83,7 @@ def order_by(*keys: NDArray[np.bool_ | np.integer]) -> Rows:
 
 
 def _are_in_order(*keys: NDArray[np.bool_ | np.integer]) -> bool:
-    """Whether no entry comes before its predecessor by the first key in which the two differ."""
+    """True if no entry comes before its predecessor by the first key in which the two differ."""
     undecided: Rows | None = None
     for key in keys:
         one, other = (key[:-1], key[1:]) if undecided is None else (key[undecided], key[undecided + 1])

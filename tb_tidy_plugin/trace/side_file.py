@@ -94,7 +94,7 @@ def refuse_link_away(side_file: AnyPath, trace: AnyPath) -> None:
     except OSError as problem:
         raise _unread(problem) from None
     if os.path.dirname(leads_to) not in {beside, os.path.dirname(of_trace)}:  # noqa: PTH120 - as realpath has them
-        raise TraceError("It is a link to a folder that the trace is not in.", "Put the file itself beside the trace.")
+        raise TraceError("It is a link to a folder other than the trace's.", "Put the file itself beside the trace.")
 
 
 def read_device_events(path: AnyPath) -> DeviceEvents:
@@ -108,11 +108,11 @@ def read_device_events(path: AnyPath) -> DeviceEvents:
     try:
         version = msgspec.json.decode(text, type=_Versioned).version
         if version != VERSION:
-            advice = "Write it again, or use the tb-tidy that knows this version."
+            advice = "Write it again, or use a tb-tidy that supports this version."
             raise TraceError(f"It has version {version}; this reader knows version {VERSION}.", advice)
         return msgspec.json.decode(text, type=DeviceEvents)
     except msgspec.ValidationError as problem:
-        raise TraceError(f"It does not fit the format: {problem}.", WRITE_AGAIN) from None
+        raise TraceError(f"It does not match the format: {problem}.", WRITE_AGAIN) from None
     except (*NOT_JSON, RecursionError):
         raise TraceError("It is not JSON.", WRITE_AGAIN) from None
 

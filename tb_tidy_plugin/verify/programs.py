@@ -109,8 +109,8 @@ class Running(msgspec.Struct):
         answer = self._answer()
         if "ended" in answer:
             raise VerifyError(
-                f"The program {self.name} made too few steps.",
-                "Let it make more steps, or give fewer `--rounds` and `--steps` and shorter `--turn`s.",
+                f"The program {self.name} ran too few steps.",
+                "Let it run more steps, or use fewer `--rounds` and `--steps` and a shorter `--turn`.",
             )
         return answer
 
@@ -123,12 +123,12 @@ class Running(msgspec.Struct):
             if (readable and not data) or (not readable and self.process.poll() is not None):
                 raise self._broken("ended")
             if time.monotonic() > deadline or len(self._unread) > LONGEST_ANSWER:
-                raise self._broken(f"made no step within {self.limit_s:g} s")
+                raise self._broken(f"finished no step within {self.limit_s:g} s")
         line, _, self._unread = self._unread.partition(b"\n")
         try:
             return json.loads(line)
         except ValueError:
-            raise self._broken("answered something else") from None
+            raise self._broken("sent an unexpected answer") from None
 
     def _broken(self, what: str) -> VerifyError:
         self.output.seek(0)
@@ -178,9 +178,7 @@ def running(name: str, folder: Path, command: Sequence[str], limit_s: float) -> 
             for each in (order_in, answer_out):
                 os.close(each)
             reason = problem.strerror or type(problem).__name__
-            raise VerifyError(
-                f"`{command[0]}` cannot be started: {reason}.", "Check the command behind `--`."
-            ) from None
+            raise VerifyError(f"`{command[0]}` cannot be started: {reason}.", "Check the command after `--`.") from None
         finally:
             os.close(order_out)
             os.close(answer_in)
@@ -207,7 +205,7 @@ def folder_of(version: str) -> Iterator[Path]:
     except OSError:
         raise VerifyError(f"`{version}` is not a folder, and git is not installed.", "Give a folder.") from None
     if done.returncode:
-        raise VerifyError(f"`{version}` is neither a folder nor a revision here.", "Give one of both.")
+        raise VerifyError(f"`{version}` is neither a folder nor a git revision.", "Give one of both.")
     with tempfile.TemporaryDirectory(prefix="tb-tidy-verify-") as name:
         with zipfile.ZipFile(io.BytesIO(done.stdout)) as archive:
             archive.extractall(name)

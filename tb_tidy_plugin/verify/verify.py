@@ -1,4 +1,4 @@
-"""Whether a change made a program faster, and left its results as they were."""
+"""Verification that a change made a program faster and kept its results."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def _compared(before: _Seen, after: _Seen, tolerance: float) -> tuple[Equality, 
     if first == other:
         return "equal", ""
     if len(first.losses) != len(other.losses) or len(first.sums) != len(other.sums):
-        return "different", "The programs have another number of losses or parameters."
+        return "different", "The programs have different numbers of losses or parameters."
     worst = max(map(_distance, [*first.losses, *first.sums], [*other.losses, *other.sums]))
     differ = f"Losses or sums of parameters differ by up to {worst:.2g} of their value."
     return ("up to rounding" if worst <= tolerance else "different"), differ
@@ -151,9 +151,9 @@ def _obstacle(before: _Seen, after: _Seen) -> str:
     if not before.results[0].losses and not before.results[0].sums:
         return "The program has no parameters and calls no `backward`."
     if len({*before.initial, *after.initial}) > 1:
-        return "The parameters before the first step differ. Set a seed before the model is made."
+        return "The parameters before the first step differ. Set a seed before the model is created."
     if any(each != before.results[0] for each in before.results):
-        return "The program before the change computes something else in each run."
+        return "The program before the change computes different results in each run."
     return ""
 
 
@@ -189,7 +189,7 @@ def _promised(profile: ProfileReport, after: Path) -> list[Kept]:
 
 
 def _is_in(name: str, diff: str, folder: Path) -> bool:
-    """Whether a file under `folder` has the lines that a diff adds, and not all that it takes away."""
+    """True if a file under `folder` has the lines that a diff adds, and not all that it takes away."""
     from tb_tidy_plugin.sources.files import OwnFile, lines_of, own_file
 
     try:

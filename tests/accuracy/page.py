@@ -32,18 +32,18 @@ SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low", "info")
 
 INTRODUCTION = """# Accuracy
 
-How often the rules are right, counted over a corpus of programs whose faults are known (`tests/accuracy/`). For each
-rule there is a *slow* program with its pattern, a *fixed* one that does the same work without it, and *near* ones that
-look alike and are right; *clean* programs are whole pieces of training and inference as good engineers write them. Each
-is recorded afresh with torch's own profiler, and all rules look at each recording as they do at a user's. Patterns that
-only a GPU shows are drawn by hand instead: they test the rule, but not what a real device records. The programs are
-small, and written by those who wrote the rules: the counts say that nothing known is broken, not that nothing is.
+Accuracy of the rules on a corpus of programs with known faults (`tests/accuracy/`). For each rule there is a *slow*
+program with its pattern, a *fixed* one that does the same work without it, and *near* ones that look similar but are
+right. *Clean* programs are complete pieces of training and inference as good engineers write them. Each program is
+recorded with torch's own profiler, and all rules check each recording as they would a user's. Patterns that only a GPU
+shows are drawn by hand instead: these test the rule, but not the recording of a real device. The programs are small,
+and the authors of the rules wrote them. So the counts show that there are no known errors, not that there are none.
 
 - **found** of **present**: slow programs in which the rule found its pattern. *Recall* is found / present.
-- **false alarms**: programs in which it found something that is not there. *Precision* is true / (true + false): true
-  ones are in slow programs, and in programs that are said to hold the pattern, too, with the reason.
-- **unsteady**: what is wrong is recorded again, a few times; what is right then is neither a miss nor a false alarm,
-  and not counted as found. Such costs are near the rule's threshold.
+- **false alarms**: programs in which it found something that is not there. *Precision* is true / (true + false). True
+  findings are in slow programs, and in other programs that are declared to contain the pattern, with the reason.
+- **unsteady**: wrong results are recorded again a few times. A result that is then right counts neither as a miss nor
+  as a false alarm, and not as found. Such costs are near the rule's threshold.
 - A program counts once per rule, however many findings the rule has in it.
 """
 

@@ -125,7 +125,7 @@ def test_a_report_holds_no_fix_of_a_large_file(run: Path, monkeypatch: pytest.Mo
     fixes = fixes_in(run)
     assert (fixes.changes, fixes.reason) == (
         [],
-        "The file is too large for a report to hold its fixes. Run `tb-tidy fix`.",
+        "The file is too large for a report to include its fixes. Run `tb-tidy fix`.",
     )
 
 

@@ -95,7 +95,7 @@ def test_a_step_that_nothing_explains_says_so() -> None:
     [outlier] = outliers_of(Steps(basis="profiler_step", count=3, median_ns=100, items=items), [], costs)
     assert (
         outlier.text == "ProfilerStep#2 took 900 ns, 800 ns longer than the median step; no operator, kernel or "
-        "wait in it accounts for that."
+        "wait accounts for that."
     )
 
 

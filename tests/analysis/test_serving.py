@@ -50,7 +50,7 @@ def test_the_ledger_knows_how_near_to_their_limit_experts_come() -> None:
     read = round(8 * (1 - (3 / 4) ** 4) * 4_000_000)
     assert entry.limit.share_reached == pytest.approx(read / 50e-6 / BYTES_PER_SECOND)
     assert (entry.limit.bound, entry.limit.known_share) == ("memory", 1.0)
-    assert (entry.advice or "").startswith("Decode is bound by reading weights")
+    assert (entry.advice or "").startswith("Reading weights limits decoding")
 
 
 class TestFloor:

@@ -57,7 +57,9 @@ def test_statements_that_compute_something_else_are_not_trusted() -> None:
     found = result(Benchmark("result = x + 1", "result = x + 2", SETUP))
     assert isinstance(found, Measurement)
     assert (found.equal, found.trusted) == (False, False)
-    assert found.doubts[0].startswith("Both leave another `result`: Tensor-likes are not close!")
+    assert found.doubts[0].startswith(
+        "The statements produce different values of `result`: Tensor-likes are not close!"
+    )
 
 
 def test_what_is_changed_in_place_is_compared_where_the_rule_says_so() -> None:
@@ -116,7 +118,7 @@ def test_a_device_that_is_not_there() -> None:
 
 def test_a_pair_that_needs_another_device_gives_no_wrong_number() -> None:
     error = refused(replace(READS, devices=("cuda",)))
-    assert error == "This needs a CUDA device: elsewhere it would measure something else."
+    assert error == "This needs a CUDA device: on another device the result would be meaningless."
 
 
 def test_cancelled_before_it_starts() -> None:

@@ -128,7 +128,7 @@ class TestBesideATrace:
         found, complaint = read_beside(tmp_path / "w.json")
         assert found == []
         assert complaint is not None
-        assert complaint.said.startswith("`w.json.tidy-bench.json` is not used: it does not fit the format.")
+        assert complaint.said.startswith("`w.json.tidy-bench.json` is not used: it does not match the format.")
 
     def test_too_large_a_file_is_not_read(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         save_beside(tmp_path / "w.json", [measurement()])

@@ -129,7 +129,7 @@ def test_a_failure_names_the_figure_and_the_lines(said: str) -> None:
     assert "the step does not keep its budget" in said
     assert "reads: 1 per step; at most 0" in said
     assert f"  1: aten::item at test_step.py:{line} in train_step: return loss.item()" in said
-    assert "kernels: cannot be counted, the recording holds no work of a device" in said
+    assert "kernels: cannot be counted, the recording contains no device work" in said
     assert re.search(r"Recording: .*\.pt\.trace\.json", said)
     assert "kernels-far-from-limit was not checked: " in said
     assert re.search(r"step_ratio: a step takes .* times the baseline of 1 ns; at most 1.5 times", said)
@@ -145,8 +145,8 @@ def test_a_failure_names_the_figure_and_the_lines(said: str) -> None:
         "findings='cat-in-loop' must be a number or a list of rules",
         "findings names no-rule, which `tb-tidy rules` does not list",
         "step_ratio=0 must be a number greater than 0",
-        "`steps` takes batches or a loader, not 5; `tidy.profile(recorded=3)` takes a number of steps",
-        "The test marked 1 step, and the recording takes 7. Go through `run.steps()`, or call `run.step()` more often.",
+        "`steps` takes batches or a loader, not 5; pass a number to `tidy.profile(recorded=3)`",
+        "The test marked 1 step, but the recording needs 7. Iterate over `run.steps()`, or call `run.step()`",
         "cannot be used: Expected `object`, got `array`. Store it again with --tidy-baseline-update.",
     ],
 )

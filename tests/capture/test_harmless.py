@@ -225,7 +225,7 @@ class TestErrorsOfTheJobsOwn:
 
         assert guarded.unless_it_fails("it", fail_so) is None
         [entry] = caplog.records
-        assert entry.getMessage() == f"tb-tidy: it could not be captured, the trace is as good as without: {said}"
+        assert entry.getMessage() == f"tb-tidy: it could not be captured, the trace itself is unaffected: {said}"
 
     def test_none_reaches_the_job(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         def fail_silently() -> None:

@@ -214,7 +214,7 @@ class TestRecording:
             by_profile(tmp_path, use_gzip=True)
         assert len(traces_in(tmp_path)) == 1
         [entry] = caplog.records
-        said = "the side file could not be captured, the trace is as good as without: OSError: No space left on device"
+        said = "the side file could not be captured, the trace itself is unaffected: OSError: No space left on device"
         assert (entry.levelno, entry.getMessage()) == (logging.WARNING, f"tb-tidy: {said}")
 
     def test_what_can_be_read_of_a_trace_gets_its_side_file(

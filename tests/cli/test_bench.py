@@ -101,7 +101,7 @@ def test_on_a_full_disk_results_are_shown_and_said_not_to_be_kept(tmp_path: Path
     options = ("--rule", RULE, "--budget", "0.01", "--device", "cpu", "--format", "json", "--save")
     done = tidy(tmp_path / "cache", "bench", run, *options, before=ON_A_FULL_DISK)
     assert [row["error"] for row in rows(done)] == [None]
-    assert (done.returncode, "could not be written: File too large.\nMake room there" in done.stderr) == (2, True)
+    assert (done.returncode, "could not be written: File too large.\nFree disk space there" in done.stderr) == (2, True)
     assert sorted(run.iterdir()) == sorted(run.parent / "run" / each.name for each in UNTIDY.iterdir())
 
 
@@ -110,4 +110,4 @@ def test_a_file_beside_the_trace_that_is_none_of_ours_costs_a_note(tmp_path: Pat
     trace.with_name(trace.name + ".tidy-bench.json").write_text("[]")
     done = tidy(tmp_path, "check", run)
     assert done.returncode == 0
-    assert "tidy-bench.json` is not used: it does not fit the format." in " ".join(done.stdout.split())
+    assert "tidy-bench.json` is not used: it does not match the format." in " ".join(done.stdout.split())

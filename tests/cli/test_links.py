@@ -40,8 +40,8 @@ class TestCheck:
     def test_says_what_it_passes_over_beside_the_report(self, logs: Path) -> None:
         done = tidy("check", logs, "--format", "json", "--isolated")
         assert (done.returncode, runs(done.stdout)) == (0, ["own"])
-        links = f"Passed over links that lead out of `{logs}`: `{logs / 'linked'}`."
-        advice = "`--follow-links` follows them, where you trust all that is there."
+        links = f"Skipped links that lead out of `{logs}`: `{logs / 'linked'}`."
+        advice = "`--follow-links` follows them, if you trust everything there."
         assert done.stderr == f"tb-tidy: {links} {advice}\n"
 
     def test_follows_them(self, logs: Path) -> None:
@@ -70,7 +70,7 @@ def test_every_command_that_takes_a_folder_can_follow_them(command: str, logs: P
     refused = CliRunner().invoke(commands, [command, *given]).exception
     assert isinstance(refused, NotFoundError)
     assert "No trace" in refused.error
-    assert "Passed over links" in refused.error
+    assert "Skipped links" in refused.error
     followed = CliRunner().invoke(commands, [command, "--follow-links", *given]).exception
     assert "No trace" not in str(followed)
 
@@ -79,7 +79,7 @@ def test_a_question_too(logs: Path) -> None:
     given = ["ask", '{"question": "runs"}', "--isolated", "--path", str(logs)]
     (logs / "own" / "w.pt.trace.json").rename(logs / "w.part")
     refused = json.loads(CliRunner().invoke(commands, given).output)
-    assert "Passed over links" in refused["error"]
+    assert "Skipped links" in refused["error"]
     followed = json.loads(CliRunner().invoke(commands, [*given, "--follow-links"]).output)
     assert [row[1] for row in followed["rows"]] == ["«linked»"]
 

@@ -155,7 +155,7 @@ class TestMerged:
         out.with_name("out.pt.trace.json.device_events.json").write_bytes(events)
         (profile,) = tb_tidy_plugin.analyze(out).runs[0].profiles
         assert profile.breakdown == alone
-        assert about_the_side_file(profile)[-1].endswith("is not used: it is merged into the trace.")
+        assert about_the_side_file(profile)[-1].endswith("is not used: it is already merged into the trace.")
 
 
 class TestText:
@@ -260,7 +260,7 @@ class TestRefusals:
         trace = small(tmp_path)
         out = write(tmp_path / "out.json", "precious")
         events = f"{trace}.device_events.json"
-        assert "Give `--force` to overwrite it" in self.refused(trace, events, "-o", out)
+        assert "Overwrite it with `--force`" in self.refused(trace, events, "-o", out)
         assert out.read_text() == "precious"
         assert merge(trace, events, "-o", out, "--force").returncode == 0
         assert len(added_to(trace, out)) == 13
@@ -276,7 +276,7 @@ class TestRefusals:
     def test_places_that_cannot_be_written(self, tmp_path: Path) -> None:
         trace = small(tmp_path)
         events = f"{trace}.device_events.json"
-        assert "There is no folder" in self.refused(trace, events, "-o", tmp_path / "gone" / "out.json")
+        assert "does not exist" in self.refused(trace, events, "-o", tmp_path / "gone" / "out.json")
         assert "is a directory" in self.refused(trace, events, "-o", tmp_path)
         assert "could not be written" in self.refused(trace, events, "-o", tmp_path / ("o" * 300))
 
@@ -296,7 +296,7 @@ class TestRefusals:
     def test_a_side_file_of_another_trace(self, tmp_path: Path) -> None:
         trace = traced(tmp_path, [operator("aten::mm", 0, 10, 1)])
         events = side_file(trace, [("aten::mm", 7, 1, 5_000)])
-        assert "gives device time to an operator" in self.refused(trace, events, "-o", tmp_path / "out.json")
+        assert "matches an operator" in self.refused(trace, events, "-o", tmp_path / "out.json")
 
     @pytest.mark.parametrize("data", [b"", b"not json", b'{"a": 1}'])
     def test_a_trace_that_is_none(self, tmp_path: Path, data: bytes) -> None:
@@ -316,7 +316,7 @@ class TestRefusals:
         trace, out = small(tmp_path), tmp_path / "out.json"
         merged(trace, out)
         said = self.refused(out, f"{trace}.device_events.json", "-o", tmp_path / "twice.json")
-        assert "is merged already" in said
+        assert "is already merged" in said
 
     def test_names_in_a_side_file_cannot_drive_the_terminal(self, tmp_path: Path) -> None:
         trace = traced(tmp_path, [operator("aten::mm", 0, 10, 1)])

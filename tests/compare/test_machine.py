@@ -1,4 +1,4 @@
-"""What both sides do alike tells how much of a difference is the machine's."""
+"""Work that is the same on both sides tells how much of a difference is the machine's."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_all_that_is_shared_takes_twice_as_long(tmp_path: Path) -> None:
     assert machine.error == pytest.approx(0, abs=1e-6)
     comparison = compared(base, candidate)
     assert comparison.verdict == "no_clear_difference"
-    assert "What both sides do alike takes 2 times as long on the candidate's" in comparison.notes[0]
+    assert "Work that is the same on both sides takes 2 times as long on the candidate" in comparison.notes[0]
 
 
 def test_a_part_that_is_gone_is_a_difference_on_a_slower_machine_too(tmp_path: Path) -> None:

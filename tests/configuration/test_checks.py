@@ -109,7 +109,11 @@ class TestThresholds:
     @pytest.mark.parametrize(
         ("thresholds", "error", "advice"),
         [
-            ({"zero-grad-memse": {}}, "no rule to be for: `zero-grad-memse`", "Did you mean `zero-grad-memset`?"),
+            (
+                {"zero-grad-memse": {}},
+                "that does not exist: `zero-grad-memse`",
+                "Did you mean `zero-grad-memset`?",
+            ),
             ({MEMSET: {"min-shard": 1}}, "no threshold `min-shard`", "Did you mean `min-share`?"),
             ({MEMSET: {"min_share": 1}}, "no threshold `min_share`", "Did you mean `min-share`?"),
             ({MEMSET: {"xyz": 1}}, "no threshold `xyz`", "It has `min-share`."),

@@ -85,7 +85,7 @@ class TestWhatIsSaid:
     )  # fmt: skip
     def test_a_value_of_another_type(self, tmp_path: Path, text: str, where: str, must: str, got: str) -> None:
         said = complaint(tmp_path, text)
-        assert said.error == f"{where} in `{tmp_path / 'tb-tidy.toml'}` must be {must}, and is {got}."
+        assert said.error == f"{where} in `{tmp_path / 'tb-tidy.toml'}` must be {must}, but is {got}."
         assert said.advice.startswith("Write it as in `")
 
     def test_a_number_stands_for_any_threshold_and_nothing_else_does(self, tmp_path: Path) -> None:

@@ -109,7 +109,7 @@ class TestWhatIsSaid:
 
     def test_no_rule_in_it(self, tmp_path: Path) -> None:
         (tmp_path / "empty.py").write_text("from tb_tidy_plugin.rulekit import Rule\n")
-        assert complaint(tmp_path, "empty.py").endswith("must hold one class derived from `Rule`, and holds none.")
+        assert complaint(tmp_path, "empty.py").endswith("must hold one class derived from `Rule`, but contains none.")
 
     def test_a_rule_without_detect(self, tmp_path: Path) -> None:
         write_rule(tmp_path, "slow_multiplication.py", ("def detect", "def find"))
@@ -178,7 +178,7 @@ class TestYields:
 
     def test_to_a_rule_that_does_not_exist(self, tmp_path: Path) -> None:
         self._write(tmp_path, "late", "cat-in-lop")
-        with pytest.raises(ConfigurationError, match="yields to `cat-in-lop`, and there is no rule") as caught:
+        with pytest.raises(ConfigurationError, match="yields to `cat-in-lop`, but no rule") as caught:
             loaded(tmp_path, "late.py")
         assert "cat-in-loop" in caught.value.advice
 

@@ -24,12 +24,12 @@ from tests.support.recordings import COUNTED_ONCE, ROOT, SHARED
 PAGE = ROOT / "docs" / "numbers.md"
 INTRODUCTION = """# Numbers
 
-What the PyTorch Profiler tab (torch-tb-profiler 0.4.3) says of real traces, what is true, and what TorchTidy says.
-*True* is counted straight from the JSON by code that shares nothing with ours (`tests/support/plain_count.py`). Shares
-are unions of time: of the time from the first step's start to the last step's end, or of the whole trace where there
-are no steps. `make numbers` writes this page.
+Figures of the PyTorch Profiler tab (torch-tb-profiler 0.4.3) and of TorchTidy for real traces, compared with the true
+values. *True* values are counted directly from the JSON by code that shares nothing with ours
+(`tests/support/plain_count.py`). Shares are unions of time: of the time from the first step's start to the last step's
+end, or of the whole trace where there are no steps. `make numbers` writes this page.
 
-Every figure of ours equals the true one to the digits shown; a test holds that to within 0.5 %.
+Every figure of TorchTidy equals the true one to the digits shown; a test checks this to within 0.5 %.
 
 | trace | figure | torch-tb-profiler | true | TorchTidy |
 |---|---|--:|--:|--:|

@@ -29,7 +29,7 @@ from tests.support.whole_run import contents, write_run
 
 FULL = Path("/dev/full")
 DRAFTS = ".tidy-draft-*"
-SAID_OTHERWISE = ("may not be read", "does not exist", "There is no folder", "could not be read, or not wholly")
+SAID_OTHERWISE = ("lack of permission", "does not exist", "could not be read, or not completely")
 """How reasons are told in other words than the system's own."""
 
 

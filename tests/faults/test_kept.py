@@ -143,7 +143,7 @@ class TestMeasurements:
     def test_those_of_a_later_version_are_not_overwritten(self, trace: Path) -> None:
         later = trace.with_name("w.json.tidy-bench.json")
         later.write_text('{"version": 2, "measurements": []}')
-        with pytest.raises(StoreError, match="does not fit the format") as caught:
+        with pytest.raises(StoreError, match="does not match the format") as caught:
             save_beside(trace, [measurement()])
         assert caught.value.advice == "Delete it, or move it away, and try again."
         assert later.read_text() == '{"version": 2, "measurements": []}'

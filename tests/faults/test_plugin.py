@@ -31,7 +31,7 @@ from tests.support.profiles import LIMIT_S, finished, started
 from tests.support.whole_run import contents, write_run
 from tests.support.workers import script
 
-SAID_OTHERWISE = "may not be read"
+SAID_OTHERWISE = "lack of permission"
 
 
 @pytest.fixture

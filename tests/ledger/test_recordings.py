@@ -79,13 +79,13 @@ FIRST_ADVICE = {
     "rtx2080ti_linear": r"launches more slowly",
     "h100_vit_pipeline": r"launches more slowly",
     "h100_qwen_generate": r"Fuse pointwise operators",
-    "h100_timesformer_pipeline": r"Host work holds the device up.*normalize.*workers",
+    "h100_timesformer_pipeline": r"Host work delays the device.*normalize.*workers",
     "mi300_bert_pipeline": r"launches more slowly",
     "mi300_owlv2_pipeline": r"waits for data.*zoom",
     "mi300_sglang_graph_capture": r"capture of a graph",
     "mi300_sglang_graph_decode": r"wait for work from before the recording",
     "mi300_xdit_flux_capture": r"holds compilation",
-    "mi300_xdit_flux_profile": r"Host work holds the device up.*group_offload",
+    "mi300_xdit_flux_profile": r"Host work delays the device.*group_offload",
 }
 
 UNTOLD = frozenset({"mtia_train", "rtx4060_default_schedule"})

@@ -54,7 +54,7 @@ class TestTerminal:
     def test_it_begins_with_the_ledger(self, tmp_path: Path) -> None:
         text = checked(late_host().written(tmp_path)).splitlines()
         assert "4 steps, median 20 ms (profiler steps), device busy" in text[1]
-        assert "Host work holds the device up: train.py:3 prepare" in text[2]
+        assert "Host work delays the device: train.py:3 prepare" in text[2]
         assert "→ Move it to workers" in text[3]
         assert "Device: matrix products" in text[4]
         assert len([line for line in text if "median 20 ms" in line]) == 1, "there is one notion of the step"
@@ -208,14 +208,14 @@ def test_products_of_unknown_efficiency_ask_for_shapes_where_there_are_none(*, s
 
 def test_a_server_reads_the_weights_of_experts_for_each_batch() -> None:
     assert _of_experts("execute_context_0(0)_generation_8(8)") == (
-        "Decode is bound by reading weights: batch more requests, or store weights in FP8 or INT8."
+        "Reading weights limits decoding: batch more requests, or store weights in FP8 or INT8."
     )
     assert _of_experts("execute_context_2(512)_generation_0(0)") is None, "which computes more than it reads"
 
 
 def test_weights_of_eight_bits_or_fewer_need_not_be_stored_in_eight() -> None:
     said = _of_experts("execute_context_0(0)_generation_8(8)", "_matmul_ogs_NNT_bf16xbf16xmxfp4_fused_moe")
-    assert said == "Decode is bound by reading weights: batch more requests."
+    assert said == "Reading weights limits decoding: batch more requests."
 
 
 def _of_experts(mark: str, kernel: str = "fused_moe_kernel") -> str | None:

@@ -16,17 +16,16 @@ LATE = "side file, capture imported after the compilation"
 MOVED = "trace alone, cache from before the source was moved"
 NOTED = ("side file, cold cache", "side file, warm cache", "side file, warm cache, source moved")
 VERDICTS = ("exact", "function", "wrong")
-INTRODUCTION = """\
-Kernels that `torch.compile` generates or chooses for the programs of `tests/lines/programs/compiled/`: perceptron,
-attention, convolution with batch normalisation, `autograd.Function`, in-place operators, two graph breaks, dynamic and
-changing sizes, two equal functions, nested helpers, products in a loop, DDP. Lines carry marks that the capture knows
-nothing of: a constant that Inductor writes into each kernel that computes the line, or extents that only one product
-has. A kernel is *exact* where the marked lines shown are those of its marks, all and no other; *function* where the
-place is the function that was compiled; else *wrong*. Kernels without a mark are not judged. Constants prove no more
-than the lines of operators that have one. Lines from Inductor's cache are shown as worked out, and counted as *exact*
-here where they are true. They count only where the cache's graph is of the function that the trace names, and each line
-says what it said then: after a move none does. A capture that is imported after the compilation takes them along, so
-that the cache need not be there. Measured with `python -m tests.lines`."""
+INTRODUCTION = r"""\ Kernels that `torch.compile` generates or chooses for the programs of
+`tests/lines/programs/compiled/`: perceptron, attention, convolution with batch normalisation, `autograd.Function`,
+in-place operators, two graph breaks, dynamic and changing sizes, two equal functions, nested helpers, products in a
+loop, DDP. Lines carry marks that the capture does not know: a constant that Inductor writes into each kernel that
+computes the line, or extents that only one product has. A kernel is *exact* if the marked lines shown are exactly those
+of its marks, *function* if the place is the compiled function, and *wrong* otherwise. Kernels without a mark are not
+judged. Constants prove only the lines of operators that have one. Lines from Inductor's cache are marked as derived,
+and count as *exact* here if they are true. They are used only if the cache's graph belongs to the function that the
+trace names and each line is unchanged; after the code is moved, none is. A capture imported after the compilation
+stores them, so that the cache is not needed later. Measured with `python -m tests.lines`."""
 
 ELSEWHERE = (
     ("trace and cache, Triton", "at least 90% exact", "not measured, as it needs a GPU; drawn graphs only"),

@@ -21,8 +21,9 @@ COMPILED = (
 
 INTRODUCTION = """# Lines
 
-A recording says where a function is defined, and not which of its lines was running. TorchTidy reads the function's
-source and finds the way through it that explains what was recorded. This page says how often that is the true line.
+A recording shows where a function is defined, but not which of its lines was running. TorchTidy reads the function's
+source and finds the path through it that explains the recorded events. This page shows how often the result is the true
+line.
 
 **How it is measured.** Each program of `tests/lines/programs/`, and the clean and slow ones of `tests/accuracy/`, runs
 one step twice over: to warm up, and under torch's profiler with shapes and stacks, while a trace function puts a marker
@@ -33,13 +34,13 @@ that the program causes and no other operator runs. *Bare* ones are operators an
 leave no Python call in the recording.
 
 - **exact**: the line of the instruction, as Python gives it.
-- **range**: another line of the same instruction, where it takes several.
-- **tie**: several lines fit as well; all are named, and the true one is among them.
-- **declined**: the line of the function's definition is shown, and said to be that.
+- **range**: another line of the same instruction, if it spans several lines.
+- **tie**: several lines fit equally well; all are named, and the true one is among them.
+- **declined**: the line of the function's definition is shown, and labelled as such.
 - **wrong**: another line, or a tie without the true one.
 
-The programs are written by those who wrote the alignment, and what they showed was mended: the counts say that nothing
-known is broken, not that nothing is.
+The authors of the alignment also wrote the programs, and fixed the errors that these revealed. So the counts show that
+there are no known errors, not that there are none.
 """
 
 

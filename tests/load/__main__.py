@@ -25,9 +25,9 @@ MB = 1_000_000
 
 HEAD = """# Load
 
-What TensorBoard with the plugin takes and how it answers when much is asked of it. `make load` measures and writes
-this page; `tests/load` holds in each test run that nothing fails under a shorter load, nor when workers are killed
-and files are cut off, replaced or deleted while they are read.
+Resources and response times of TensorBoard with the plugin under load. `make load` measures and writes this page. In
+each test run, `tests/load` checks that nothing fails under a shorter load, or when workers are killed and files are
+truncated, replaced or deleted while they are read.
 
 Python {python}, {cores} cores, {machine}. Other work on the machine when it began: a load average of {load:.1f}.
 """
@@ -83,7 +83,7 @@ def _many_readers(seconds: float, size: int) -> Iterator[str]:
             state = board.analysed(KEY)["states"][0]["state"]
             memory = memory_of(board.process.pid) / MB
     yield f"\n## {READERS} readers for {seconds:.0f} s while a recording of {size / MB:.0f} MB is analysed\n"
-    yield f"Each reader asks, waits {PAUSE_S:.0f} s, and asks the next question. The recording has {events:,} events."
+    yield f"Each reader sends a request, then waits {PAUSE_S:.0f} s. The recording has {events:,} events."
     yield f"Its analysis ended with `{state}`; TensorBoard's own process then held {memory:.0f} MB.\n"
     yield "| question | answers | errors | median, ms | 99 of 100, ms | median, times that without the plugin |"
     yield "|---|--:|--:|--:|--:|--:|"

@@ -99,11 +99,11 @@ TITLES = {
 
 HEAD = """# Performance
 
-How fast traces are read and judged. `make bench` records the traces, measures and writes this page: training steps of a
-small language model with stacks, shapes and memory, Python {python}, numpy {numpy}, {machine}. Each figure is the best
-of {rounds} fresh processes. Seconds are of processor time, summed over threads, since the clock also shows what else
-the machine does; orjson builds Python objects with the garbage collector off, which is where other tools begin. Memory
-is what the process holds at most beyond what it held before, and includes the columns."""
+Speed of reading and analysing traces. `make bench` records the traces, measures and writes this page: training steps of
+a small language model with stacks, shapes and memory, Python {python}, numpy {numpy}, {machine}. Each figure is the
+best of {rounds} fresh processes. Seconds are of processor time, summed over threads, since the clock also shows what
+else the machine does; orjson builds Python objects with the garbage collector off, which is where other tools begin.
+Memory is what the process holds at most beyond what it held before, and includes the columns."""
 
 
 def _decoding(trace: Trace, decoder: str, figure: Figure, objects: Figure) -> str:

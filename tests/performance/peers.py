@@ -55,7 +55,7 @@ TORCHTIDY = Tool(
 CACHED = Tool(
     "tb-tidy check, from its cache",
     "",
-    "the same report, kept by an earlier run",
+    "the same report, cached by an earlier run",
     "import sys; from tb_tidy_plugin.cli.main import main; sys.argv[:1] = ['tb-tidy', 'check']; main()",
 )
 PEERS = (
@@ -201,7 +201,8 @@ HEAD = """# Beside other tools
 Whole processes, from plain Python to the end, on recordings of training steps of a small language model with stacks,
 shapes and memory: `python -m tests.performance.peers`, a part of `make bench`, installs the others, measures and writes
 this page. Medians of {rounds} runs in turn, Python {python}, {cores} cores. AMD's TraceLens is on no package index (the
-package of that name is another project's), so that it is not measured here. No two of these tools make the same:
+package of that name is another project's), so that it is not measured here. Each of these tools produces something
+different:
 """
 
 

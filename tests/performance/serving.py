@@ -34,10 +34,10 @@ OURS, THEIRS = "torchtidy", "torch_profiler"
 PERIOD_S = 0.005
 MB = 1e6
 
-HEAD = """How soon a recording's findings are served, in seconds on the clock from when TensorBoard listens:
-`python -m tests.performance.serving`, a part of `make bench`, measures and writes this page. The second opening is that
-of another TensorBoard, from the cache. Measured on {cores} cores with a load of {load:.0f}: a busy machine makes all of
-it longer.
+HEAD = """Wall-clock time in seconds from when TensorBoard starts to listen until it serves a recording's findings.
+`python -m tests.performance.serving`, a part of `make bench`, measures and writes this page. The second opening is by
+another TensorBoard process, from the cache. Measured on {cores} cores with a load of {load:.0f}: a busy machine makes
+all of it longer.
 """
 
 START = """
@@ -206,7 +206,7 @@ def _lines(recordings: list[Recording], delay_s: float) -> Iterator[str]:
     largest = max(recordings, key=lambda each: each.size)
     held = f"{largest.first.worker_bytes / 1e9:.2f} GB for {largest.size / 1e9:.2f} GB"
     yield f"| memory of the worker for 1 GB of trace | 1.5 GB | 0.5 GB | {held} |"
-    yield "\nHolisticTraceAnalysis is not a plugin and serves nothing, so it is not measured here."
+    yield "\nHolisticTraceAnalysis is not a TensorBoard plugin, so it is not measured here."
 
 
 if __name__ == "__main__":

@@ -76,7 +76,7 @@ def test_no_benchmark_of_that_number() -> None:
 def test_a_queue_has_an_end() -> None:
     queue = BenchmarkQueue(None)
     jobs = [queue.add(about(f"f{number}"), of(ENDLESS)).job for number in range(20)]
-    with pytest.raises(BenchmarksRefusedError, match="wait already"):
+    with pytest.raises(BenchmarksRefusedError, match="already waiting"):
         queue.add(about("one more"), of(ENDLESS))
     for job in reversed(jobs):
         queue.cancel(job)

@@ -42,7 +42,7 @@ def test_findings_are_shown_all_the_same_and_kept_once_there_is_room(
     with full_disk():
         assert (finished(profiles).state, finished(profiles).problem) == ("done", None)
         assert profiles.kept(RUN, LIMIT_S).result.report.findings[0].matches == 3
-    assert f"Nothing is kept in {cache.folder}: File too large. All else works." in caplog.messages
+    assert f"Nothing is cached in {cache.folder}: File too large. Everything else works." in caplog.messages
     assert not any((tmp_path / "cache").iterdir()), "nothing half written is left"
     trace(path, operators=7)
     profiles.report("run")

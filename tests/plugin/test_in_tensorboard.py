@@ -107,7 +107,7 @@ def test_broken_traces_show_their_reason_and_harm_no_other(tmp_path: Path) -> No
     forbidden = trace(tmp_path / "logs" / "forbidden" / "worker.pt.trace.json")
     forbidden.chmod(0)
     if os.geteuid() != 0:  # root may read everything
-        words |= {"forbidden": "may not be read"}
+        words |= {"forbidden": "lack of permission"}
     with tensorboard("--logdir", str(tmp_path / "logs"), folder=tmp_path, without=OTHERS) as board:
         for run, word in words.items():
             [state] = board.analysed(f"run={run}&worker=worker&span=")["states"]

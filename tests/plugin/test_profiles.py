@@ -225,7 +225,7 @@ def test_a_trace_that_may_not_be_read_is_read_when_it_may(path: Path) -> None:
     profiles = started(path.parents[1])
     problem = finished(profiles).problem
     assert problem is not None
-    assert problem.error == "The file may not be read."
+    assert problem.error == "The file cannot be read for lack of permission."
     path.chmod(0o644)
     assert states(profiles)["run"].state == "queued"
     assert finished(profiles).state == "done"

@@ -34,7 +34,7 @@ def refused(kind: type[Query], address: dict[str, str]) -> str:
 def test_what_is_empty_is_given_and_what_is_absent_is_not() -> None:
     assert read_query(ProfileQuery, PROFILE).key == Key("run", "w", "")
     assert refused(ProfileQuery, {"run": "run", "worker": "w"}) == (
-        "The query has no `span`. Add `span=…`, empty where it has no name."
+        "The query has no `span`. Add `span=…`, with no value if it has no name."
     )
     asked = read_query(ReportQuery, {"run": "run", "worker": ""})
     assert (given(asked.worker), given(asked.span), asked.ranks) == ("", None, "known")
@@ -63,8 +63,8 @@ def test_nothing_else_is_a_number(text: str) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
-        ("limit", "501", "`limit` is larger than 500. Ask for one part after the other."),
-        ("width", "4097", "`width` is larger than 4096. Ask for one part after the other."),
+        ("limit", "501", "`limit` is larger than 500. Request smaller parts, one after the other."),
+        ("width", "4097", "`width` is larger than 4096. Request smaller parts, one after the other."),
         ("width", "0", "`width=0` must be a whole number, 1 or greater. Remove it for the default."),
     ],
 )

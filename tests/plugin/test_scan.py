@@ -100,7 +100,7 @@ class TestLinks:
         assert "leads out of the logdir" in link.problem.error
         assert "`--torchtidy_follow_links`" in link.problem.advice
         [said] = caplog.messages
-        assert said.startswith(f"torchtidy: Passed over links that lead out of `{logs}`: `{logs / 'linked'}`. ")
+        assert said.startswith(f"torchtidy: Skipped links that lead out of `{logs}`: `{logs / 'linked'}`. ")
         assert "`--torchtidy_follow_links` follows them" in said
 
     def test_to_a_trace(self, logs: Path, tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ class TestLinks:
         for _ in range(3):
             assert list(looked(logs)) == [("run", "own", "")]
         [said] = caplog.messages
-        assert said.endswith(f" lead back to a folder that they lie in: `{logs / 'run' / 'up'}`.")
+        assert said.endswith(f" lead back to a folder that contains them: `{logs / 'run' / 'up'}`.")
 
     def test_that_becomes_a_trace(self, logs: Path, tmp_path: Path) -> None:
         link = logs / "run" / "linked.7.pt.trace.json"

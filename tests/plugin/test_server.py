@@ -148,11 +148,11 @@ def test_a_port_that_is_taken_is_an_error_of_the_users() -> None:
         port = taken.getsockname()[1]
         with pytest.raises(TidyError) as refusal:
             listening("127.0.0.1", port)
-    assert f"port {port}, cannot be listened on" in refusal.value.error
+    assert f"cannot listen on `127.0.0.1`, port {port}" in refusal.value.error
 
 
 def test_a_host_that_is_no_address_of_this_machine_is_an_error_of_the_users() -> None:
-    with pytest.raises(TidyError, match="cannot be listened on"):
+    with pytest.raises(TidyError, match="cannot listen on"):
         listening("203.0.113.7", 0)
 
 

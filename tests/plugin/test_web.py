@@ -232,7 +232,7 @@ def test_source_from_a_root_of_the_flag(logs: Path) -> None:
 )
 def test_source_that_the_trace_does_not_name(client: FlaskClient, name: str) -> None:
     found = answer(client, f"source?{PROFILE}&file={name}", SourceAnswer)
-    assert found.reason == "The recording does not name this file, and only files that it names are shown."
+    assert found.reason == "The page shows only files that the recording names, and it does not name this one."
 
 
 def test_events_in_pages(client: FlaskClient) -> None:

@@ -133,7 +133,7 @@ def test_a_run_that_cannot_be_read_is_said(client: FlaskClient) -> None:
 def test_a_rank_that_cannot_be_read_is_left_out_and_said(client: FlaskClient) -> None:
     comparison = answer(client, "base=base&candidate=half")["comparison"]
     assert comparison["candidate"]["profiles"] == 1
-    assert "1 trace(s) of the candidate could not be read, or not wholly." in comparison["notes"]
+    assert "1 trace(s) of the candidate could not be read, or not completely." in comparison["notes"]
 
 
 def test_an_analysis_that_takes_long_is_not_waited_for(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,7 +144,7 @@ def test_an_analysis_that_takes_long_is_not_waited_for(logs: Path, monkeypatch: 
 
 def test_a_comparison_that_breaks_is_no_crash(client: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(comparisons, "COMMAND", (sys.executable, "-c", "raise SystemExit('out of order')"))
-    assert error(client, "base=base&candidate=slow", 404) == "The comparison broke off with an internal error."
+    assert error(client, "base=base&candidate=slow", 404) == "The comparison failed with an internal error."
 
 
 def test_a_comparison_that_cannot_be_started_is_no_crash(client: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:

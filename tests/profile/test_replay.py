@@ -135,6 +135,6 @@ def test_a_foreign_capture_is_refused() -> None:
     assert not (profile.replayed.operator >= 0).any()
     [note] = profile.metadata.notes
     assert note == (
-        "The graph capture in `mi300_sglang_graph_capture` is not used: 0 % of the replayed time is certain to come "
+        "The graph capture in `mi300_sglang_graph_capture` is not used: only 0 % of the replayed time surely comes "
         "from it."
     )

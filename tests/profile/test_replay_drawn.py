@@ -181,7 +181,7 @@ def test_a_short_launch_takes_no_events_that_do_not_fit_into_it() -> None:
     for at, kernel in enumerate(KERNELS):
         made.add("kernel", kernel, 510 + 10 * at, 520 + 10 * at, 7, 0, device=0, stream=7, correlation=999)
     assert replayed(made) == []
-    assert written(made).metadata.notes == ("1 replay of graphs without operators: there is no room for their events.",)
+    assert written(made).metadata.notes == ("1 replay of graphs without operators, for lack of room for their events.",)
 
 
 def test_more_events_than_there_is_room_for_are_operators_and_modules_only(monkeypatch: pytest.MonkeyPatch) -> None:

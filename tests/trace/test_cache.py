@@ -142,7 +142,7 @@ def test_a_folder_that_cannot_be_written_is_said_once(tmp_path: Path, caplog: py
         cache.keep("report", KEY, [b"an answer"])
         assert cache.load("report", KEY) is None
     (line,) = caplog.records
-    assert line.getMessage() == f"Nothing is kept in {cache.folder}: Not a directory. All else works."
+    assert line.getMessage() == f"Nothing is cached in {cache.folder}: Not a directory. Everything else works."
 
 
 def test_a_full_disk_leaves_nothing_behind(cache: Cache, caplog: pytest.LogCaptureFixture) -> None:
@@ -190,7 +190,7 @@ def test_an_entry_that_others_may_have_written_is_not_found_and_stays(
     before = file.lstat()
     for _ in range(2):
         assert cache.load("report", KEY) is None
-    assert says(caplog) == f"`{file}` is passed over: {reason} {advice}"
+    assert says(caplog) == f"`{file}` is ignored: {reason} {advice}"
     assert file.lstat() == before
 
 

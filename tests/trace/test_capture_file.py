@@ -199,7 +199,7 @@ class TestTheRest:
         metadata = read_with_side_files(trace).metadata
         assert not metadata.captured.sources
         [note] = metadata.notes
-        assert note.endswith("is a link to a folder that the trace is not in. Put the file itself beside the trace.")
+        assert note.endswith("is a link to a folder other than the trace's. Put the file itself beside the trace.")
 
     def test_a_link_beside_a_trace_that_is_one_leads_where_that_does(self, tmp_path: Path) -> None:
         (tmp_path / "pool").mkdir()
@@ -223,12 +223,12 @@ class TestTheRest:
 
 
 HUGE = b"1" + b"0" * 40
-NOT_HELD = "It names stacks or lines of compiled code that it does not hold."
+NOT_HELD = "It refers to stacks or lines of compiled code that it does not contain."
 BAD = {
     "empty": (b"", "The file is empty."),
     "no gz and no JSON": (b"\x00\x01", "It is not JSON."),
     "gz that ends early": (gzip.compress(b'{"version": 1}' * 1000)[:20], "The gz file ends early."),
-    "a list": (gzip.compress(b"[]"), "It does not fit the format: Expected `object`, got `array`."),
+    "a list": (gzip.compress(b"[]"), "It does not match the format: Expected `object`, got `array`."),
     "no version": (gzip.compress(b"{}"), "missing required field `version`"),
     "a later version": (gzip.compress(b'{"version": 2}'), "It has version 2; this reader knows version 1."),
     "deeply nested": (gzip.compress(b'{"version": 1, "x": ' + b"[" * 100_000), "It is not JSON."),

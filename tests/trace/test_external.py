@@ -267,7 +267,7 @@ def test_a_link_away_from_its_trace_is_not_read(tmp_path: Path) -> None:
     table = read(trace)
     assert not (table.category == Category.KERNEL).any()
     [note] = table.metadata.notes
-    assert "It is a link to a folder that the trace is not in." in note
+    assert "It is a link to a folder other than the trace's." in note
 
 
 def test_a_table_with_activity_is_in_the_order_of_every_table(tmp_path: Path) -> None:

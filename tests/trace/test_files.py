@@ -215,8 +215,8 @@ class TestLinks:
         (logs / "relative").symlink_to(Path("..", "elsewhere"))
         assert named(logs) == [("run", "own")]
         links = f"`{folder}`, `{logs / 'relative'}`, `{file}`"
-        advice = "`--follow-links` follows them, where you trust all that is there."
-        assert caplog.messages == [f"Passed over links that lead out of `{logs}`: {links}. {advice}"]
+        advice = "`--follow-links` follows them, if you trust everything there."
+        assert caplog.messages == [f"Skipped links that lead out of `{logs}`: {links}. {advice}"]
 
     def test_out_of_the_folder_and_followed(self, logs: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
         (logs / "folder").symlink_to(tmp_path / "elsewhere")
@@ -266,9 +266,7 @@ class TestLinks:
         (logs / "ring").symlink_to(logs / "other-ring")
         (logs / "other-ring").symlink_to(logs / "ring")
         assert named(logs, follow_links=follow_links) == [("run", "own")]
-        assert caplog.messages == [
-            f"Passed over links that lead back to a folder that they lie in: `{itself}`, `{up}`."
-        ]
+        assert caplog.messages == [f"Skipped links that lead back to a folder that contains them: `{itself}`, `{up}`."]
 
     def test_in_a_circle_through_elsewhere(self, logs: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
         (logs / "folder").symlink_to(tmp_path / "elsewhere")
@@ -327,7 +325,7 @@ class TestLinks:
         touch(tmp_path / "elsewhere" / "other.1.pt.trace.json")
         (tmp_path / "logs").mkdir()
         (tmp_path / "logs" / "folder").symlink_to(tmp_path / "elsewhere")
-        with pytest.raises(NotFoundError, match=r"No trace .* or below\. Passed over links .*`--follow-links` follows"):
+        with pytest.raises(NotFoundError, match=r"contain no trace .*\. Skipped links .*`--follow-links` follows"):
             find_traces(tmp_path / "logs")
 
 
@@ -343,7 +341,7 @@ class TestFoldersThatCannotBeListed:
         touch(tmp_path / "run" / "w.1.pt.trace.json")
         with (
             injected(Fault("list", 1, errno.EIO, lasts=True), tmp_path / "run"),
-            pytest.raises(NotFoundError, match="run` cannot be looked at: Input/output error"),
+            pytest.raises(NotFoundError, match="run` cannot be accessed: Input/output error"),
         ):
             find_traces(tmp_path)
 
@@ -353,4 +351,4 @@ class TestFoldersThatCannotBeListed:
         with injected(Fault("list", 1, errno.EIO, lasts=True), tmp_path / "one"):
             (found,) = find_traces(tmp_path)
         assert found.run == "two"
-        assert caplog.messages == [f"`{tmp_path / 'one'}` is passed over: Input/output error."]
+        assert caplog.messages == [f"`{tmp_path / 'one'}` is skipped: Input/output error."]

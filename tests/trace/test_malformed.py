@@ -132,7 +132,7 @@ ROWS = {
 
 REFUSED = {
     "nothing at all": (b"", "The file is empty."),
-    "gz of nothing": (gzip.compress(b""), "The file holds no text."),
+    "gz of nothing": (gzip.compress(b""), "The file contains no text."),
     "only damaged events": (b'{"traceEvents": [{"name": "a "b" c"}, {"name": "a "b""}]}', "(2 are damaged)"),
     "nested without end": (b'{"traceEvents": [{"ph": "X", "args": ' + b"[" * 10**6 + b"]" * 10**6 + b"}]}", "damaged"),
 }

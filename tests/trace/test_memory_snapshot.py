@@ -109,20 +109,20 @@ BAD: dict[str, tuple[Callable[[Path], object], str]] = {
     "a class": (lambda path: path.write_bytes(pickle.dumps(Runs(path.parent / "ran"))), "object of a class"),
     "cut": (lambda path: path.write_bytes(pickle.dumps(training().snapshot())[:-40]), "not a complete pickle"),
     "empty": (lambda path: path.write_bytes(b""), "not a complete pickle"),
-    "a list": (lambda path: path.write_bytes(pickle.dumps([1])), "does not fit the format"),
+    "a list": (lambda path: path.write_bytes(pickle.dumps([1])), "does not match the format"),
     "a negative size": (
         lambda path: path.write_bytes(pickle.dumps({"segments": [{"total_size": -1}]})),
-        "does not fit the format",
+        "does not match the format",
     ),
     "sizes that add up to too much": (
         lambda path: path.write_bytes(pickle.dumps({"segments": [{"total_size": 1 << 70}]})),
-        "does not fit the format",
+        "does not match the format",
     ),
     "a device of a high number": (
         lambda path: path.write_bytes(pickle.dumps({"segments": [{"total_size": 1, "device": 1 << 40}]})),
-        "does not fit the format",
+        "does not match the format",
     ),
-    "a circle": (lambda path: path.write_bytes(b"\x80\x04}\x94\x8c\x08segmentsh\x00s."), "does not fit the format"),
+    "a circle": (lambda path: path.write_bytes(b"\x80\x04}\x94\x8c\x08segmentsh\x00s."), "does not match the format"),
 }
 
 
@@ -148,7 +148,7 @@ def test_a_link_that_leads_away_is_not_followed(trace: Path, tmp_path_factory: p
     trace.with_name("memory_snapshot.pickle").symlink_to(away)
     assert rows(trace) == []
     notes = read_with_side_files(trace).metadata.notes
-    assert any("It is a link to a folder that the trace is not in." in note for note in notes)
+    assert any("It is a link to a folder other than the trace's." in note for note in notes)
 
 
 def test_reports_do_not_read_it(trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -119,4 +119,4 @@ def test_a_link_away_is_not_read(trace: Path, tmp_path_factory: pytest.TempPathF
     trace.with_name("config.json").symlink_to(elsewhere)
     table = read_with_side_files(trace)
     assert table.experts is None
-    assert "It is a link to a folder that the trace is not in." in table.metadata.notes[0]
+    assert "It is a link to a folder other than the trace's." in table.metadata.notes[0]

@@ -139,7 +139,7 @@ def test_a_store_that_does_not_answer() -> None:
 
 
 def test_a_store_that_lets_nobody_in() -> None:
-    with pytest.raises(NotFoundError, match=r"may not be read: Permission denied\. Set the credentials"):
+    with pytest.raises(NotFoundError, match=r"for lack of permission: Permission denied\. Set the credentials"):
         analyze_path("guarded://bucket/run", Job())
 
 

@@ -59,7 +59,7 @@ BAD = {
     "not JSON": (b"{", "It is not JSON."),
     "compressed": (gzip.compress(b"{}"), "It is not JSON."),
     "deeply nested": (b'{"version": 1, "x": ' + b"[" * 100_000, "It is not JSON."),
-    "a list": (b"[]", "It does not fit the format: Expected `object`, got `array`."),
+    "a list": (b"[]", "It does not match the format: Expected `object`, got `array`."),
     "no version": (b"{}", "missing required field `version`"),
     "a later version": (b'{"version": 2}', "It has version 2; this reader knows version 1. Write it again, or use"),
     "no operators": (

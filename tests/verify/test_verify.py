@@ -160,7 +160,7 @@ def test_a_slower_program_fails() -> None:
     [
         ("raise ValueError('no such data')", "no such data"),
         ("print('done')", "tidy_profile"),
-        ("import time; time.sleep(60)", "made no step within 1 s"),
+        ("import time; time.sleep(60)", "finished no step within 1 s"),
     ],
 )
 def test_a_program_that_makes_no_step_is_an_error_with_its_last_lines(text: str, said: str) -> None:

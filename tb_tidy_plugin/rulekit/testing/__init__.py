@@ -1,4 +1,4 @@
-"""What a rule's test needs: profiles drawn as text, and what a rule answers to them. Needs nothing but this package."""
+"""Helpers for tests of rules: profiles drawn as text, and a rule's answers to them. Needs nothing but this package."""
 
 from tb_tidy_plugin.rulekit.testing.answers import findings, matches_of, reason_not_checked, saving_ns
 from tb_tidy_plugin.rulekit.testing.drawn import A100, MI300, V100, Gpu, draw, row_of

@@ -1,4 +1,4 @@
-"""What a rule answers to a profile, through the checker and the report's own grouping."""
+"""Answers of a rule to a profile, through the checker and the report's own grouping."""
 
 from __future__ import annotations
 

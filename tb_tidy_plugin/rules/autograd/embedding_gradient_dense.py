@@ -163,7 +163,7 @@ def _lookup(code: Code, call: Call) -> "Call | None":
 
 
 def _takes_sparse(code: Code, call: Call) -> bool:
-    """Whether an optimizer takes sparse gradients, as it is made."""
+    """True if an optimizer takes sparse gradients, as it is made."""
     positions = sum(arg.keyword is None for arg in call.args)
     most = TAKE_SPARSE.get(code.qualified(call.func).rpartition(".")[2], 0)
     has_more = any(arg.star for arg in call.args) or any(code.argument(call, each) for each in TAKE_DENSE)

@@ -93,7 +93,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def counted(self) -> str:
-        """How many there are, in words."""
+        """Number of them, in words."""
         return "1 operator" if self.operators == 1 else f"{self.operators} operators"
 
     @property
@@ -112,7 +112,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def cure(self) -> str:
-        """What to do."""
+        """Advice."""
         if self.custom:
             return (
                 f"Call the code of `{self.custom}` without `torch.library.custom_op`, or move its pointwise operators "

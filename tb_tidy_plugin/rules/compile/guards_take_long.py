@@ -56,7 +56,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def counted(self) -> str:
-        """How many calls there are, in words."""
+        """Number of calls, in words."""
         return "1 compiled call" if self.calls == 1 else f"{self.calls} compiled calls"
 
 

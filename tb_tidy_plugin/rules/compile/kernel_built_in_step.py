@@ -76,7 +76,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def cure(self) -> str:
-        """What to do."""
+        """Advice."""
         return FIXES[self.builder]
 
 

@@ -88,7 +88,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def pieces(self) -> str:
-        """How many more pieces there are."""
+        """Number of more pieces."""
         return "one more piece" if self.more == 1 else f"{self.more} more pieces"
 
     @property
@@ -168,7 +168,7 @@ def _by_cause(profile: Profile, call: BrokenCall) -> Mapping[CodePiece, list[Cod
 
 
 def _is_asked_for(profile: Profile, cause: CodePiece) -> bool:
-    """Whether a function that is not to be compiled ran in the gap, or `graph_break` itself."""
+    """True if a function that is not to be compiled ran in the gap, or `graph_break` itself."""
     for row in cause.gap:
         if profile.category(row) is Category.PYTHON and DISABLED.match(profile.name(row)):
             names = [profile.name(below) for below in profile.subtree(row)]

@@ -76,7 +76,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def cure(self) -> str:
-        """What to do about the sizes that are known to change, else about all that may."""
+        """Advice about the sizes that are known to change, else about all that may."""
         if not self.sizes:
             return (
                 "Find what changes with `TORCH_LOGS=recompiles`. Then mark changing sizes with "

@@ -86,7 +86,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def workers(self) -> str:
-        """What to do about the number of workers."""
+        """Advice about the number of workers."""
         if self.faster <= 1:
             return "Make loading cheaper: there are already as many workers as cores"
         return (

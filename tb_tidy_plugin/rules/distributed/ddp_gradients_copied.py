@@ -49,7 +49,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def copies(self) -> str:
-        """How many there are per step."""
+        """Number of them per step."""
         return f"{self.per_step:.3g}"
 
 

@@ -86,7 +86,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def count(self) -> str:
-        """How many there are per step."""
+        """Number of them per step."""
         return f"{self.per_step:.3g}"
 
     @property

@@ -84,7 +84,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def count(self) -> int:
-        """How many operators there are."""
+        """Number of operators."""
         return len(self.operators)
 
     @property
@@ -107,7 +107,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def fix(self) -> str:
-        """What to call instead."""
+        """The replacement to call."""
         return FIXES[self.piece]
 
 

@@ -93,7 +93,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def count(self) -> int:
-        """How many operators there are."""
+        """Number of operators."""
         return len(self.chain)
 
     @property
@@ -163,7 +163,7 @@ class ElementwiseOpFlood(Rule[Evidence]):
         )
 
     def _fills_memory(self, profile: Profile, chain: Chain) -> bool:
-        """Whether the host itself computes on tensors too large for its cache."""
+        """True if the host itself computes on tensors too large for its cache."""
         on_device = len(profile.device_activity_of_all(rows_of(chain.operators)))
         return not on_device and chain.least_bytes / 2 >= self.min_bytes
 
@@ -198,7 +198,7 @@ class ElementwiseOpFlood(Rule[Evidence]):
 
 
 def _is_per_tensor(chain: Chain, gradients: list[int]) -> bool:
-    """Whether each few operators are about a tensor of their own, as far as a trace can show it."""
+    """True if each few operators are about a tensor of their own, as far as a trace can show it."""
     in_place = sum(aten.is_a("in_place", name) for name in chain.names)
     if chain.period == 1 or (not gradients and 2 * in_place > len(chain.names)):
         return True

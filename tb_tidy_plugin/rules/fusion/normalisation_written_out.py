@@ -100,7 +100,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def count(self) -> int:
-        """How many operators there are."""
+        """Number of operators."""
         return len(self.operators)
 
     @property
@@ -115,7 +115,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def advice(self) -> str:
-        """What to call instead."""
+        """The replacement to call."""
         return FIXES[self.instead]
 
 
@@ -195,7 +195,7 @@ def _reduced(calls: Sequence[PieceCall]) -> Shape | None:
 
 
 def _is_reduced(reduced: Shape, shape: Shape) -> bool:
-    """Whether a shape is that of statistics over some dimensions of a tensor, but not over all."""
+    """True if a shape is that of statistics over some dimensions of a tensor, but not over all."""
     same = len(reduced) == len(shape) and all(each in {1, size} for each, size in zip(reduced, shape, strict=True))
     return same and reduced != shape and any(size > 1 for size in reduced)
 

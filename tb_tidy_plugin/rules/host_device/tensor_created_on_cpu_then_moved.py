@@ -180,7 +180,7 @@ class TensorCreatedOnCpuThenMoved(Rule[Evidence]):
 
 
 def _makes(profile: Profile, row: int, shape: Shape, dtype: str) -> bool:
-    """Whether the operator `row` makes a tensor of this shape and dtype, and does so on the CPU."""
+    """True if the operator `row` makes a tensor of this shape and dtype, and does so on the CPU."""
     name, before = profile.name(row), profile.operators_before(row, 1)
     is_filled = name in FILLS and any(profile.name(other) in ALLOCATIONS for other in before)
     if len(profile.device_activity_of(row)) or not (is_filled or name in FACTORIES):
@@ -189,7 +189,7 @@ def _makes(profile: Profile, row: int, shape: Shape, dtype: str) -> bool:
 
 
 def _gives(profile: Profile, row: int, shape: Shape, dtype: str) -> bool:
-    """Whether an operator is given a tensor of this shape and dtype, or one of this dtype to bring to this size."""
+    """True if an operator is given a tensor of this shape and dtype, or one of this dtype to bring to this size."""
     inputs = profile.inputs(row)
     tensors = [(inputs.shape(at), inputs.dtype(at)) for at in range(len(inputs.dtypes))]
     return (shape, dtype) in tensors or (inputs.dtype(0) == dtype and str(list(shape)) in inputs.concrete)

@@ -146,7 +146,7 @@ def _averages(profile: Profile) -> Iterator[tuple[int, ...]]:
 
 
 def _averages_one(profile: Profile, rows: tuple[int, ...]) -> bool:
-    """Whether products are by numbers, sums and copies of equal tensors, all of them called by one function."""
+    """True if products are by numbers, sums and copies of equal tensors, all of them called by one function."""
     shape, body = profile.inputs(rows[0]).shape(0), profile.calls.body[rows[0]]
     for row in rows:
         given = profile.inputs(row)

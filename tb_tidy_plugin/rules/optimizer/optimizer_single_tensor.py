@@ -96,7 +96,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def per_parameter(self) -> str:
-        """How many operators run for each parameter."""
+        """Number of operators for each parameter."""
         return plural(self.each, "operator")
 
     @property

@@ -170,7 +170,7 @@ def _is_zero_grad(name: str) -> bool:
 
 
 def _shapes(profile: Profile, fills: list[int]) -> Counter[Shape]:
-    """How many gradients there are of each shape; nothing where shapes were not recorded."""
+    """Number of gradients of each shape; nothing where shapes were not recorded."""
     found: Counter[Shape] = Counter()
     for inputs in profile.inputs_of(rows_of(fills)):
         shapes = inputs.dims[0] if inputs.dtype(0) == "TensorList" else inputs.dims[:1]

@@ -147,7 +147,7 @@ class Float32BesideBfloat16Units(Rule[Evidence]):
         return Benchmark("product = x @ weight", "product = x.to(torch.bfloat16) @ half", setup, devices=("cpu",))
 
     def _gains(self, name: str, given: Inputs) -> bool:
-        """Whether a call is large enough, in all of its sizes."""
+        """True if a call is large enough, in all of its sizes."""
         found = estimate(name, given)
         if found is None or found.dtype != "float" or (found.flops or 0) < self.min_flops:
             return False

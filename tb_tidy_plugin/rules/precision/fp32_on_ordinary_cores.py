@@ -71,7 +71,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def kernels(self) -> str:
-        """How many there are per step."""
+        """Number of them per step."""
         return f"{self.kernels_per_step:.3g}"
 
     @property

@@ -114,6 +114,6 @@ class WeightsCastEveryCall(Rule[Evidence]):
 
 
 def _is_made(code: Code, call: Call) -> bool:
-    """Whether what a line calls is the result of one call in this file."""
+    """True if what a line calls is the result of one call in this file."""
     values = code.assigned(code.source(call.func))
     return len(values) == 1 and code.is_call(values[0])

@@ -180,7 +180,7 @@ class _Called:
 
 
 def _are_equal(profile: Profile, operators: Sequence[Sequence[int]]) -> bool:
-    """Whether all run the same operators on equal shapes, products among them."""
+    """True if all run the same operators on equal shapes, products among them."""
     table = profile.table
     of_each = {(*table.name[list(rows)].tolist(), *table.inputs[list(rows)].tolist()) for rows in operators}
     return len(of_each) == 1 and any(aten.is_a("product", profile.name(row)) for row in operators[0])

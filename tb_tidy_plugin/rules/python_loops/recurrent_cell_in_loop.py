@@ -186,7 +186,7 @@ def _follows(profile: Profile, before: int, row: int) -> bool:
 
 
 def _is_one_position(profile: Profile, row: int) -> bool:
-    """Whether a module gets one position of each sequence; the state says how many sequences there are."""
+    """True if a module gets one position of each sequence; the state says how many sequences there are."""
     given = profile.inputs(row)
     sequence, state = given.shape(0) or (), given.dims[1] if len(given.dims) > 1 else ()
     first = state[0] if state and not isinstance(state[0], int) else state
@@ -198,7 +198,7 @@ def _makes_no_index(name: str) -> bool:
 
 
 def _embeds_a_piece(profile: Profile, between: list[int], row: int) -> bool:
-    """Whether a row is an embedding of what the operator before it has picked of a tensor of indices."""
+    """True if a row is an embedding of what the operator before it has picked of a tensor of indices."""
     at = between.index(row)
     if profile.name(row) != EMBEDDING or at == 0:
         return False

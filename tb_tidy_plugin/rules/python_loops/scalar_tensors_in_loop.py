@@ -184,7 +184,7 @@ def _on_more(profile: Profile, operators: Sequence[int]) -> int:
 
 
 def _is_of_one(given: Inputs) -> bool:
-    """Whether all tensors have one element, and there is one."""
+    """True if all tensors have one element, and there is one."""
     shapes = [given.shape(at) for at, dtype in enumerate(given.dtypes) if dtype and dtype not in NOT_A_TENSOR]
     return bool(shapes) and all(shape is not None and set(shape) <= {1} for shape in shapes)
 

@@ -105,7 +105,7 @@ class AllReduceBetweenCopies(Rule[Evidence]):
 
 
 def _is_copy(profile: Profile, row: int, kernel: int) -> bool:
-    """Whether `row` copies within the memory of the device that runs `kernel`, on its stream."""
+    """True if `row` copies within the memory of the device that runs `kernel`, on its stream."""
     table, name = profile.table, profile.name(row)
     if table.category[row] != Category.COPY or TO_DEVICE.search(name) or TO_HOST.search(name):
         return False

@@ -66,7 +66,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def cure(self) -> str:
-        """What to do."""
+        """Advice."""
         return "Remove `gc.collect()` from the step" if self.explicit else "Call `gc.collect(); gc.freeze()` once"
 
 

@@ -100,12 +100,12 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def calls(self) -> str:
-        """How many there are per step."""
+        """Number of them per step."""
         return f"{self.calls_per_step:.3g}"
 
     @property
     def advice(self) -> str:
-        """What to try."""
+        """Advice."""
         kind = kind_of_operator(self.op)
         if kind in FIXES:
             return FIXES[kind]

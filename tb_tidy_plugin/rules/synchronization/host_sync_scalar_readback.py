@@ -178,7 +178,7 @@ class HostSyncScalarReadback(Rule[Evidence]):
                 yield from (Match(_anchor(profile, at), events[at], evidence, lost=(spans[at],)) for at in firsts)
 
     def _is_usual(self, profile: Profile, rows: list[int]) -> bool:
-        """Whether a place reads in enough of the steps."""
+        """True if a place reads in enough of the steps."""
         steps = {step for step in profile.step_of(rows_of(rows)).tolist() if step >= 0}
         return len(steps) >= max(self.min_steps * len(profile.steps.items), 1)
 

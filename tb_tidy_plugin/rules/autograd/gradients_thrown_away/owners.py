@@ -1,4 +1,4 @@
-"""Whose gradients a backward pass hands over, and which of them no optimizer's step uses.
+"""Owners of the gradients that a backward pass accumulates, and those that no optimizer's step uses.
 
 A trace names no parameters. What an optimizer updates is a set of shapes, and a pass hands over the gradients of one
 module after the other: where the pass is made of the whole sets of optimizers, or parts of them, in one way only, each

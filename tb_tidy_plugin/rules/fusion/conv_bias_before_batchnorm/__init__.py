@@ -224,7 +224,7 @@ def _in_sequences(code: Code) -> "list[Call]":
 
 
 def _makes(code: Code, call: Call, kind: str) -> bool:
-    """Whether a call is of a module of `torch.nn` of this kind that the file makes once."""
+    """True if a call is of a module of `torch.nn` of this kind that the file makes once."""
     values = code.assigned(code.source(call.func))
     if len(values) != 1 or not code.is_call(values[0]):
         return False

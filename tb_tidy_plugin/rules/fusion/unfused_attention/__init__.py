@@ -103,7 +103,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def fix(self) -> str:
-        """What to call instead."""
+        """The replacement to call."""
         return WITHOUT_WEIGHTS if self.averages_weights else FUSED
 
 

@@ -149,7 +149,7 @@ def _batched_product(profile: Profile, row: int) -> Product | None:
 
 
 def _goes_over(profile: Profile, row: int, sizes: Shape) -> bool:
-    """Whether an operator that is more than a view is given the matrix of scores or weights."""
+    """True if an operator that is more than a view is given the matrix of scores or weights."""
     name = profile.name(row)
     if is_passing(name) and name != CAST:
         return False
@@ -159,14 +159,14 @@ def _goes_over(profile: Profile, row: int, sizes: Shape) -> bool:
 
 
 def _fit(scores: Product, output: Product, sizes: Shape) -> bool:
-    """Whether the first product makes the softmax's input, and the second one sums over its keys."""
+    """True if the first product makes the softmax's input, and the second one sums over its keys."""
     queries, keys = sizes[-2:]
     makes = scores.batch * queries * keys == prod(sizes) and {scores.m, scores.n} == {queries, keys}
     return makes and output.batch == scores.batch and output.k == keys and queries in (output.m, output.n)
 
 
 def _is_multihead(profile: Profile, row: int) -> bool:
-    """Whether `nn.MultiheadAttention` averages the weights here, and nothing that follows is given the average."""
+    """True if `nn.MultiheadAttention` averages the weights here, and nothing that follows is given the average."""
     averaged = profile.inputs(row).shape(0) or ()
     is_mean = profile.name(row) in AVERAGES and len(averaged) == WEIGHTS_DIMS
     if not is_mean or not any(profile.name(above).endswith(MULTIHEAD) for above in profile.ancestors(row)):

@@ -184,7 +184,7 @@ class GpuIdleHostBound(Rule[Evidence]):
 
 
 def _is_place(name: str) -> bool:
-    """Whether a reader would look there: a function of the user's own, an annotation, the backward pass."""
+    """True if a reader would look there: a function of the user's own, an annotation, the backward pass."""
     return _frame(name) is not None or name.startswith((*ANNOTATIONS, BACKWARD))
 
 

@@ -1,4 +1,4 @@
-"""When a device had nothing to do because of the host's pace, and which of the host's events it waited for."""
+"""Idle time of a device because of the host's pace, and the host events that it waited for."""
 
 from __future__ import annotations
 

@@ -147,7 +147,7 @@ def _repeated(profile: Profile, factories: Rows, least: int) -> list[_Repeated]:
 
 
 def _is_of_numbers(factory: str, inputs: Inputs) -> bool:
-    """Whether a factory is given no tensor but the one whose shape it takes: `linspace` may begin at a tensor."""
+    """True if a factory is given no tensor but the one whose shape it takes: `linspace` may begin at a tensor."""
     takes_shape = factory.endswith("_like") or aten.short_name(factory).startswith("new_")
     return takes_shape or next(tensors_in(inputs), None) is None
 
@@ -212,7 +212,7 @@ class _Known:
         self._computed: dict[Shape, frozenset[int]] = {}  # the same, without views and copies of others
 
     def hold(self, shapes: Sequence[Shape]) -> bool:
-        """Whether all of `shapes` may be those of constants."""
+        """True if all of `shapes` may be those of constants."""
         return bool(shapes) and all(self._counts[shape] >= count for shape, count in Counter(shapes).items())
 
     def factories_of(self, shapes: Iterable[Shape]) -> frozenset[int]:
@@ -220,7 +220,7 @@ class _Known:
         return frozenset[int]().union(*(self._factories.get(shape, ()) for shape in shapes))
 
     def are_others(self, sources: Iterable[Shape], target: Shape) -> bool:
-        """Whether what is written to `target` are constants of other factories.
+        """True if what is written to `target` are constants of other factories.
 
         What could stem from the same one mostly is data: `x[1:]`, written to a part of zeros that have the shape of x.
         """

@@ -1,4 +1,4 @@
-"""What may be written to a tensor after it was made, judged by shapes: a trace does not say which tensor is which.
+"""Possible writes to a tensor after its creation, judged by shapes, since a trace does not identify tensors.
 
 An operator may write to each input that PyTorch's schema says it writes to, and one that is not PyTorch's own to all of
 them. It writes to the tensor in question if that input has its shape, or the shape of a view of it. The shapes of views
@@ -78,7 +78,7 @@ class _Effect(msgspec.Struct, frozen=True):
     is_of_storage: bool
 
     def concerns(self, known: set[Shape] | frozenset[Shape]) -> bool:
-        """Whether they may write to a tensor of one of the shapes, or make a view of one."""
+        """True if they may write to a tensor of one of the shapes, or make a view of one."""
         if self.written is None or self.is_of_storage:
             return True
         return not known.isdisjoint(self.written) or not known.isdisjoint(self.viewed)
@@ -96,7 +96,7 @@ class Writes:
         self._effects: dict[int, _Effect] = {}
 
     def may_reach(self, shapes: Iterable[Shape], spans: Sequence[RowSpan]) -> bool:
-        """Whether in one of `spans` something may be written to a tensor that has one of `shapes` as it begins."""
+        """True if in one of `spans` something may be written to a tensor that has one of `shapes` as it begins."""
         if any(np.searchsorted(self._opaque, start) < np.searchsorted(self._opaque, end) for start, end in spans):
             return True
         own = frozenset(shapes)
@@ -228,7 +228,7 @@ def _shapes_at(given: Inputs, positions: frozenset[int] | None) -> Iterator[Shap
 
 
 def _is_written(known: frozenset[Shape], effects: Iterable[_Effect]) -> bool:
-    """Whether one of `effects`, in their order, may write to a tensor of one of the shapes or to a view made of it."""
+    """True if one of `effects`, in their order, may write to a tensor of one of the shapes or to a view made of it."""
     largest = 0  # elements of a tensor of which there is a view of unknown shape
     for effect in effects:
         written = effect.written

@@ -77,7 +77,7 @@ def layout_copies(profile: Profile, least_bytes: float) -> Iterator[LayoutCopy]:
 
 
 def _is_of_layout(profile: Profile, row: int, given: Inputs, copied: Inputs) -> bool:
-    """Whether the copy is made for the layout: a plain `clone` keeps it, and wants the copy itself."""
+    """True if the copy is made for the layout: a plain `clone` keeps it, and wants the copy itself."""
     if profile.name(row) == CLONE and given.scalar(1) != "0":
         return False
     if profile.name(row) == CONTIGUOUS and given.scalar(1) not in ROW_MAJOR:
@@ -133,7 +133,7 @@ def layout_of(shape: Shape, strides: Shape) -> Layout:
 
 
 def is_channels_last(shape: Sequence[int], strides: Sequence[int]) -> bool:
-    """Whether images or volumes are laid out pixel by pixel, with the channels of each side by side."""
+    """True if images or volumes are laid out pixel by pixel, with the channels of each side by side."""
     if len(shape) not in {4, 5} or len(strides) != len(shape) or shape[1] == 1:
         return False
     return strides[1] == 1 and strides[-1] == shape[1] and list(strides[2:]) == sorted(strides[2:], reverse=True)

@@ -32,7 +32,7 @@ def growing_tensors(profile: Profile, least: int, is_own: Callable[[str], bool |
 
 
 def is_read_between(profile: Profile, series: Sequence[Join]) -> bool:
-    """Whether between most calls an operator that joins nothing is given the tensor as it is then."""
+    """True if between most calls an operator that joins nothing is given the tensor as it is then."""
     pairs = list(pairwise(series))[-LOOKED_AT:]
     return 2 * sum(_is_read(profile, join, following.row) for join, following in pairs) > len(pairs)
 

@@ -71,7 +71,7 @@ def loops_over_items(profile: Profile, least: int, is_own: Callable[[str], bool 
 
 
 def is_over_items(profile: Profile, loop: Loop, names: Iterable[str]) -> bool:
-    """Whether a loop whose index does not move takes tensors one by one and carries nothing from one to the next.
+    """True if a loop whose index does not move takes tensors one by one and carries nothing from one to the next.
 
     So do `for row in x` and comprehensions; those that write into what they get go over parameters.
     """
@@ -90,7 +90,7 @@ def _never(profile: Profile) -> Rows:
 
 
 def falls(picks: Sequence[tuple[str, Inputs]], least: int) -> bool:
-    """Whether the index only falls, as in sums over what comes later; a loop that reverses a tensor has both kinds."""
+    """True if the index only falls, as in sums over what comes later; a loop that reverses a tensor has both kinds."""
     in_turns = (movement_of(picks[skipped:], least) for skipped in (0, 1))
     return all(movement is not None and movement.stride < 0 for movement in in_turns)
 
