@@ -26,8 +26,8 @@ CAPTURE, REPLAY = "tidy:capture#", "tidy:replay#"
 FOLDERS = ("TORCHTIDY_GRAPHS", "VLLM_TORCH_PROFILER_DIR", "SGLANG_TORCH_PROFILER_DIR")
 """Environment variables that name the folder of the traces, the first one that is set."""
 
-LONGEST_HOST = 30
-UNNAMED = re.compile(r"[^\w.-]")
+_LONGEST_HOST = 30
+_UNNAMED = re.compile(r"[^\w.-]")
 
 
 def install(folder: str | os.PathLike[str] | None = None) -> bool:
@@ -50,7 +50,7 @@ def _patch(folder: Path) -> bool:
     if hasattr(CUDAGraph.replay, "tidy_folder"):
         return True
     begin, end, replay = CUDAGraph.capture_begin, CUDAGraph.capture_end, CUDAGraph.replay
-    host, numbers = UNNAMED.sub("_", socket.gethostname())[:LONGEST_HOST], count()
+    host, numbers = _UNNAMED.sub("_", socket.gethostname())[:_LONGEST_HOST], count()
 
     def capture_begin(self: CUDAGraph, *arguments: object, **named: object) -> None:
         ident = f"{host}-{os.getpid()}-{next(numbers)}"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import torch
 
 NOTHING = "so nothing is recorded"
-OVER = "so the recording ends here"
+_OVER = "so the recording ends here"
 
 MOST_TIMES = 10_000  # step times kept: enough for a median, and no memory to speak of
 
@@ -88,7 +88,7 @@ class TidyProfile:
         self._steps += 1
         if self._is_on:
             self._is_on = False  # for good, if the job is interrupted meanwhile: see above
-            self._is_on = unless_it_fails("a step", lambda: _done(self.profiler.step), OVER) is not None
+            self._is_on = unless_it_fails("a step", lambda: _done(self.profiler.step), _OVER) is not None
         self._since_ns = time.perf_counter_ns()  # what the profiler itself does between two steps does not count
 
     def stop(self) -> None:

@@ -35,7 +35,11 @@ from tb_tidy_plugin.units import Nanoseconds
 from tb_tidy_plugin.visible import visible
 
 SHOWN_STATEMENT = 60
-VERDICTS = {"faster": ("faster", "green"), "slower": ("slower", "red"), "no_clear_difference": ("no difference", "dim")}
+_VERDICTS = {
+    "faster": ("faster", "green"),
+    "slower": ("slower", "red"),
+    "no_clear_difference": ("no difference", "dim"),
+}
 
 
 class BenchRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -170,7 +174,7 @@ def _table(results: Sequence[PairResult]) -> RenderableType:
 
 
 def _figures(result: Measurement) -> tuple[str, str, str, Text]:
-    verdict, style = VERDICTS[result.verdict]
+    verdict, style = _VERDICTS[result.verdict]
     said = "\n".join([*result.doubts, f"{result.on.kind}: {result.on.name}"])
     return (
         str(Nanoseconds(round(result.before_ns))),

@@ -26,7 +26,7 @@ from tb_tidy_plugin.verify.verify import Plan, promises_in, verified
 from tb_tidy_plugin.visible import visible
 
 NOT_PROVEN = 1
-USUAL = Plan()
+_USUAL = Plan()
 
 
 @click.command(short_help="Prove a change: run a program before and after it in turns.")
@@ -34,12 +34,14 @@ USUAL = Plan()
 @click.option("--before", required=True, metavar="REV|DIR", help="The program before the change.")
 @click.option("--after", default=".", show_default=True, metavar="REV|DIR", help="The program after it.")
 @click.option("--promise", type=PLACE, help="A recording of the program before, whose findings promise savings.")
-@click.option("--rounds", type=click.IntRange(1), default=USUAL.rounds, show_default=True, help="Fresh processes.")
-@click.option("--turns", type=click.IntRange(5), default=USUAL.turns, show_default=True, help="Of each process.")
-@click.option("--turn", type=click.FloatRange(0.01), default=USUAL.turn_s, show_default=True, help="Seconds of a turn.")
-@click.option("--steps", type=click.IntRange(1), default=USUAL.steps, show_default=True, help="Whose results count.")
-@click.option("--tolerance", type=click.FloatRange(0.0), default=USUAL.tolerance, show_default=True)
-@click.option("--limit", type=click.FloatRange(1.0), default=USUAL.limit_s, show_default=True, help="Seconds to wait.")
+@click.option("--rounds", type=click.IntRange(1), default=_USUAL.rounds, show_default=True, help="Fresh processes.")
+@click.option("--turns", type=click.IntRange(5), default=_USUAL.turns, show_default=True, help="Of each process.")
+@click.option(
+    "--turn", type=click.FloatRange(0.01), default=_USUAL.turn_s, show_default=True, help="Seconds of a turn."
+)
+@click.option("--steps", type=click.IntRange(1), default=_USUAL.steps, show_default=True, help="Whose results count.")
+@click.option("--tolerance", type=click.FloatRange(0.0), default=_USUAL.tolerance, show_default=True)
+@click.option("--limit", type=click.FloatRange(1.0), default=_USUAL.limit_s, show_default=True, help="Seconds to wait.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @with_job
 def verify(
