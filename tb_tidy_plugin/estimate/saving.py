@@ -34,7 +34,7 @@ EXPECTED_RECORDING, MOST_RECORDING, HALVINGS = 0.5, 4.0, 10
 """So many times what an event usually takes to record is taken off it first, where a step's true time is known, and at
 most; how closely that is sought. Half of it, since all that is recorded gets longer, and what stays has events, too."""
 
-MOST_INFLATION = 1.5
+_MOST_INFLATION = 1.5
 """By which recording may stretch what stays of a step more than it stretches the whole step."""
 
 Lost: TypeAlias = Sequence[tuple[int, int]]
@@ -96,7 +96,7 @@ class SavingEstimates:
         if self._graph is self._recorded or not self._true_step_ns:
             return high_ns
         rest = max(1 - high_ns / self._recorded_step_ns, 0.0)
-        return self._true_step_ns * (1 - rest / MOST_INFLATION)
+        return self._true_step_ns * (1 - rest / _MOST_INFLATION)
 
     def joint_saving(self, *fixes: Fix) -> SavedTime | None:
         """The same for all findings of a report; None where there are none, or no replay that could tell."""

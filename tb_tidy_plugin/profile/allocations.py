@@ -21,7 +21,7 @@ from tb_tidy_plugin.trace.limits import MOST_DEVICES
 from tb_tidy_plugin.trace.sets import among
 from tb_tidy_plugin.trace.strings import numbers_where
 
-OUT_OF_MEMORY = "[OutOfMemory]"
+_OUT_OF_MEMORY = "[OutOfMemory]"
 HOST = "cpu"
 
 DEVICE_KINDS = {
@@ -37,7 +37,7 @@ ALLOCATORS = aten.names(
 ADDRESS_BITS = (1 << 63) - 1
 """Addresses are only compared; a column holds 63 bits of them."""
 
-AT_ONCE = 1 << 15  # events that exist as objects at a time
+_AT_ONCE = 1 << 15  # events that exist as objects at a time
 
 _Size: TypeAlias = Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]
 
@@ -126,7 +126,7 @@ def memory_events(profile: Profile) -> MemoryEvents:
     table = profile.table
     rows = np.flatnonzero(table.category == Category.MEMORY)
     rows = rows[np.lexsort((table.file_order[rows], table.event_index[rows], table.start_ns[rows]))]
-    parts = [_amounts(table.args.decoded(some, _Args)) for some in np.array_split(rows, len(rows) // AT_ONCE + 1)]
+    parts = [_amounts(table.args.decoded(some, _Args)) for some in np.array_split(rows, len(rows) // _AT_ONCE + 1)]
     amounts = np.concatenate(parts)
     places, device = np.unique(amounts[:, :2], axis=0, return_inverse=True)
     places, device = places[: MOST_DEVICES + 1], np.minimum(device, MOST_DEVICES)  # all others count as one
@@ -140,7 +140,7 @@ def memory_events(profile: Profile) -> MemoryEvents:
         bytes=size,
         allocated=allocated,
         reserved=reserved,
-        failed=among(table.name[rows], numbers_where(table.names, OUT_OF_MEMORY.__eq__)),
+        failed=among(table.name[rows], numbers_where(table.names, _OUT_OF_MEMORY.__eq__)),
     )
 
 

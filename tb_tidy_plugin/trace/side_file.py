@@ -18,10 +18,10 @@ SUFFIX = ".device_events.json"
 """Added to the whole name of the trace file, `.gz` included, to name its side file."""
 
 VERSION = 1
-MAX_FILE_BYTES = 256 << 20
+_MAX_FILE_BYTES = 256 << 20
 MAX_LATENCY_NS = 10**9
 
-WRITE_AGAIN = "Write it again with `tb_tidy_plugin.capture.write_device_events`, or delete it."
+_WRITE_AGAIN = "Write it again with `tb_tidy_plugin.capture.write_device_events`, or delete it."
 
 
 class ExternalDevice(msgspec.Struct, frozen=True):
@@ -112,15 +112,15 @@ def read_device_events(path: AnyPath) -> DeviceEvents:
             raise TraceError(f"It has version {version}; this reader knows version {VERSION}.", advice)
         return msgspec.json.decode(text, type=DeviceEvents)
     except msgspec.ValidationError as problem:
-        raise TraceError(f"It does not fit the format: {problem}.", WRITE_AGAIN) from None
+        raise TraceError(f"It does not fit the format: {problem}.", _WRITE_AGAIN) from None
     except (*NOT_JSON, RecursionError):
-        raise TraceError("It is not JSON.", WRITE_AGAIN) from None
+        raise TraceError("It is not JSON.", _WRITE_AGAIN) from None
 
 
 def _text(path: AnyPath) -> bytes:
     try:
-        if size_of(path) > MAX_FILE_BYTES:
-            raise TraceError("It is larger than 256 MiB.", WRITE_AGAIN)
+        if size_of(path) > _MAX_FILE_BYTES:
+            raise TraceError("It is larger than 256 MiB.", _WRITE_AGAIN)
         text = path.read_bytes()
     except OSError as problem:
         raise _unread(problem) from None
