@@ -15,7 +15,8 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from tb_tidy_plugin.capture.guarded import say, unless_it_fails
-from tb_tidy_plugin.capture.handler import SUFFIX, CaptureOptions, capturing, write_document
+from tb_tidy_plugin.capture.handler import CaptureOptions, capturing, write_document
+from tb_tidy_plugin.side_files import CAPTURE_SUFFIX
 
 if TYPE_CHECKING:
     import torch
@@ -118,7 +119,7 @@ class TidyProfile:
         path, times = self._side_file, self._step_times()
         if path is not None and times is not None:
             document = json.loads(gzip.decompress(path.read_bytes()))
-            write_document(str(path).removesuffix(SUFFIX), document | {"steps": times})
+            write_document(str(path).removesuffix(CAPTURE_SUFFIX), document | {"steps": times})
 
 
 def _done(act: Callable[[], object]) -> bool:

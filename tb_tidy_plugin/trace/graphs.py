@@ -15,17 +15,17 @@ from msgspec.structs import replace
 
 from tb_tidy_plugin.errors import TraceError
 from tb_tidy_plugin.event_names import GRAPH_LAUNCH
+from tb_tidy_plugin.side_files import GRAPH_SUFFIX
 from tb_tidy_plugin.trace.columns import EventTable, GraphCapture
 from tb_tidy_plugin.trace.graph_files import MOST_FILES, files_beside
 from tb_tidy_plugin.trace.kineto import read_trace
 from tb_tidy_plugin.trace.limits import USUAL, Limits
-from tb_tidy_plugin.trace.names import GRAPH_CAPTURE
 from tb_tidy_plugin.trace.reader import read_blocks
 from tb_tidy_plugin.trace.remote import AnyPath
 
 _CAPTURE = b"StreamBeginCapture"
 REPLAYED = re.compile(r"tidy:replay#([\w.-]{1,64})")
-FILE = re.compile(rf"(?:.+\.)?graph-([\w.-]{{1,64}}){re.escape(GRAPH_CAPTURE)}")
+FILE = re.compile(rf"(?:.+\.)?graph-([\w.-]{{1,64}}){re.escape(GRAPH_SUFFIX)}")
 
 MOST_LOOKED_AT = 512 << 20
 """Bytes of one file, as it lies on the disk, up to which it is looked into."""
