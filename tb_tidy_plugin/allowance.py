@@ -41,9 +41,9 @@ EXIT_CODES: Mapping[int, LimitKind] = {} if SIGNALS else {code: limit for _, lim
 COUNTS_MEMORY = sys.platform == "linux"
 
 STEP_BYTES = 1 << 20  # of text, after which the limits rise
-LOOK_S = 0.2  # between looks where there are no signals
+_LOOK_S = 0.2  # between looks where there are no signals
 LEAST_WAIT_S = 0.001  # a timer of 0 would be none
-THREADS = 8  # that the work may start: 1 reads, up to 4 scan
+_THREADS = 8  # that the work may start: 1 reads, up to 4 scan
 STACK_BYTES = 8 << 20  # of a thread, where the system sets no limit
 
 
@@ -181,7 +181,7 @@ class _Work:
             return
         limits = {resource.RLIMIT_CPU: self._processor_s + self._allowance.processor_s.of(self.text_bytes)}
         if COUNTS_MEMORY and self._data_bytes:
-            stacks = THREADS * _stack_bytes()
+            stacks = _THREADS * _stack_bytes()
             limits[resource.RLIMIT_DATA] = self._data_bytes + stacks + self._allowance.memory_bytes.of(self.text_bytes)
         for kind, most in limits.items():
             _set_soft_limit(kind, min(most, _comparable(self._inherited[kind])))
@@ -215,7 +215,7 @@ def _raise(number: int, _frame: FrameType | None) -> None:
 def _keep_looking() -> None:
     """Ends the process when its work has reached a limit, as soon as Python runs."""
     while True:
-        time.sleep(LOOK_S)
+        time.sleep(_LOOK_S)
         work = _here.work
         left_s = {} if work is None else {"processor": work.processor_left_s, "wall": work.wall_left_s}
         for _, limit, code in LIMITS_OF_TIME:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 DECODER = "tb_tidy_plugin.trace._scan"
 EXTENSIONS = ("tb_tidy_plugin.estimate._walk", "tb_tidy_plugin.profile._nest", DECODER)
-SOURCES = (".pyx", ".pxi")
+_SOURCES = (".pyx", ".pxi")
 
 
 def is_usable(extension: str) -> bool:
@@ -36,7 +36,7 @@ def is_stale(extension: str) -> bool:
         return False
     built = Path(found.origin)
     try:
-        sources = [path for path in built.parent.iterdir() if path.suffix in SOURCES]
+        sources = [path for path in built.parent.iterdir() if path.suffix in _SOURCES]
         return any(path.stat().st_mtime > built.stat().st_mtime for path in sources)
     except OSError:
         return True

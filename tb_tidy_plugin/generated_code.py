@@ -17,12 +17,12 @@ from tb_tidy_plugin import aten
 STACK_FRAME = re.compile(
     r'^  File "(?P<file>[^"\n]+)", line (?P<line>\d{1,9}), in (?P<function>.+)\n(?P<text>.*)$', re.MULTILINE
 )
-FORWARD = re.compile(r"^    def forward\(self(?P<inputs>.*)\):$", re.MULTILINE)
-INPUT = re.compile(r'\b(?P<name>\w+): "(?P<type>[^"]*)"')
-PLACE = re.compile(r"^ +#.*? File: (?P<file>.+?):(?P<line>\d{1,9}) in (?P<function>.+?), code: (?P<text>.*)$")
-NODE = re.compile(r'^ +(?P<name>\w+)(?:: "[^"]*")? = (?P<value>.*?)(?:;  .*)?$')
+_FORWARD = re.compile(r"^    def forward\(self(?P<inputs>.*)\):$", re.MULTILINE)
+_INPUT = re.compile(r'\b(?P<name>\w+): "(?P<type>[^"]*)"')
+_PLACE = re.compile(r"^ +#.*? File: (?P<file>.+?):(?P<line>\d{1,9}) in (?P<function>.+?), code: (?P<text>.*)$")
+_NODE = re.compile(r'^ +(?P<name>\w+)(?:: "[^"]*")? = (?P<value>.*?)(?:;  .*)?$')
 TARGET = re.compile(r"^torch\.ops\.(?P<space>\w+)\.(?P<name>\w+)(?:\.(?P<overload>\w+))?\((?P<given>.*)\)$")
-NAMED = re.compile(r"^\w+=")
+_NAMED = re.compile(r"^\w+=")
 ITEM = re.compile(r"^(?P<of>\w+)\[(?P<at>\d{1,4})\]$")
 VALUE_NAME = re.compile(r"(?<![\w.'\"])[A-Za-z_]\w*(?![\w(.'\"]| ?=[^=])")
 BODY = re.compile(r"^(?P<indent> *)def call\((?:self, )?args\):\n(?P<body>(?:(?P=indent) +.*\n|\n)+)", re.MULTILINE)
@@ -121,8 +121,8 @@ class InductorGraph:
         self.nodes: dict[str, _Node] = {}
         self.inputs: dict[str, str] = {}
         self.results: list[str] = []
-        if (head := FORWARD.search(text)) is not None:
-            self.inputs = {each["name"]: each["type"] for each in INPUT.finditer(head["inputs"])}
+        if (head := _FORWARD.search(text)) is not None:
+            self.inputs = {each["name"]: each["type"] for each in _INPUT.finditer(head["inputs"])}
             self._read(text[head.end() :])
 
     def _read(self, body: str) -> None:
@@ -133,11 +133,11 @@ class InductorGraph:
                 self.results = _parts(text.removeprefix("return").strip().removeprefix("(").removesuffix(")"))
                 return
             if text.startswith("#"):
-                found = PLACE.match(line)
+                found = _PLACE.match(line)
                 place = SourceLine(found["file"], int(found["line"]), found["function"], found["text"].strip()) if (
                     found
                 ) else None  # fmt: skip
-            elif found := NODE.match(line):
+            elif found := _NODE.match(line):
                 self.nodes[found["name"]] = self._node(found["name"], found["value"], place)
 
     def _node(self, name: str, value: str, place: SourceLine | None) -> _Node:
@@ -256,7 +256,7 @@ class _Code:
     def _extern(self, result: str | None, function: str, given: str) -> None:
         arguments = _parts(given)
         out = [each.removeprefix("out=") for each in arguments if each.startswith("out=")]
-        given_in = [NAMED.sub("", each) for each in arguments if not each.startswith("out=")]
+        given_in = [_NAMED.sub("", each) for each in arguments if not each.startswith("out=")]
         reads = [value for each in given_in for value in self._values(each)]
         name = function.removeprefix("extern_kernels.").removeprefix("torch.ops.").split(".")[function[0] == "t"]
         call = _Call(function, OTHER_NAMES.get(name, name), reads, [], is_sound=len(out) + (result is not None) == 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-GENERATED = re.compile(
+_GENERATED = re.compile(
     r"(?:^|/)(?P<folder>[a-z2-7]{2})/c(?P=folder)[a-z2-7]{49}\.py$|(?:^|/)torchinductor_[^/]+/"
     r"|(?:^|/)torch_compile_debug/|(?:^|/)output_code\.py$"
 )
@@ -13,4 +13,4 @@ GENERATED = re.compile(
 
 def is_generated(file: str) -> bool:
     """True if `torch.compile` wrote the file."""
-    return GENERATED.search(file.replace("\\", "/")) is not None
+    return _GENERATED.search(file.replace("\\", "/")) is not None

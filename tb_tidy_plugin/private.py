@@ -18,7 +18,7 @@ from tb_tidy_plugin.errors import TidyError
 HAS_OWNERS = hasattr(os, "geteuid")
 BELOW_FOLDERS = {os.open, os.stat} <= os.supports_dir_fd
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
-FOLDER = getattr(os, "O_DIRECTORY", 0)
+_FOLDER = getattr(os, "O_DIRECTORY", 0)
 AS_IT_IS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
 """Follows no link at the end of a name, and waits for nobody to write into a pipe."""
 
@@ -93,7 +93,7 @@ def _folder(path: Path) -> Iterator[int | None]:
     if not BELOW_FOLDERS:
         yield None
         return
-    folder = os.open(path, os.O_RDONLY | FOLDER | AS_IT_IS)
+    folder = os.open(path, os.O_RDONLY | _FOLDER | AS_IT_IS)
     try:
         _check_folder(path, os.fstat(folder))
         yield folder

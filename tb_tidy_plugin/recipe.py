@@ -10,13 +10,13 @@ from typing import Annotated, TypeAlias
 
 import msgspec
 
-MOST = 100
+_MOST = 100
 
 Integer: TypeAlias = Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]
 _Text: TypeAlias = Annotated[str, msgspec.Meta(max_length=1 << 16)]
 Name: TypeAlias = Annotated[str, msgspec.Meta(max_length=100)]
-_Numbers: TypeAlias = Annotated[tuple[Integer, ...], msgspec.Meta(max_length=MOST)]
-_Pair: TypeAlias = Annotated[tuple[Integer | float | _Text | _Numbers, ...], msgspec.Meta(max_length=MOST)]
+_Numbers: TypeAlias = Annotated[tuple[Integer, ...], msgspec.Meta(max_length=_MOST)]
+_Pair: TypeAlias = Annotated[tuple[Integer | float | _Text | _Numbers, ...], msgspec.Meta(max_length=_MOST)]
 Several: TypeAlias = Annotated[tuple[Integer | float | _Text | _Pair, ...], msgspec.Meta(max_length=1 << 12)]
 _Kept: TypeAlias = Integer | float | bool | _Text | Several | None
 """What a field holds: one value, several of them, or several groups of them, such as a number and a shape."""
@@ -32,5 +32,5 @@ class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     rule: Name
-    settings: Annotated[dict[Name, Integer | float], msgspec.Meta(max_length=MOST)]
-    facts: Annotated[dict[Name, _Kept], msgspec.Meta(max_length=MOST)]
+    settings: Annotated[dict[Name, Integer | float], msgspec.Meta(max_length=_MOST)]
+    facts: Annotated[dict[Name, _Kept], msgspec.Meta(max_length=_MOST)]

@@ -24,7 +24,7 @@ TRAINERS = MappingProxyType({
 """Libraries that have the training loop, or take part in it: their frames, and where their options are given."""
 
 LONGEST = 80  # characters of a line that is shown
-MOST_FILES = 64  # of the job's own that are read
+_MOST_FILES = 64  # of the job's own that are read
 
 
 def where_to_edit(profile: Profile, anchor: int, place: Place, made: Made, sources: Sources) -> str:
@@ -84,7 +84,7 @@ def _elsewhere(
     is_open = None in origins or not origins
     functions = {called_name(call) for call in origins if call is not None}
     found = set()
-    for other in _own_files(profile)[:MOST_FILES]:
+    for other in _own_files(profile)[:_MOST_FILES]:
         lines = sources(other) if other != file else None
         module = _constructors("\n".join(lines)) if lines else None
         if module is not None:
@@ -103,7 +103,7 @@ def _own_files(profile: Profile) -> list[str]:
     return list(dict.fromkeys(frame.file for frame in frames if frame is not None and frame.own_code))
 
 
-@lru_cache(maxsize=MOST_FILES)
+@lru_cache(maxsize=_MOST_FILES)
 def _constructors(text: str) -> Constructors | None:
     tree = parsed(text)
     return None if tree is None else Constructors(tree)

@@ -15,7 +15,7 @@ from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
 from tb_tidy_plugin.trace.sets import distinct
 from tb_tidy_plugin.trace.strings import NumberTable
 
-MOST_SLOW_CALLS, MOST_FRAMES = 200, 200
+MOST_SLOW_CALLS, _MOST_FRAMES = 200, 200
 
 
 def cpu_figures(profile: Profile, cpu: CpuWork, places: Places) -> CpuFigures:
@@ -65,7 +65,7 @@ def _frames(profile: Profile) -> list[FrameRow] | None:
     self_ns = np.zeros(len(frames), np.int64)
     np.add.at(self_ns, number[has_function], times.self_ns[has_function])
     calls = np.bincount(own[own != ABSENT], minlength=len(frames))
-    order = np.argsort(-self_ns, kind="stable")[:MOST_FRAMES]
+    order = np.argsort(-self_ns, kind="stable")[:_MOST_FRAMES]
     columns = (column[order].tolist() for column in (calls, self_ns))
     return [_frame(frames[at], *values) for at, *values in zip(order.tolist(), *columns, strict=True)]
 

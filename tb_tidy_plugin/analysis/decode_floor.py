@@ -27,7 +27,7 @@ LEAST_KNOWN = 0.95
 """Part of the time of products, attention and experts whose sizes must be known."""
 
 EXPERTS = "mixture_of_experts"
-READING = frozenset({"matrix", "attention", EXPERTS})
+_READING = frozenset({"matrix", "attention", EXPERTS})
 """Kinds of kernels that read weights or the cache."""
 
 
@@ -108,5 +108,5 @@ def _reads(profile: Profile, rows: Rows, call: Rows) -> tuple[Mask, Mask]:
     pairs, number = np.unique(np.stack([operator, table.name[rows]], axis=1), axis=0, return_inverse=True)
     names = [("" if at == ABSENT else table.names[at], table.names[kernel]) for at, kernel in pairs.tolist()]
     kinds = [kind_of_kernel(*each) for each in names]
-    reads, experts = (np.array([kind in wanted for kind in kinds], np.bool_) for wanted in (READING, {EXPERTS}))
+    reads, experts = (np.array([kind in wanted for kind in kinds], np.bool_) for wanted in (_READING, {EXPERTS}))
     return reads[number.reshape(-1)], experts[number.reshape(-1)]

@@ -32,11 +32,11 @@ _Answer = TypeVar("_Answer")
 _Kind: TypeAlias = Literal["local", "dask", "ray"]
 
 LOCAL_CLUSTER = "local"
-FEEDER, ENDS_S = "QueueFeederThread", 5.0
+FEEDER, _ENDS_S = "QueueFeederThread", 5.0
 STARTED_WITH = ("cloudpickle", "loky")  # what worker processes import before they get this process's `sys.path`
 NEEDED = {"dask": "distributed", "ray": "ray"}
 CONNECT_S = 20.0
-LOOK_S = 1.0  # between looks whether a process is still wanted
+_LOOK_S = 1.0  # between looks whether a process is still wanted
 CLUSTER_DEATHS = frozenset({
     "KilledWorker",  # dask
     "ActorDiedError", "ActorUnavailableError", "OutOfMemoryError", "RayActorError", "WorkerCrashedError",  # ray
@@ -212,7 +212,7 @@ class _Processes:
         feeders = [thread for thread in threading.enumerate() if thread.name == FEEDER]
         self._executor.shutdown(wait=True, kill_workers=True)
         for thread in feeders:
-            thread.join(ENDS_S)
+            thread.join(_ENDS_S)
 
 
 def _belong_to(parent: int) -> None:
@@ -225,7 +225,7 @@ def _belong_to(parent: int) -> None:
 def _end_after(parent: int) -> None:
     """Ends this process once its parent is gone: nobody would read its answers, and it would wait for work forever."""
     while os.getppid() == parent:
-        time.sleep(LOOK_S)
+        time.sleep(_LOOK_S)
     os._exit(1)
 
 

@@ -52,14 +52,14 @@ HIGH_SHARE, MEDIUM_SHARE = 0.05, 0.01
 SMALL_SHARE = 0.03
 """Of a step: a finding that is expected to save something, but less than this, stands folded below the others."""
 
-MOST_FINDINGS = 100
+_MOST_FINDINGS = 100
 """Findings of one rule that are described, those that cost most: each is replayed, and nobody reads so many."""
 
-MOSTLY = 0.5
+_MOSTLY = 0.5
 """From this part of its time on a match yields: the larger half of what it costs goes with the other rule's fix."""
 
 ID_DIGITS = 12
-MEASURED: tuple[Basis, ...] = ("measured",)
+_MEASURED: tuple[Basis, ...] = ("measured",)
 
 
 Locate: TypeAlias = Callable[[int, Sequence[int]], Frame | None]
@@ -110,7 +110,7 @@ class Known(NamedTuple):
     sources: Sources | None = None
 
 
-NOTHING_KNOWN = Known()
+_NOTHING_KNOWN = Known()
 
 
 class Group(msgspec.Struct, frozen=True):
@@ -134,7 +134,7 @@ class Group(msgspec.Struct, frozen=True):
 
 
 def findings_of(
-    profile: Profile, rule: Rule, matches: Sequence[Match], known: Known = NOTHING_KNOWN
+    profile: Profile, rule: Rule, matches: Sequence[Match], known: Known = _NOTHING_KNOWN
 ) -> list[TracedFinding]:
     """One finding per subject and function, in the order of `by_saving`."""
     return described(profile, rule, groups_of(profile, matches, known.locate), known)
@@ -190,7 +190,7 @@ def groups_of(profile: Profile, matches: Sequence[Match], locate: Locate | None 
 
 
 def described(
-    profile: Profile, rule: Rule, groups: Sequence[Group], known: Known = NOTHING_KNOWN
+    profile: Profile, rule: Rule, groups: Sequence[Group], known: Known = _NOTHING_KNOWN
 ) -> list[TracedFinding]:
     """The findings of these groups, in the order of `by_saving`."""
     return sorted((_finding(profile, rule, group, known) for group in groups), key=by_saving)
@@ -199,7 +199,7 @@ def described(
 def worth_reporting(rule: Rule, groups: Sequence[Group]) -> tuple[list[Group], int, int]:
     """The groups to describe, how many cost less than `min_share` of a step, and how many cost less than these."""
     large = [group for group in groups if group.share is None or group.share >= rule.min_share]
-    kept = sorted(large, key=lambda group: -group.cost_ns)[:MOST_FINDINGS]
+    kept = sorted(large, key=lambda group: -group.cost_ns)[:_MOST_FINDINGS]
     return kept, len(groups) - len(large), len(large) - len(kept)
 
 
@@ -207,7 +207,7 @@ def left_out_of(rule: AnyRule, yielded: Mapping[str, int], small: int, ignored: 
     """What of all that a rule found is not reported, and why; None where all is."""
     parts = [f"{plural(count, 'finding')} that `{other}` covers" for other, count in yielded.items()]
     if further:
-        parts.append(f"{plural(further, 'finding')} below the {MOST_FINDINGS} largest")
+        parts.append(f"{plural(further, 'finding')} below the {_MOST_FINDINGS} largest")
     if small:
         parts.append(f"{plural(small, 'finding')} below {Share(rule.min_share)} of a step (`min-share`)")
     if ignored:
@@ -257,7 +257,7 @@ def _finding(profile: Profile, rule: Rule, group: Group, known: Known) -> Traced
         places=[place for place, _ in places],
         cost_ns=group.cost_ns,
         share=group.share,
-        saving=saving_in_report(profile, saved, *(MEASURED if factor else ())),
+        saving=saving_in_report(profile, saved, *(_MEASURED if factor else ())),
         details=[
             Note(text=rule.filled_in(rule.why, lead.evidence).rstrip(".") + "."),
             *_beyond_cost(profile, matches, saved.expected_ns - group.cost_ns),
@@ -327,7 +327,7 @@ def saving_in_report(profile: Profile, saving: estimated.SavedTime, *further: Ba
 def measured_in(found: Sequence[TracedFinding]) -> tuple[Basis, ...]:
     """The basis that measured findings add to what is said of all of them."""
     savings = [each.finding.saving for each in found]
-    return MEASURED if any(saving is not None and "measured" in saving.basis for saving in savings) else ()
+    return _MEASURED if any(saving is not None and "measured" in saving.basis for saving in savings) else ()
 
 
 def less_sure(*confidences: Confidence) -> Confidence:
@@ -393,4 +393,4 @@ def _is_covered(profile: Profile, match: Match, other: Mapping[int, Intervals]) 
     mine = _time_by_thread(profile, distinct(np.array(match.events, np.int64)))
     total_ns = sum(time.total_ns for time in mine.values())
     shared_ns = sum(time.overlap_ns(other[thread]) for thread, time in mine.items() if thread in other)
-    return total_ns > 0 and shared_ns >= MOSTLY * total_ns
+    return total_ns > 0 and shared_ns >= _MOSTLY * total_ns

@@ -30,7 +30,7 @@ MOST_NODES = 3000
 """Nodes that are listed: those with the largest part of any of the three amounts. A bar of 1,000 pixels shows fewer."""
 
 MOST_OF_A_FINDING = 200
-ROOT = FlameFrame(kind="root", name="All")
+_ROOT = FlameFrame(kind="root", name="All")
 SMALLER = "smaller parts"
 STEP_MARK = re.compile(r"ProfilerStep[#*]")
 KIND_OF: dict[int, FlameKind] = {Category.OPERATOR: "operator", Category.ANNOTATION: "annotation"}
@@ -63,7 +63,7 @@ class _Forest:
 
     def __init__(self) -> None:
         self.frames = NumberTable[FlameFrame]()
-        self.parent, self.frame = [ABSENT], [self.frames.number(ROOT)]
+        self.parent, self.frame = [ABSENT], [self.frames.number(_ROOT)]
         self._known: dict[tuple[int, int], int] = {}
 
     def children(self, parents: Rows, frames: Rows) -> Rows:

@@ -17,7 +17,7 @@ from tb_tidy_plugin.trace.columns import ABSENT
 from tb_tidy_plugin.trace.memory_snapshot import StackFrame, read_memory_snapshot
 from tb_tidy_plugin.trace.strings import NumberTable
 
-MOST_HOLDERS, MOST_FRAMES = 50, 30
+MOST_HOLDERS, _MOST_FRAMES = 50, 30
 LONGEST_FRAME = 300
 
 
@@ -74,7 +74,7 @@ def _stack_holder(holder: Holder) -> MemoryHolder:
         allocations=holder.allocations,
         bytes=holder.bytes,
         kind=holder.kind,
-        stack=[_frame_text(each) for each in holder.stack[:MOST_FRAMES]],
+        stack=[_frame_text(each) for each in holder.stack[:_MOST_FRAMES]],
     )
 
 

@@ -21,7 +21,7 @@ from tb_tidy_plugin.trace.columns import ABSENT, Category, Ids, Mask, Rows
 By: TypeAlias = Literal["name", "shape", "line", "module"]
 _Kind: TypeAlias = Literal["operator", "annotation", "runtime", "mixed"]
 
-KINDS: dict[Category, _Kind] = {
+_KINDS: dict[Category, _Kind] = {
     Category.OPERATOR: "operator",
     Category.ANNOTATION: "annotation",
     Category.RUNTIME: "runtime",
@@ -122,7 +122,7 @@ def _named(profile: Profile) -> Rows:
 def _named_row(profile: Profile, found: OperatorTotals, rate: WorkRate, shapes: Shapes | None) -> TableRow:
     row = int(profile.nested.rows[found.first])
     numbers, names = profile.plain_names
-    return TableRow(KINDS[profile.category(row)], names[numbers[row]], shapes, None, None, found, rate)
+    return TableRow(_KINDS[profile.category(row)], names[numbers[row]], shapes, None, None, found, rate)
 
 
 def _by_line(profile: Profile, _: ModuleTree | None) -> tuple[Rows, Described]:

@@ -13,7 +13,7 @@ from tb_tidy_plugin.trace.columns import Rows, Times
 from tb_tidy_plugin.units import Nanoseconds
 
 MOST_OUTLIERS = 20
-MOST_CAUSES = 3  # of each kind
+_MOST_CAUSES = 3  # of each kind
 LEAST_PART = 0.1  # of what the step is longer by; less explains nothing
 
 WAIT_WORDS = {
@@ -103,7 +103,7 @@ def _outlier(steps: Steps, at: int, median_ns: int, causes: Sequence[OutlierCaus
     ranked = sorted(causes, key=lambda cause: -abs(_excess_ns(cause)))
     telling = [cause for cause in ranked if _excess_ns(cause) / excess_ns >= LEAST_PART]
     kinds: tuple[OutlierKind, ...] = ("wait", "part", "operator", "kernel")
-    kept = [cause for kind in kinds for cause in [each for each in telling if each.kind == kind][:MOST_CAUSES]]
+    kept = [cause for kind in kinds for cause in [each for each in telling if each.kind == kind][:_MOST_CAUSES]]
     return Outlier(
         step=at,
         name=step.name,

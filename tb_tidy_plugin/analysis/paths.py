@@ -30,7 +30,7 @@ from tb_tidy_plugin.trace.remote import absolute, path_or_url, size_of
 if TYPE_CHECKING:
     from tb_tidy_plugin.rulekit.carried import CarriedRules
 
-A = TypeVar("A", bound=Answer)
+_A = TypeVar("_A", bound=Answer)
 
 USUAL_RULES = "usual"
 FEWER = "Give it more memory with `--jobs 1`, or record fewer steps."
@@ -38,7 +38,7 @@ WORKER_BYTES = 160 << 20  # of a worker that has read nothing yet
 WORKER_RATIO = 8  # bytes of memory per byte of JSON, at the most; docs/scale.md has the measurement
 
 
-class Analysed(msgspec.Struct, Generic[A], frozen=True):
+class Analysed(msgspec.Struct, Generic[_A], frozen=True):
     """One trace of those at a path.
 
     Attributes:
@@ -48,7 +48,7 @@ class Analysed(msgspec.Struct, Generic[A], frozen=True):
     """
 
     file: TraceFile
-    answer: A | None
+    answer: _A | None
     problem: model.Problem | None
     is_whole: bool = True
 
@@ -89,7 +89,7 @@ def _run_report(
     return run_report(run, reports, summaries, job.of_runs, job.ignores)
 
 
-def analyse(job: Job, path: str | os.PathLike[str], question: Question[A]) -> Iterator[Analysed[A]]:
+def analyse(job: Job, path: str | os.PathLike[str], question: Question[_A]) -> Iterator[Analysed[_A]]:
     """Each trace at `path` with its answer, in the order of runs, workers and spans.
 
     Raises:
@@ -99,7 +99,7 @@ def analyse(job: Job, path: str | os.PathLike[str], question: Question[A]) -> It
     yield from analyse_files(job, find_traces(path_or_url(path), follow_links=job.follow_links), question)
 
 
-def analyse_files(job: Job, files: Sequence[TraceFile], question: Question[A]) -> Iterator[Analysed[A]]:
+def analyse_files(job: Job, files: Sequence[TraceFile], question: Question[_A]) -> Iterator[Analysed[_A]]:
     """The same for traces that were found already, in their order.
 
     Raises:
@@ -123,8 +123,8 @@ def analyse_files(job: Job, files: Sequence[TraceFile], question: Question[A]) -
 
 
 def _by_workers(
-    job: Job, question: Question[A], files: Mapping[int, TraceFile], needed: int
-) -> Generator[tuple[int, Analysed[A]]]:
+    job: Job, question: Question[_A], files: Mapping[int, TraceFile], needed: int
+) -> Generator[tuple[int, Analysed[_A]]]:
     """The number of each file with its answer, in the order in which they are done."""
     from tb_tidy_plugin.rulekit.carried import CarriedRules
 
@@ -138,14 +138,14 @@ def _by_workers(
         yield number, _lost(file, found) if isinstance(found, GivenUp) else found
 
 
-def _known(job: Job, question: Question[A], file: TraceFile) -> Analysed[A] | None:
+def _known(job: Job, question: Question[_A], file: TraceFile) -> Analysed[_A] | None:
     """The answer in the cache; None where there is none."""
     remembered = remembered_by(job, question)
     answer = remembered.load(file, remembered.key(file))
     return None if answer is None else Analysed(file, answer, answer.problem)
 
 
-def remembered_by(job: Job, question: Question[A]) -> Remembered[A]:
+def remembered_by(job: Job, question: Question[_A]) -> Remembered[_A]:
     """The answers to this question that are known already."""
     usual = isinstance(job.rules, UsualRules)  # the package's code, which each key holds, says which
     rules = [] if usual else [(rule.name(), type(rule).__module__, rule.settings) for rule in job.of_profiles]
@@ -157,7 +157,7 @@ def remembered_by(job: Job, question: Question[A]) -> Remembered[A]:
 
 
 @held_off()
-def _analysed(job: Job, question: Question[A], file: TraceFile) -> Analysed[A]:
+def _analysed(job: Job, question: Question[_A], file: TraceFile) -> Analysed[_A]:
     """One trace with its answer: from the cache, or worked out and kept there."""
     remembered = remembered_by(job, question)
     key = remembered.key(file)
@@ -176,7 +176,7 @@ def _analysed(job: Job, question: Question[A], file: TraceFile) -> Analysed[A]:
     return Analysed(file, answer, answer.problem, UNREAD not in looked_at.values())
 
 
-def _by_worker(job: Job, rules: CarriedRules | None, question: Question[A], file: TraceFile) -> Analysed[A]:
+def _by_worker(job: Job, rules: CarriedRules | None, question: Question[_A], file: TraceFile) -> Analysed[_A]:
     """The same in a worker, which may see other files, and whose lack of memory is its own."""
     if job.engine.is_elsewhere and isinstance(file.path, Path) and not file.path.exists():
         error = f"The workers of `{job.engine}` cannot find this file."
@@ -188,7 +188,7 @@ def _by_worker(job: Job, rules: CarriedRules | None, question: Question[A], file
         return _unread(file, TraceError("There is not enough memory for this trace.", FEWER))
 
 
-def _named_as(file: TraceFile, found: Analysed[A]) -> Analysed[A]:
+def _named_as(file: TraceFile, found: Analysed[_A]) -> Analysed[_A]:
     """With the path as the user gave it; a worker may be in another folder."""
     path = str(file.path)
     problem = found.problem and msgspec.structs.replace(found.problem, path=path)
@@ -198,13 +198,13 @@ def _named_as(file: TraceFile, found: Analysed[A]) -> Analysed[A]:
     return Analysed(file, answer, problem, found.is_whole)
 
 
-def _lost(file: TraceFile, given_up: GivenUp) -> Analysed[A]:
+def _lost(file: TraceFile, given_up: GivenUp) -> Analysed[_A]:
     """A trace whose worker ended."""
     error = f"The worker that analysed this trace ended, most likely because memory ran out ({given_up.reason})."
     return _unread(file, TraceError(error, FEWER))
 
 
-def _unread(file: TraceFile, problem: TraceError) -> Analysed[A]:
+def _unread(file: TraceFile, problem: TraceError) -> Analysed[_A]:
     """A file of which nothing could be used."""
     said = model.Problem(path=str(file.path), error=problem.error, advice=problem.advice, recovered_events=0)
     return Analysed(file, None, said)

@@ -33,7 +33,7 @@ NOTABLE_RATIO = 1.1
 ONE_DAY_NS = 86_400 * 10**9
 """No two clocks of a job are this far apart: a trace that was cut short has lost what its times count from."""
 
-MOST_PLACES = 50
+_MOST_PLACES = 50
 MOST_SHARED = 200
 
 
@@ -53,7 +53,7 @@ def ranks_of(runs: Sequence[Run]) -> model.Ranks:
         steps=comparable_steps(run),
         rows=list(_rows(run)),
         imbalances=list(_imbalances(run)),
-        places=[_place(place) for place in meeting_places_of(run)[:MOST_PLACES]],
+        places=[_place(place) for place in meeting_places_of(run)[:_MOST_PLACES]],
         findings=sorted(_shared(run.ranks), key=lambda each: (-each.saving_ns, -each.cost_ns, each.id))[:MOST_SHARED],
     )
 

@@ -13,13 +13,13 @@ from tb_tidy_plugin.report.figures import DeviceKernelRow, OperatorRow
 from tb_tidy_plugin.report.roofline import Roofline, RooflineCeiling, RooflineDot
 
 MOST_DOTS = 300
-DTYPES: Mapping[str, str] = {
+_DTYPES: Mapping[str, str] = {
     "double": "float64", "float": "float32", "c10::Half": "float16", "c10::BFloat16": "bfloat16",
     "c10::Float8_e4m3fn": "float8",
 }  # fmt: skip
 """Names of dtypes in a trace, and as users write them."""
 
-NOTHING_KNOWN = "Nothing is known of how much the operators of this recording compute."
+_NOTHING_KNOWN = "Nothing is known of how much the operators of this recording compute."
 
 
 def roofline_of(
@@ -44,7 +44,7 @@ def roofline_of(
         if not kernels
         else MISSING["shapes"]
         if operators is None
-        else NOTHING_KNOWN
+        else _NOTHING_KNOWN
     )
     return Roofline(
         device=device_name_of(profile) or "",
@@ -67,7 +67,7 @@ def _dtypes(profile: Profile) -> frozenset[str]:
 def _ceilings(device: DeviceModel, dtypes: frozenset[str]) -> list[RooflineCeiling]:
     """Those of the dtypes that the recording has, equal ones as one, the lowest first."""
     names: dict[float, list[str]] = {}
-    for dtype, name in DTYPES.items():
+    for dtype, name in _DTYPES.items():
         peak = device.peaks.get(dtype)
         if peak is None or dtype not in dtypes:
             continue

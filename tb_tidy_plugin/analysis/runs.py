@@ -39,7 +39,7 @@ STATUSES: tuple[model.Status, ...] = ("not_checked", "clean", "failed", "found")
 """Of several recordings of one run, what is said last counts."""
 
 EXPOSED = "exposed-communication"
-MOST_FINDINGS = 100  # of one rank; a report usually has fewer than 20
+_MOST_FINDINGS = 100  # of one rank; a report usually has fewer than 20
 RECORDABLE = ("stacks", "shapes", "memory", "device", "steps")
 
 
@@ -82,7 +82,7 @@ def rank_summary(profile: Profile, report: model.ProfileReport, rank: int) -> Ra
         typical=typical,
         memory_peak_bytes=peak_bytes_of(profile),
         world_size=profile.metadata.world_size,
-        findings=[_rank_finding(finding) for finding in report.findings[:MOST_FINDINGS]],
+        findings=[_rank_finding(finding) for finding in report.findings[:_MOST_FINDINGS]],
     )
 
 

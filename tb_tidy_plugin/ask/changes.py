@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from tb_tidy_plugin.analysis.fixing import Proposal
 
 NOTES = 4
-MOST_ROWS = 200
+_MOST_ROWS = 200
 """Operators and kernels of a comparison, each."""
 
 
@@ -116,7 +116,7 @@ def _changes(found: Comparison) -> Iterator[ChangeRow]:
         if entry.base_ns != entry.candidate_ns:
             yield ChangeRow("cause", quoted(entry.id), quoted(""), _us(entry.base_ns), _us(entry.candidate_ns))
     for kind, rows in (("operator", found.operators), ("kernel", found.kernels)):
-        for row in rows[:MOST_ROWS]:
+        for row in rows[:_MOST_ROWS]:
             if row.base_ns != row.candidate_ns:
                 name = quoted(f"{row.name} {row.shapes}".rstrip())
                 yield ChangeRow(kind, name, quoted(""), _us(row.base_ns), _us(row.candidate_ns))

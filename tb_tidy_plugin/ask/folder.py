@@ -15,7 +15,7 @@ from tb_tidy_plugin.errors import NotFoundError
 from tb_tidy_plugin.trace.files import FOLLOW, TraceFile, find_traces, is_under
 
 ID = re.compile(r"t-[0-9a-f]{8}")
-NAMED = 10
+_NAMED = 10
 """Traces that an error names."""
 
 
@@ -73,7 +73,7 @@ class Folder(msgspec.Struct, frozen=True):
         """
         found = self.traces(path)
         if len(found) > 1:
-            names = ", ".join(map(self.id_of, found[:NAMED])) + (" …" if len(found) > NAMED else "")
+            names = ", ".join(map(self.id_of, found[:_NAMED])) + (" …" if len(found) > _NAMED else "")
             raise NotFoundError(f"There are {len(found)} traces.", f"Name one by `path`: {names}")
         return found[0]
 

@@ -11,10 +11,10 @@ from tb_tidy_plugin.ask.arguments import QuestionBase
 from tb_tidy_plugin.ask.quoted import MARKS
 from tb_tidy_plugin.errors import TidyError
 
-TOKEN_BYTES = 4
+_TOKEN_BYTES = 4
 """Of UTF-8, in one token: what tokenizers make of JSON and code on average, and of other scripts more."""
 
-DIGITS = 8
+_DIGITS = 8
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -43,7 +43,7 @@ class TokensError(TidyError):
 
 def tokens_in(text: bytes) -> int:
     """About so many tokens."""
-    return -(-len(text) // TOKEN_BYTES)
+    return -(-len(text) // _TOKEN_BYTES)
 
 
 def page(asked: QuestionBase, found: WholeAnswer) -> bytes:
@@ -60,13 +60,13 @@ def page(asked: QuestionBase, found: WholeAnswer) -> bytes:
     first = _offset(asked.cursor, digest, len(encoded))
     shown = {"marks": MARKS, **msgspec.to_builtins(found.head), "columns": list(found.columns.__struct_fields__)}
     empty = msgspec.json.encode(shown | {"rows": [], "left": len(encoded), "next": f"{len(encoded)}.{digest}"})
-    most = asked.tokens * TOKEN_BYTES
+    most = asked.tokens * _TOKEN_BYTES
     last, size = first, len(empty)
     while last < len(encoded) and size + len(encoded[last]) + 1 <= most:
         size += len(encoded[last]) + 1
         last += 1
     if len(empty) > most or (last == first < len(encoded)):
-        needed = -(-(len(empty) + len(encoded[first] if first < len(encoded) else b"") + 1) // TOKEN_BYTES)
+        needed = -(-(len(empty) + len(encoded[first] if first < len(encoded) else b"") + 1) // _TOKEN_BYTES)
         raise TokensError(
             f"The answer does not fit into {asked.tokens} tokens.", f"Ask with `tokens` of {needed} or more."
         )
@@ -79,7 +79,7 @@ def page(asked: QuestionBase, found: WholeAnswer) -> bytes:
 def _digest(asked: QuestionBase, rows: Sequence[bytes]) -> str:
     """Names the whole answer, whatever its pages."""
     question = msgspec.structs.replace(asked, cursor="", tokens=0)
-    return hashlib.sha256(b"\n".join([msgspec.json.encode(question), *rows])).hexdigest()[:DIGITS]
+    return hashlib.sha256(b"\n".join([msgspec.json.encode(question), *rows])).hexdigest()[:_DIGITS]
 
 
 def _offset(cursor: str, digest: str, rows: int) -> int:

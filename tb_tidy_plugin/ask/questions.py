@@ -45,10 +45,10 @@ def answer(text: bytes | str, folder: Folder) -> bytes:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
         advice = f"Ask one of {', '.join(KINDS)}; `tb-tidy ask --list` has their arguments."
         raise QuestionError(f"The question cannot be used: {problem}.", advice) from None
-    return page(asked, found(asked, folder))
+    return page(asked, _found(asked, folder))
 
 
-def found(asked: arguments.AnyQuestion, folder: Folder) -> WholeAnswer:  # noqa: C901, PLR0911, PLR0912 - one case for each question
+def _found(asked: arguments.AnyQuestion, folder: Folder) -> WholeAnswer:  # noqa: C901, PLR0911, PLR0912 - one case for each question
     """The whole answer.
 
     Raises:

@@ -25,15 +25,15 @@ from tb_tidy_plugin.trace.files import TraceFile
 from tb_tidy_plugin.trace.remote import size_of
 from tb_tidy_plugin.vocabulary import Confidence
 
-AROUND = 3
+_AROUND = 3
 """Lines of source before and after a place."""
 
-PLACES = 5
-SOURCES = 2
+_PLACES = 5
+_SOURCES = 2
 PROBLEMS = 3
 
-A = TypeVar("A", bound=Answer)
-NUMBER_AT_END = re.compile(r"[0-9]+$")
+_A = TypeVar("_A", bound=Answer)
+_NUMBER_AT_END = re.compile(r"[0-9]+$")
 
 
 def microseconds(ns: int) -> float:
@@ -75,7 +75,7 @@ def runs(folder: Folder, asked: arguments.RunsQuestion) -> WholeAnswer:
     return WholeAnswer(RunsHead(traces=len(files)), TraceRow, rows)
 
 
-def answer_of(folder: Folder, file: TraceFile, question: Question[A]) -> A:
+def answer_of(folder: Folder, file: TraceFile, question: Question[_A]) -> _A:
     """The answer about one trace.
 
     Raises:
@@ -154,7 +154,7 @@ def _ns(entry: Entry, at: int | None) -> int:
 def _step_called(found: Ledger, name: str) -> int:
     """The position of the step of this name or number."""
     for at, step in enumerate(found.steps):
-        number = NUMBER_AT_END.search(step.name)
+        number = _NUMBER_AT_END.search(step.name)
         if name == step.name or name == (number[0] if number else str(at + 1)):
             return at
     raise NotFoundError("This step does not exist.", f"{len(found.steps)} steps were recorded. Ask without `step`.")
@@ -378,19 +378,19 @@ def _parts(folder: Folder, located: _Located) -> Iterator[PartRow]:
     for detail in found.details:
         if isinstance(detail, Note):
             yield PartRow("evidence", quoted(detail.text, TEXT_LETTERS))
-    for place in found.places[:PLACES]:
+    for place in found.places[:_PLACES]:
         known = f"{place.precision}, {place.matches} matches, {microseconds(place.duration_ns)} µs per step"
         yield PartRow("place", quoted(f"{_place(place)} ({known})", TEXT_LETTERS))
     if located.file is not None and located.answer is not None:
         sources = FoundSources(located.file, folder.job.source_roots, located.answer.captured)
-        for place in found.places[:SOURCES]:
+        for place in found.places[:_SOURCES]:
             if place.precision != "definition" and (lines := sources(place.file)):
                 yield PartRow("source", quoted_lines(_around(place, lines), TEXT_LETTERS))
 
 
 def _around(place: Place, lines: Sequence[str]) -> str:
     """The lines of a place and those around it, numbered; `>` before its own."""
-    first, last = max(place.line - AROUND, 1), min(place.end_line + AROUND, len(lines))
+    first, last = max(place.line - _AROUND, 1), min(place.end_line + _AROUND, len(lines))
     shown = [
         f"{'>' if place.line <= number <= place.end_line else ' '}{number} {lines[number - 1]}"
         for number in range(first, last + 1)

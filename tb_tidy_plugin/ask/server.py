@@ -24,7 +24,7 @@ from tb_tidy_plugin.errors import TidyError
 if TYPE_CHECKING:
     from typing import Any
 
-NAME = "torchtidy"
+_NAME = "torchtidy"
 
 
 def serve(folder: Folder) -> None:
@@ -59,7 +59,7 @@ def server_of(folder: Folder) -> Server[dict[str, Any]]:
             os._exit(int(ended.code or 0))
         return types.CallToolResult(content=[types.TextContent(type="text", text=text.decode())], is_error=failed)
 
-    return Server(NAME, version=__version__, instructions=in_short(), on_list_tools=listed, on_call_tool=called)
+    return Server(_NAME, version=__version__, instructions=in_short(), on_list_tools=listed, on_call_tool=called)
 
 
 def tool_of(name: str) -> types.Tool:

@@ -190,7 +190,7 @@ def timeline(folder: Folder, asked: arguments.TimelineQuestion) -> WholeAnswer:
         to_us=microseconds(to_ns),
         until_us=microseconds(found.until_ns),
         part_us=microseconds(round(bars.pixel_ns)),
-        lanes=[quoted(lane.name, 40) for lane in found.lanes[:MOST_LANES]],
+        lanes=[quoted(lane.name, 40) for lane in found.lanes[:_MOST_LANES]],
         step=quoted(step) if step else None,
     )
     table = [
@@ -208,7 +208,7 @@ def timeline(folder: Folder, asked: arguments.TimelineQuestion) -> WholeAnswer:
     return WholeAnswer(head, BarRow, table)
 
 
-MOST_LANES = 20
+_MOST_LANES = 20
 """Whose names an answer has."""
 
 

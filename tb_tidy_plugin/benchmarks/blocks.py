@@ -26,8 +26,8 @@ NARROW = 0.05  # width of the interval that ends a measurement
 BLOCKS_IN_BUDGET = 60  # of both statements together
 BLOCK_S = (0.001, 0.05)  # shorter ones are lost in the clock and the wait for the device; longer ones see less in turns
 MOST_OVERTIME = 4  # times the budget, for statements of which it does not hold the fewest blocks
-RESAMPLES = 2000
-INTERVAL = (2.5, 97.5)  # per cent
+_RESAMPLES = 2000
+_INTERVAL = (2.5, 97.5)  # per cent
 
 
 class TimeRatio(msgspec.Struct, frozen=True):
@@ -54,8 +54,8 @@ class Blocks(msgspec.Struct, frozen=True):
 def ratio_of(first: Sequence[float], second: Sequence[float]) -> TimeRatio:
     """The middle ratio of pairs; its interval from resampled pairs, with a fixed seed."""
     ratios = np.array(second) / np.array(first)
-    drawn = np.random.default_rng(0).integers(len(ratios), size=(RESAMPLES, len(ratios)))
-    low, high = np.percentile(np.median(ratios[drawn], axis=1), INTERVAL)
+    drawn = np.random.default_rng(0).integers(len(ratios), size=(_RESAMPLES, len(ratios)))
+    low, high = np.percentile(np.median(ratios[drawn], axis=1), _INTERVAL)
     return TimeRatio(float(np.median(ratios)), float(low), float(high))
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 ASKED = re.compile(r"(cuda|rocm|mps|xpu|cpu)(?::(\d{1,3}))?")
 KINDS_HELP: Final = "cuda, cuda:1, rocm, mps, xpu or cpu"
-SHOWN = {"cuda": "CUDA", "mps": "MPS", "xpu": "XPU", "cpu": "CPU"}
+_SHOWN = {"cuda": "CUDA", "mps": "MPS", "xpu": "XPU", "cpu": "CPU"}
 CPU_INFO = Path("/proc/cpuinfo")
 
 
@@ -132,7 +132,7 @@ def _parsed(asked: str) -> tuple[str, int | None]:
 
 
 def _needs(allowed: Collection[str]) -> NoDeviceError:
-    names = [shown for kind, shown in SHOWN.items() if kind in allowed]
+    names = [shown for kind, shown in _SHOWN.items() if kind in allowed]
     return NoDeviceError(
         f"This needs a {' or '.join(names)} device: on another device the result would be meaningless.",
         "To see the result here, run `tb-tidy bench --save` on such a machine.",

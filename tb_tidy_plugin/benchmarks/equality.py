@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 RESULT = "result"
-ROUNDINGS = 16
+_ROUNDINGS = 16
 """What two orders of the same additions may differ by, in roundings of the largest value: measured up to 9 for
 attention and optimizers in float32 and bfloat16."""
 
-LONGEST = 400
+_LONGEST = 400
 
 
 def kept_results(names: Mapping[str, object], compare: Sequence[str]) -> dict[str, object]:
@@ -25,7 +25,7 @@ def difference_of(before: Mapping[str, object], after: Mapping[str, object]) -> 
     for name in before:
         found = _difference(before[name], after[name])
         if found is not None:
-            return f"The statements produce different values of `{name}`: {found}"[:LONGEST]
+            return f"The statements produce different values of `{name}`: {found}"[:_LONGEST]
     return None
 
 
@@ -61,4 +61,4 @@ def _tolerance(value: object) -> tuple[float | None, float | None]:
         return None, None
     finite = value[value.isfinite()]
     largest = float(finite.abs().max()) if finite.numel() else 0.0
-    return 0.0, ROUNDINGS * torch.finfo(value.dtype).eps * largest
+    return 0.0, _ROUNDINGS * torch.finfo(value.dtype).eps * largest

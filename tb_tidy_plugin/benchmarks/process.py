@@ -35,7 +35,7 @@ from tb_tidy_plugin.vocabulary import Verdict
 if TYPE_CHECKING:
     import torch
 
-SEED = 0
+_SEED = 0
 EVEN = 0.01  # closer to 1 than this, the placement of data in memory alone can make such a ratio
 WIDE = 0.25  # intervals wider than this say too little
 DEVICE_SHARE = 0.8  # of the device's free memory, at most
@@ -80,7 +80,7 @@ NO_TORCH = NotMeasured(
     ),
 )
 TOO_LARGE = "Free memory, or measure on a machine with more of it."
-NOT_OURS = "The recorded shape may need another version of PyTorch."
+_NOT_OURS = "The recorded shape may need another version of PyTorch."
 
 
 def main() -> None:
@@ -111,7 +111,7 @@ def answer_to(request: MeasuringRequest, send: _Send) -> Measured | NotMeasured:
     try:
         device = device_for(request.asked, request.preferred, request.pair.devices)
         _cap_memory(device, request.memory_bytes, send)
-        return Measured(measured(request, device, send))
+        return Measured(_measured(request, device, send))
     except NoDeviceError as problem:
         return NotMeasured(problem.error, problem.advice)
     except (MemoryError, torch.cuda.OutOfMemoryError) as problem:
@@ -119,10 +119,10 @@ def answer_to(request: MeasuringRequest, send: _Send) -> Measured | NotMeasured:
     except Exception as problem:
         if "can't allocate memory" in str(problem):
             return NotMeasured(f"Memory ran out: {_first_line(problem)}", TOO_LARGE)
-        return NotMeasured(f"The statements failed with {type(problem).__name__}: {_first_line(problem)}", NOT_OURS)
+        return NotMeasured(f"The statements failed with {type(problem).__name__}: {_first_line(problem)}", _NOT_OURS)
 
 
-def measured(request: MeasuringRequest, device: torch.device, send: _Send) -> Measurement:
+def _measured(request: MeasuringRequest, device: torch.device, send: _Send) -> Measurement:
     """Both statements checked against each other, then timed in turns; raises whatever they raise."""
     from torch.utils.benchmark import Timer
 
@@ -176,7 +176,7 @@ def _compared(pair: Benchmark, device: torch.device) -> tuple[bool | None, str |
 def _set_up(pair: Benchmark, device: torch.device) -> dict[str, object]:
     import torch
 
-    torch.manual_seed(SEED)
+    torch.manual_seed(_SEED)
     names: dict[str, object] = {"__name__": "statements", "device": str(device)}
     exec(compile(pair.setup, "<setup>", "exec"), names)
     return names

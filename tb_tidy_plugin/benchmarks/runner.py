@@ -26,7 +26,7 @@ COMPLAINT_LENGTH = 1000
 
 MEND = "Write `benchmark` of the rule with what docs/benchmarks.md lists."
 CANCELLED = NotMeasured("The measurement was cancelled.", "Start it again.")
-TRY_AGAIN = "Run `tb-tidy bench` on the command line to see its output."
+_TRY_AGAIN = "Run `tb-tidy bench` on the command line to see its output."
 
 
 def has_torch() -> bool:
@@ -74,7 +74,7 @@ class PairMeasurement:
         if -ended.code == getattr(signal, "SIGKILL", None):
             return NotMeasured("The measurement was killed, most likely because memory ran out.", "Free memory.")
         name = next((known.name for known in signal.Signals if known.value == -ended.code), f"code {ended.code}")
-        return NotMeasured(f"The measurement ended with {name}.{said}", TRY_AGAIN)
+        return NotMeasured(f"The measurement ended with {name}.{said}", _TRY_AGAIN)
 
 
 def _last(lines: Iterable[bytes], on_progress: OnProgress) -> Measurement | NotMeasured | None:

@@ -18,20 +18,20 @@ from tb_tidy_plugin.profile.optimizers import WITH_FOREACH
 from tb_tidy_plugin.rulekit import TORCH_DTYPES, Benchmark
 from tb_tidy_plugin.rulekit.statements import OF_ONE, OF_TWO
 
-MOST_CHARACTERS = 20_000
+_MOST_CHARACTERS = 20_000
 LONGEST_SHOWN = 60
 
-MODULES = frozenset({"numpy", "time", "torch", "torch.nn.functional", "torch.utils.data"})
+_MODULES = frozenset({"numpy", "time", "torch", "torch.nn.functional", "torch.utils.data"})
 """What may be imported; as a whole, under any name."""
 
-BUILTINS = frozenset(
+_BUILTINS = frozenset(
     {
         "bool", "dict", "enumerate", "float", "int", "len", "list", "max", "min", "range", "reversed", "sum", "tuple",
         "zip",
     }
 )  # fmt: skip
 
-RESERVED = frozenset(vars(builtins)) - BUILTINS - {"_"}
+RESERVED = frozenset(vars(builtins)) - _BUILTINS - {"_"}
 """What Python has besides: a parameter of that name would be one in its function only."""
 
 
@@ -68,7 +68,7 @@ VALUES = (
 )
 """What may stand anywhere: dtypes, and a class to derive from."""
 
-METHODS = frozenset(
+_METHODS = frozenset(
     {
         "add_", "append", "as_strided", "backward", "bool", "contiguous", "dtype", "item", "masked_fill", "numpy",
         "softmax", "sort", "step", "sum", "to", "tolist", "topk", "transpose", "tril", "triu", "zero_grad",
@@ -97,7 +97,7 @@ SYNTAX = (
 def complaint_about(pair: Benchmark) -> str | None:
     """Why the statements of a pair are not run, None where they may be."""
     texts = (pair.setup, pair.before, pair.after)
-    if sum(map(len, texts)) > MOST_CHARACTERS:
+    if sum(map(len, texts)) > _MOST_CHARACTERS:
         return "they are too long"
     try:
         refused = next(_refused([ast.parse(text) for text in texts]), None)
@@ -113,7 +113,7 @@ def _refused(trees: Sequence[ast.Module]) -> Iterator[str]:
     for name, module in (each for node in nodes if isinstance(node, ast.Import) for each in _imported(node)):
         if modules.setdefault(name, module) != module:
             yield name  # it would stand for two modules
-    names = _Names(modules, frozenset(name for node in nodes for name in _given_by(node)) | BUILTINS | {"device"})
+    names = _Names(modules, frozenset(name for node in nodes for name in _given_by(node)) | _BUILTINS | {"device"})
     for tree in trees:
         yield from names.refused(tree)
 
@@ -154,7 +154,7 @@ class _Names(msgspec.Struct, frozen=True):
         yield from (name for name in _given_by(node) if name in self.modules or _is_pythons(name))
         match node:
             case ast.Import():
-                yield from (f"import {each.name}" for each in node.names if each.name not in MODULES)
+                yield from (f"import {each.name}" for each in node.names if each.name not in _MODULES)
                 yield from (name for name, _ in _imported(node) if _is_pythons(name))
             case ast.Name() if node.id in self.modules or node.id not in self.given:
                 yield node.id  # a module counts only with what is used of it
@@ -173,7 +173,7 @@ class _Names(msgspec.Struct, frozen=True):
 
     def _refused_attribute(self, node: ast.Attribute) -> Iterator[str]:
         path, is_set = self._path(node), isinstance(node.ctx, ast.Store)
-        if path is None and node.attr not in (SET if is_set else METHODS):
+        if path is None and node.attr not in (SET if is_set else _METHODS):
             yield f".{node.attr}"
         elif path is not None and (is_set or path not in VALUES):
             yield path

@@ -33,7 +33,7 @@ SUFFIX = ".tidy-bench.json"
 """Added to the whole name of the trace file, `.gz` included."""
 
 MOST_BYTES = 8 << 20
-MOST_KEPT = 1000  # beside one trace; a measurement takes 4 kB
+_MOST_KEPT = 1000  # beside one trace; a measurement takes 4 kB
 MOST_OF_A_PAIR = 50  # devices and versions in the cache that are looked at
 KEY_DIGITS = 32
 FOR_THIS_USER = 0o600
@@ -50,7 +50,7 @@ class SavedMeasurements(msgspec.Struct, frozen=True, kw_only=True):
     """The file beside a trace."""
 
     version: Literal[1]
-    measurements: Annotated[list[Measurement], msgspec.Meta(max_length=MOST_KEPT)]
+    measurements: Annotated[list[Measurement], msgspec.Meta(max_length=_MOST_KEPT)]
 
 
 class Measurements:
@@ -159,7 +159,7 @@ def save_beside(trace: AnyPath, measurements: Iterable[Measurement]) -> AnyPath:
     known, problem = read_beside(trace)
     if problem is not None:
         raise StoreError(f"`{file}` is not written: {problem.reason}.", "Delete it, or move it away, and try again.")
-    all_of_them = _latest([*known, *measurements])[-MOST_KEPT:]
+    all_of_them = _latest([*known, *measurements])[-_MOST_KEPT:]
     text = msgspec.json.encode(SavedMeasurements(version=1, measurements=all_of_them))
     _write(file, msgspec.json.format(text, indent=1) + b"\n", FOR_THE_TEAM)
     return file

@@ -14,7 +14,7 @@ import msgspec
 from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.files import write_whole
 
-LONGEST_NAME = 80  # characters of a test's id in a file name; the hash behind them tells tests apart
+_LONGEST_NAME = 80  # characters of a test's id in a file name; the hash behind them tells tests apart
 
 
 class StepBaseline(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -82,5 +82,5 @@ def _id(test: str, run: int) -> str:
 
 
 def _file_name(text: str) -> str:
-    plain = re.sub(r"[^A-Za-z0-9]+", "-", text).strip("-")[-LONGEST_NAME:]
+    plain = re.sub(r"[^A-Za-z0-9]+", "-", text).strip("-")[-_LONGEST_NAME:]
     return f"{plain}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"

@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 CountLimit: TypeAlias = int | str
 
-WRITTEN = re.compile(r"(<=|<|==|>=|>) *(\d[\d_]*)")
+_WRITTEN = re.compile(r"(<=|<|==|>=|>) *(\d[\d_]*)")
 HOLDS: dict[str, Callable[[int, int], bool]] = {
     "<=": operator.le,
     "<": operator.lt,
@@ -18,7 +18,7 @@ HOLDS: dict[str, Callable[[int, int], bool]] = {
     ">=": operator.ge,
     ">": operator.gt,
 }
-WORDS = {"<=": "at most", "<": "fewer than", "==": "exactly", ">=": "at least", ">": "more than"}
+_WORDS = {"<=": "at most", "<": "fewer than", "==": "exactly", ">=": "at least", ">": "more than"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class CountBound:
     @property
     def words(self) -> str:
         """The comparison in words."""
-        return WORDS[self.comparison]
+        return _WORDS[self.comparison]
 
 
 def bound_of(name: str, limit: CountLimit) -> CountBound:
@@ -46,7 +46,7 @@ def bound_of(name: str, limit: CountLimit) -> CountBound:
     """
     if isinstance(limit, int) and not isinstance(limit, bool) and limit >= 0:
         return CountBound("<=", limit)
-    written = WRITTEN.fullmatch(limit.strip()) if isinstance(limit, str) else None
+    written = _WRITTEN.fullmatch(limit.strip()) if isinstance(limit, str) else None
     if written is None:
         raise ValueError(f'{name}={limit!r} must be a number, 0 or greater, or a comparison such as "<=400"')
     return CountBound(written[1], int(written[2]))

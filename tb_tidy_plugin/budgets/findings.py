@@ -11,7 +11,7 @@ from tb_tidy_plugin.rules import catalogue
 from tb_tidy_plugin.units import plural
 from tb_tidy_plugin.visible import visible
 
-MOST_LINES = 5
+_MOST_LINES = 5
 
 
 def broken_by_findings(analysis: Analysis, allowed: int | Sequence[str]) -> str:
@@ -52,8 +52,8 @@ def _names(rules: Iterable[str]) -> frozenset[str]:
 
 
 def _lines(findings: Sequence[Finding]) -> list[str]:
-    lines = [f"  {finding.rule}: {visible(finding.message)}{_where(finding)}" for finding in findings[:MOST_LINES]]
-    further = len(findings) - MOST_LINES
+    lines = [f"  {finding.rule}: {visible(finding.message)}{_where(finding)}" for finding in findings[:_MOST_LINES]]
+    further = len(findings) - _MOST_LINES
     return lines + ([f"  and {plural(further, 'further finding')}"] if further > 0 else [])
 
 

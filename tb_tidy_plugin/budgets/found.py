@@ -14,7 +14,7 @@ from tb_tidy_plugin.trace.columns import ABSENT
 from tb_tidy_plugin.units import Bytes, Count
 from tb_tidy_plugin.visible import visible
 
-MOST_LINES = 5
+_MOST_LINES = 5
 
 
 def broken_count(analysis: Analysis, counted: Counted, bound: CountBound) -> str:
@@ -46,8 +46,8 @@ def _causes(analysis: Analysis, events: Events, step: int, unit: type[Bytes | Co
         event = row if cause == ABSENT else cause
         place = None if cause == ABSENT else analysis.aligner.place_of(event)
         amounts[f"{visible(profile.name(event))}{_where(place)}"] += amount
-    lines = [f"  {unit(amount)}: {said}" for said, amount in amounts.most_common(MOST_LINES)]
-    return lines + ([f"  and {len(amounts) - MOST_LINES} further places"] if len(amounts) > MOST_LINES else [])
+    lines = [f"  {unit(amount)}: {said}" for said, amount in amounts.most_common(_MOST_LINES)]
+    return lines + ([f"  and {len(amounts) - _MOST_LINES} further places"] if len(amounts) > _MOST_LINES else [])
 
 
 def _where(place: Frame | None) -> str:

@@ -15,14 +15,16 @@ import pytest
 if TYPE_CHECKING:
     from tb_tidy_plugin.budgets.tidy import Tidy
 
-UPDATE = "--tidy-baseline-update"
+_UPDATE = "--tidy-baseline-update"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Adds the option that stores baselines."""
     group = parser.getgroup("torchtidy")
     group.addoption(
-        UPDATE, action="store_true", help="Store the step times of this run in .torchtidy/ as baselines of this machine"
+        _UPDATE,
+        action="store_true",
+        help="Store the step times of this run in .torchtidy/ as baselines of this machine",
     )
 
 
@@ -44,6 +46,6 @@ def tidy(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Tidy]:
     except ImportError as missing:
         pytest.fail(f"The fixture `tidy` cannot be loaded: {missing}. Install `tb-tidy-plugin` again.", pytrace=False)
     root, config = request.config.rootpath, request.config
-    baselines = StepBaselines(root / ".torchtidy", request.node.nodeid, update=bool(config.getoption(UPDATE)))
+    baselines = StepBaselines(root / ".torchtidy", request.node.nodeid, update=bool(config.getoption(_UPDATE)))
     yield Tidy(tmp_path / "torchtidy", root, baselines, pytest.skip)
     config.stash.setdefault(_WRITTEN, []).extend(baselines.written)

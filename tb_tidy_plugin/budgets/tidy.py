@@ -25,7 +25,7 @@ from tb_tidy_plugin.units import Nanoseconds, plural
 
 _Item = TypeVar("_Item")
 
-UPDATE = "--tidy-baseline-update"
+_UPDATE = "--tidy-baseline-update"
 
 
 class BudgetError(AssertionError):
@@ -151,7 +151,7 @@ class BudgetRun:
             return "", ""
         before = baselines.read(self._number, device)
         if before is None:
-            return f"no baseline of this test is stored for {machine(device)}; run pytest {UPDATE}", ""
+            return f"no baseline of this test is stored for {machine(device)}; run pytest {_UPDATE}", ""
         ratio = step_ns / before.step_ns
         if ratio <= most:
             return "", ""

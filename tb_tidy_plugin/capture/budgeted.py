@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from tb_tidy_plugin.capture.handler import SUFFIX
 from tb_tidy_plugin.capture.profiling import Cycle, Output, TidyProfile
+from tb_tidy_plugin.side_files import CAPTURE_SUFFIX
 
 _Item = TypeVar("_Item")
 
@@ -80,7 +80,7 @@ class BudgetedProfile(TidyProfile):
     @property
     def trace(self) -> Path | None:
         """The recording, None where nothing was recorded."""
-        return None if self._side_file is None else Path(str(self._side_file).removesuffix(SUFFIX))
+        return None if self._side_file is None else Path(str(self._side_file).removesuffix(CAPTURE_SUFFIX))
 
 
 def _wait_for_device() -> None:

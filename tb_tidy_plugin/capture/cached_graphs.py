@@ -27,7 +27,7 @@ OUTPUT = "torch._inductor.output_code"
 MOST_CHARACTERS = 2_000_000
 """Of a graph's texts: that of a thousand kernels has as many."""
 
-MOST_LINES, LONGEST_LINE = 20_000, 4_000
+_MOST_LINES, LONGEST_LINE = 20_000, 4_000
 """Of a graph, whole or not at all."""
 
 MOST_SECONDS = 1.0
@@ -77,7 +77,7 @@ def _described(graph: CompiledFxGraph, own: OwnFiles) -> Mapping[str, Any] | Non
         "stacks": [numbered(stack) for stack in stacks],
         "lines": [_line(line, own) for line in numbers],
     }
-    is_small = len(numbers) <= MOST_LINES and all(len(line.text) <= LONGEST_LINE for line in numbers)
+    is_small = len(numbers) <= _MOST_LINES and all(len(line.text) <= LONGEST_LINE for line in numbers)
     return found if kernels and stacks and is_small else None
 
 

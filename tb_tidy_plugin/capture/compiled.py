@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from torch.fx import GraphModule, Node
 
 P = ParamSpec("P")
-R = TypeVar("R")
+_R = TypeVar("_R")
 
 DYNAMO, UTILS = "torch._dynamo.output_graph", "torch._dynamo.utils"
 OF_INDUCTOR = (
@@ -49,8 +49,8 @@ OF_INDUCTOR = (
 )  # fmt: skip
 NOTE = "set_kernel_post_grad_provenance_tracing"
 SKIPPED = "log_cudagraph_skip_and_bump_counter"
-FOLDER = "torchtidy"
-VERSION = 1
+_FOLDER = "torchtidy"
+_VERSION = 1
 MOST_REGIONS = 4096
 """Compiled functions whose graphs are kept in memory, a few kilobytes for a usual one."""
 
@@ -62,7 +62,7 @@ SKIP = re.compile(
     re.DOTALL,
 )
 FOLDER_OF_FILE = re.compile(r"(?<![\w.])(?:[A-Za-z]:)?[\\/](?:[^\s`'\"\\/]+[\\/])+")
-KEY = re.compile(r"[a-z0-9]{1,100}")
+_KEY = re.compile(r"[a-z0-9]{1,100}")
 ORIGINS = "tidy_origins"
 ADDED = "Gradient addition node due to multiple use of tensor around:"
 """Ends the stack of an addition that autograd makes of two gradients; the stack is that of a use of the tensor."""
@@ -167,9 +167,9 @@ def _wrap(owner: object, name: str, note: Callable[..., Callable[[], None] | Non
         setattr(owner, name, _noted(original, note))
 
 
-def _noted(original: Callable[P, R], note: Callable[..., Callable[[], None] | None]) -> Callable[P, R]:
+def _noted(original: Callable[P, _R], note: Callable[..., Callable[[], None] | None]) -> Callable[P, _R]:
     @wraps(original)
-    def wrapped(*arguments: P.args, **named: P.kwargs) -> R:
+    def wrapped(*arguments: P.args, **named: P.kwargs) -> _R:
         after = unless_it_fails("a compiled graph", lambda: note(*arguments, **named), THEN)
         try:
             return original(*arguments, **named)
@@ -349,16 +349,16 @@ def _note_skip(message: str) -> None:
 
 def _kept_at(key: object, code: object) -> Path | None:
     """The file of a graph's launches; None where the graph itself is not cached."""
-    if not all(isinstance(each, str) and KEY.fullmatch(each) for each in (key, code)):
+    if not all(isinstance(each, str) and _KEY.fullmatch(each) for each in (key, code)):
         return None
     from torch._inductor.runtime.cache_dir_utils import cache_dir
 
-    return Path(cache_dir()) / FOLDER / f"{key}.{code}.json"
+    return Path(cache_dir()) / _FOLDER / f"{key}.{code}.json"
 
 
 def _keep(path: Path, launches: Iterable[Launch]) -> None:
     path.parent.mkdir(mode=0o700, exist_ok=True)
-    content = {"version": VERSION, "launches": [[launch.kernel, launch.nodes] for launch in launches]}
+    content = {"version": _VERSION, "launches": [[launch.kernel, launch.nodes] for launch in launches]}
     write_whole(path, json.dumps(content, separators=(",", ":")).encode("ascii"))
 
 
@@ -368,7 +368,7 @@ def _kept(path: Path) -> tuple[Launch, ...] | None:
         return None
     with opened(path) as file:
         content = json.load(file)
-    if content["version"] != VERSION:
+    if content["version"] != _VERSION:
         return None
     return tuple(Launch(str(kernel), tuple(map(tuple, nodes))) for kernel, nodes in content["launches"])
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from tb_tidy_plugin.capture.guarded import say, unless_it_fails
 from tb_tidy_plugin.files import write_whole
+from tb_tidy_plugin.side_files import DEVICE_EVENTS_SUFFIX, DEVICE_EVENTS_VERSION, LONGEST_LATENCY_NS
 
 if TYPE_CHECKING:
     import torch
@@ -22,11 +23,8 @@ if TYPE_CHECKING:
 
     Profiler: TypeAlias = torch.profiler.profile | torch.autograd.profiler.profile
 
-SUFFIX = ".device_events.json"
-VERSION = 1
 LAUNCH_LATENCY_NS = 5_000
 """From the start of an operator to that of its work on an idle device: what CUDA takes, where nothing is known."""
-LONGEST_LATENCY_NS = 10**9  # as the reader believes
 
 
 def write_device_events(
@@ -55,9 +53,9 @@ def write_device_events(
     """
 
     def write() -> Path | None:
-        path = Path(f"{os.fspath(trace_path)}{SUFFIX}")
+        path = Path(f"{os.fspath(trace_path)}{DEVICE_EVENTS_SUFFIX}")
         document = {
-            "version": VERSION,
+            "version": DEVICE_EVENTS_VERSION,
             "device": _device(device_kind, device_name),
             "launch_latency_ns": _latency_ns(launch_latency_ns),
             "operators": list(_operators(prof)),

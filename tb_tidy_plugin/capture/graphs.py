@@ -16,18 +16,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tb_tidy_plugin.capture.guarded import unless_it_fails
+from tb_tidy_plugin.side_files import GRAPH_SUFFIX
 
 if TYPE_CHECKING:
     from torch.cuda import CUDAGraph
     from torch.profiler import profile
 
-SUFFIX = ".tidy_graph.json.gz"
 CAPTURE, REPLAY = "tidy:capture#", "tidy:replay#"
 FOLDERS = ("TORCHTIDY_GRAPHS", "VLLM_TORCH_PROFILER_DIR", "SGLANG_TORCH_PROFILER_DIR")
 """Environment variables that name the folder of the traces, the first one that is set."""
 
-LONGEST_HOST = 30
-UNNAMED = re.compile(r"[^\w.-]")
+_LONGEST_HOST = 30
+_UNNAMED = re.compile(r"[^\w.-]")
 
 
 def install(folder: str | os.PathLike[str] | None = None) -> bool:
@@ -50,7 +50,7 @@ def _patch(folder: Path) -> bool:
     if hasattr(CUDAGraph.replay, "tidy_folder"):
         return True
     begin, end, replay = CUDAGraph.capture_begin, CUDAGraph.capture_end, CUDAGraph.replay
-    host, numbers = UNNAMED.sub("_", socket.gethostname())[:LONGEST_HOST], count()
+    host, numbers = _UNNAMED.sub("_", socket.gethostname())[:_LONGEST_HOST], count()
 
     def capture_begin(self: CUDAGraph, *arguments: object, **named: object) -> None:
         ident = f"{host}-{os.getpid()}-{next(numbers)}"
@@ -91,7 +91,7 @@ def _recording(folder: Path, ident: str) -> ExitStack:
         if not torch.autograd.profiler._is_profiler_enabled:  # noqa: SLF001
             folder.mkdir(parents=True, exist_ok=True)
             recorded = torch.profiler.profile(record_shapes=True, with_stack=True)
-            stack.callback(_written, recorded, folder / f"graph-{ident}{SUFFIX}")
+            stack.callback(_written, recorded, folder / f"graph-{ident}{GRAPH_SUFFIX}")
             stack.enter_context(recorded)
         stack.enter_context(torch.autograd.profiler.record_function(f"{CAPTURE}{ident}"))
     except BaseException:

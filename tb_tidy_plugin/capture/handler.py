@@ -24,14 +24,13 @@ from tb_tidy_plugin.capture.losses import loss_said, say_not_exported
 from tb_tidy_plugin.capture.own_files import OwnFiles, own_sources
 from tb_tidy_plugin.capture.settings import settings
 from tb_tidy_plugin.files import write_whole
+from tb_tidy_plugin.side_files import CAPTURE_SUFFIX, CAPTURE_VERSION
 
 if TYPE_CHECKING:
     import torch
 
     Profiler: TypeAlias = torch.profiler.profile
 
-SUFFIX = ".tidy.json.gz"
-VERSION = 1
 LOOK_SHARE = 0.1  # of the time of torch's export: at most this long its trace is looked at
 LEAST_LOOK_S = 0.5  # and so long in any case
 FAST = 3  # level of gzip: a fifth of the time of the default, a tenth more bytes
@@ -127,8 +126,8 @@ class _ExportNoted:
 
 def write_document(trace: str | os.PathLike[str], document: _Document) -> Path:
     """Writes the side file of `trace`."""
-    text = json.dumps({"version": VERSION, **document}, separators=(",", ":"), allow_nan=False)
-    path = Path(f"{os.fspath(trace)}{SUFFIX}")
+    text = json.dumps({"version": CAPTURE_VERSION, **document}, separators=(",", ":"), allow_nan=False)
+    path = Path(f"{os.fspath(trace)}{CAPTURE_SUFFIX}")
     return write_whole(path, gzip.compress(text.encode("ascii"), FAST, mtime=0))
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     Event: TypeAlias = _ProfilerEvent
 
-BUDGET_S = 15.0
+_BUDGET_S = 15.0
 """The walk ends after this time, wherever it is: 200,000 events take well below 1 s."""
 
 MAX_ENTRIES = 500_000
@@ -46,7 +46,7 @@ class Walk:
     complete: bool
 
 
-def walk(roots: Iterable[Event], own: OwnFiles, *, tensors: bool, budget_s: float = BUDGET_S) -> Walk:
+def walk(roots: Iterable[Event], own: OwnFiles, *, tensors: bool, budget_s: float = _BUDGET_S) -> Walk:
     """Looks at every event once.
 
     Args:

@@ -22,7 +22,7 @@ from tb_tidy_plugin.capture.guarded import reason_of, say
 from tb_tidy_plugin.files import DRAFT
 from tb_tidy_plugin.units import Bytes
 
-BLOCK_BYTES = 1 << 15  # of gz; inflates to 32 MB at the very most
+_BLOCK_BYTES = 1 << 15  # of gz; inflates to 32 MB at the very most
 TAIL_BYTES = 1 << 16  # holds the last event, but where that has very long args
 PROBE_BYTES = 1 << 16  # written to learn why nothing can be
 
@@ -45,9 +45,9 @@ class Loss:
 
 
 REFUSED = Loss("could not be written", is_total=True)
-MISSING = Loss("was not written", is_total=True)
+_MISSING = Loss("was not written", is_total=True)
 EMPTY = Loss("is empty", is_total=True)
-CUT = Loss("breaks off", is_total=False)
+_CUT = Loss("breaks off", is_total=False)
 
 
 def loss_said(path: str, budget_s: float) -> Loss | None:
@@ -69,14 +69,14 @@ def _loss_of(path: str, budget_s: float) -> Loss | None:
     try:
         end = _end_of_gz(path, time.monotonic() + budget_s) if path.endswith(".gz") else _end_of_file(path)
     except FileNotFoundError:
-        return MISSING
+        return _MISSING
     except (EOFError, zlib.error):
-        return CUT
+        return _CUT
     if end is None:
         return None
     if not end:
         return EMPTY
-    return None if end.rstrip().endswith(b"}") and not _ends_in_event(end.decode(errors="replace")) else CUT
+    return None if end.rstrip().endswith(b"}") and not _ends_in_event(end.decode(errors="replace")) else _CUT
 
 
 def _ends_in_event(end: str) -> bool:
@@ -106,7 +106,7 @@ def _end_of_gz(path: str, deadline: float) -> bytes | None:
     end = b""
     inflated = zlib.decompressobj(zlib.MAX_WBITS | 16)  # of gz; at its end it compares length and checksum
     with open(path, "rb") as stream:  # noqa: PTH123 - torch takes any name
-        while block := stream.read(BLOCK_BYTES):
+        while block := stream.read(_BLOCK_BYTES):
             end = (end + inflated.decompress(block))[-TAIL_BYTES:]
             if time.monotonic() > deadline:
                 return None

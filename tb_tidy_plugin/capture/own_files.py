@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tb_tidy_plugin.inductor import is_generated
 
-FRAME = re.compile(r"(?P<file>[^<(][^(]*)\(\d+\): ", re.DOTALL)
+_FRAME = re.compile(r"(?P<file>[^<(][^(]*)\(\d+\): ", re.DOTALL)
 
 MAX_FILE_BYTES = 512_000
 MAX_TOTAL_BYTES = 8_000_000
@@ -58,7 +58,7 @@ class OwnFiles:
         return [folder + os.sep for folder in sorted(folders, reverse=True)]
 
     def _named_in(self, frame: str) -> str | None:
-        match = FRAME.match(frame)
+        match = _FRAME.match(frame)
         return match["file"] if match and self._path(match["file"]) else None
 
     def _find(self, name: str) -> str | None:

@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING
 
 from tb_tidy_plugin.capture.faults import StepFaults
 from tb_tidy_plugin.capture.guarded import say, unless_it_fails
-from tb_tidy_plugin.capture.handler import SUFFIX, CaptureOptions, capturing, write_document
+from tb_tidy_plugin.capture.handler import CaptureOptions, capturing, write_document
+from tb_tidy_plugin.side_files import CAPTURE_SUFFIX
 
 if TYPE_CHECKING:
     import torch
 
 NOTHING = "so nothing is recorded"
-OVER = "so the recording ends here"
+_OVER = "so the recording ends here"
 
 MOST_TIMES = 10_000  # step times kept: enough for a median, and no memory to speak of
 
@@ -92,7 +93,7 @@ class TidyProfile:
         self._steps += 1
         if self._is_on:
             self._is_on = False  # for good, if the job is interrupted meanwhile: see above
-            self._is_on = unless_it_fails("a step", lambda: _done(self.profiler.step), OVER) is not None
+            self._is_on = unless_it_fails("a step", lambda: _done(self.profiler.step), _OVER) is not None
         self._faults.begin()
         self._since_ns = time.perf_counter_ns()  # what the profiler itself does between two steps does not count
 
@@ -123,7 +124,7 @@ class TidyProfile:
         path = self._side_file
         if path is not None and self._times_ns:
             document = json.loads(gzip.decompress(path.read_bytes()))
-            write_document(str(path).removesuffix(SUFFIX), document | self._around())
+            write_document(str(path).removesuffix(CAPTURE_SUFFIX), document | self._around())
 
 
 def _done(act: Callable[[], object]) -> bool:

@@ -24,7 +24,7 @@ Simple: TypeAlias = bool | int | str | None
 _Table: TypeAlias = dict[str, Simple | list[str]]
 _Answer: TypeAlias = _Table | list[_Table] | None
 
-MOST = 32
+_MOST = 32
 """Of optimizers, loaders and devices no more are kept: a job with more of them is not helped by a longer list."""
 
 OPTIMIZER_SWITCHES = ("foreach", "fused", "capturable", "differentiable")
@@ -67,7 +67,7 @@ def _devices() -> Iterator[_Table]:
     for kind in ("cuda", "xpu"):
         back_end = getattr(torch, kind, None)
         if back_end is not None and back_end.is_initialized():  # to initialise one would cost memory and seconds
-            for index in range(min(back_end.device_count(), MOST)):
+            for index in range(min(back_end.device_count(), _MOST)):
                 yield {"kind": kind, "index": index, "name": back_end.get_device_name(index)}
 
 
@@ -139,8 +139,8 @@ def _objects() -> dict[str, _Answer]:
     # By exact type: `isinstance` may run code of proxies and lazy objects.
     found = [each for each in gc.get_objects() if type(each) in wanted]
     return {
-        "optimizers": [_optimizer(each) for each in found if type(each) in optimizers][:MOST],
-        "loaders": [_loader(each) for each in found if type(each) in loaders][:MOST],
+        "optimizers": [_optimizer(each) for each in found if type(each) in optimizers][:_MOST],
+        "loaders": [_loader(each) for each in found if type(each) in loaders][:_MOST],
     }
 
 
@@ -159,7 +159,7 @@ def _optimizer(optimizer: torch.optim.Optimizer) -> _Table:
         **{switch: _common(group.get(switch) for group in groups) for switch in OPTIMIZER_SWITCHES},
         "parameters": len(parameters),
         "parameter_bytes": sum(parameter.numel() * parameter.element_size() for parameter in parameters),
-        "devices": sorted({str(parameter.device) for parameter in parameters})[:MOST],
+        "devices": sorted({str(parameter.device) for parameter in parameters})[:_MOST],
     }
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 CHANNEL = "TORCHTIDY_VERIFY"
 """Environment variable with the pipes' numbers, `3,4`: to read orders from, and to answer into."""
 
-SEED = 0
+_SEED = 0
 
 
 def is_verified() -> bool:
@@ -100,10 +100,10 @@ class VerifiedProfile(TidyProfile):
 def _seed() -> None:
     import torch
 
-    random.seed(SEED)
-    torch.manual_seed(SEED)
+    random.seed(_SEED)
+    torch.manual_seed(_SEED)
     if "numpy" in sys.modules:
-        sys.modules["numpy"].random.seed(SEED)
+        sys.modules["numpy"].random.seed(_SEED)
 
 
 def _noting_losses(losses: list[float]) -> Callable[[], None]:

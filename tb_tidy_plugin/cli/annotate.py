@@ -33,7 +33,7 @@ from tb_tidy_plugin.visible import visible
 
 N = TypeVar("N", bound=NotedAnswer)
 
-AROUND = 2  # lines without cost that are shown between lines with one; more are left out
+_AROUND = 2  # lines without cost that are shown between lines with one; more are left out
 
 
 @click.command(short_help="Print your sources with the cost of each line.")
@@ -130,7 +130,7 @@ def _page(lines: Sequence[str], costs: dict[int, LineCost], wall_ns: int, *, has
     headings = ["line", "time", "share", *(["device"] if has_device else []), "calls"]
     rows: list[tuple[list[str], str]] = [(headings, "source")]
     last = 0
-    for number in sorted(shown for line in costs for shown in range(line - AROUND, line + AROUND + 1)):
+    for number in sorted(shown for line in costs for shown in range(line - _AROUND, line + _AROUND + 1)):
         if last < number <= len(lines):
             if number > last + 1:
                 rows.append(([""] * len(headings), ""))

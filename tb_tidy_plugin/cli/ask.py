@@ -20,7 +20,7 @@ from tb_tidy_plugin.trace.remote import AnyPath
 @click.command(short_help="Answer one question as compact JSON, for programs and assistants.")
 @click.argument("question", required=False, metavar="JSON")
 @click.option(
-    "--path", type=PLACE, default=".", show_default=True, help=("Answer only about recordings below this path.")
+    "--path", type=PLACE, default=".", show_default=True, help="Answer only about recordings below this path."
 )
 @click.option("--list", "lists", is_flag=True, help="Print all questions with the schemas of their arguments.")
 @with_apply

@@ -14,10 +14,10 @@ from tb_tidy_plugin.ask.folder import Folder
 from tb_tidy_plugin.errors import NotFoundError
 from tb_tidy_plugin.trace.remote import AnyPath, on_this_machine
 
-R = TypeVar("R")
+_R = TypeVar("_R")
 
 
-def with_apply(command: Callable[..., R]) -> Callable[..., R]:
+def with_apply(command: Callable[..., _R]) -> Callable[..., _R]:
     """Gives `command` whether it may write fixes and run programs, as `allow_apply`."""
     return click.option("--allow-apply", is_flag=True, help="Let `apply_fix` write files and `verify` run programs.")(
         command

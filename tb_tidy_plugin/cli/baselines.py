@@ -14,7 +14,7 @@ from tb_tidy_plugin.cli.output import write_output
 from tb_tidy_plugin.compare.baseline import FindingsBaseline, baseline_of, new_findings, read_baseline
 from tb_tidy_plugin.report.model import Report
 
-R = TypeVar("R")
+_R = TypeVar("_R")
 
 
 class Baselines(msgspec.Struct, frozen=True):
@@ -34,7 +34,7 @@ class Baselines(msgspec.Struct, frozen=True):
             write_output(self.write_to, f"{text}\n")
 
 
-def with_baselines(command: Callable[..., R]) -> Callable[..., R]:
+def with_baselines(command: Callable[..., _R]) -> Callable[..., _R]:
     """Gives `command` what `--baseline` and `--write-baseline` say, as `baselines`."""
 
     @click.option(
@@ -47,7 +47,7 @@ def with_baselines(command: Callable[..., R]) -> Callable[..., R]:
         "--write-baseline", type=click.Path(path_type=Path), metavar="FILE", help="Write all findings to FILE."
     )
     @wraps(command)
-    def based(baseline: Path | None, write_baseline: Path | None, **others: object) -> R:
+    def based(baseline: Path | None, write_baseline: Path | None, **others: object) -> _R:
         known = None if baseline is None else read_baseline(baseline)
         return command(baselines=Baselines(known, write_baseline), **others)
 

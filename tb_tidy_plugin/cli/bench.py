@@ -35,7 +35,11 @@ from tb_tidy_plugin.units import Nanoseconds
 from tb_tidy_plugin.visible import visible
 
 SHOWN_STATEMENT = 60
-VERDICTS = {"faster": ("faster", "green"), "slower": ("slower", "red"), "no_clear_difference": ("no difference", "dim")}
+_VERDICTS = {
+    "faster": ("faster", "green"),
+    "slower": ("slower", "red"),
+    "no_clear_difference": ("no difference", "dim"),
+}
 
 
 class BenchRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,14 +56,14 @@ class BenchRow(msgspec.Struct, frozen=True, kw_only=True):
 @click.argument("path", type=PLACE)
 @click.option("--finding", metavar="ID", help="Measure only this finding.")
 @click.option(
-    "--device", default="", help=("cuda, cuda:1, rocm, mps, xpu or cpu; by default a device of the recording's kind.")
+    "--device", default="", help="cuda, cuda:1, rocm, mps, xpu or cpu; by default a device of the recording's kind."
 )
 @click.option(
     "--budget",
     type=click.FloatRange(0.01, 600),
     default=BUDGET_S,
     show_default=True,
-    help=("Seconds for each pair of statements."),
+    help="Seconds for each pair of statements.",
 )
 @click.option("--save", is_flag=True, help="Write the results beside each trace, for other machines.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
@@ -178,7 +182,7 @@ def _table(results: Sequence[PairResult]) -> RenderableType:
 
 
 def _figures(result: Measurement) -> tuple[str, str, str, Text]:
-    verdict, style = VERDICTS[result.verdict]
+    verdict, style = _VERDICTS[result.verdict]
     said = "\n".join([*result.doubts, f"{result.on.kind}: {result.on.name}"])
     return (
         str(Nanoseconds(round(result.before_ns))),

@@ -25,7 +25,7 @@ from tb_tidy_plugin.render.comparison import comparison_document
 from tb_tidy_plugin.trace.remote import AnyPath
 from tb_tidy_plugin.visible import visible
 
-MOST_ROWS = 200  # of operators and of kernels
+_MOST_ROWS = 200  # of operators and of kernels
 REGRESSION = re.compile(r"regression(?::(\d+(?:\.\d+)?)%)?")
 
 
@@ -104,7 +104,7 @@ def compare(
             why = f" {visible(side.problem.error)}\n{visible(side.problem.advice)}" if side.problem else ""
             click.echo(f"tb-tidy: nothing in `{visible(side.path)}` could be read.{why}", err=True)
             sys.exit(NOTHING_READ)
-    comparison = first_rows(compared(before, after), MOST_ROWS)
+    comparison = first_rows(compared(before, after), _MOST_ROWS)
     if form == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(comparison), indent=2).decode())
     elif form == "markdown":

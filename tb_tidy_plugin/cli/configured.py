@@ -19,10 +19,10 @@ from tb_tidy_plugin.configuration.limits import limits_of
 from tb_tidy_plugin.trace.remote import on_this_machine
 from tb_tidy_plugin.visible import visible
 
-R = TypeVar("R")
+_R = TypeVar("_R")
 
 
-def with_configuration(command: Callable[..., R]) -> Callable[..., R]:
+def with_configuration(command: Callable[..., _R]) -> Callable[..., _R]:
     """Gives `command` the configuration that its `--config` and `--isolated` ask for, as its first argument."""
 
     @click.option(
@@ -33,7 +33,7 @@ def with_configuration(command: Callable[..., R]) -> Callable[..., R]:
     )
     @click.option("--isolated", is_flag=True, help="Use no configuration file.")
     @wraps(command)
-    def configured(config: Path | None, isolated: bool, **others: object) -> R:
+    def configured(config: Path | None, isolated: bool, **others: object) -> _R:
         if config and isolated:
             raise click.UsageError("Give either --config or --isolated.")
         return command(_configuration(config, isolated), **others)
@@ -46,22 +46,22 @@ LIMIT_OPTIONS = {
     "max-inflation": ("TIMES", "Refuse gz files with a larger ratio of text to file size; default 300."),
     "max-processor-s": (
         "S",
-        ("Stop analysing a trace after this much processor time; default 60, plus 1 for each MB of text."),
+        "Stop analysing a trace after this much processor time; default 60, plus 1 for each MB of text.",
     ),
     "max-wall-s": ("S", "Stop analysing a trace after this time; default 600, plus 10 for each MB of text."),
     "max-memory-gb": (
         "GB",
-        ("Stop analysing a trace that needs more memory; default 0.16, plus 24 times its text. Linux only."),
+        "Stop analysing a trace that needs more memory; default 0.16, plus 24 times its text. Linux only.",
     ),
 }
 """By the keys of `[limits]`, each as one number for all traces."""
 
 
-def _with_limit_options(command: Callable[..., R]) -> Callable[..., R]:
+def _with_limit_options(command: Callable[..., _R]) -> Callable[..., _R]:
     """Gives `command`, after its configuration, what its options say by the keys of `[limits]`, as `given`."""
 
     @wraps(command)
-    def limited(configuration: Configuration, **others: object) -> R:
+    def limited(configuration: Configuration, **others: object) -> _R:
         asked = {key: others.pop(key.replace("-", "_")) for key in LIMIT_OPTIONS}
         given = {key: value for key, value in asked.items() if value is not None}
         return command(configuration, given=given, **others)
@@ -71,20 +71,20 @@ def _with_limit_options(command: Callable[..., R]) -> Callable[..., R]:
     return limited
 
 
-def with_limits(command: Callable[..., R]) -> Callable[..., R]:
+def with_limits(command: Callable[..., _R]) -> Callable[..., _R]:
     """Gives `command` a job without rules, in the limits of its configuration and its options, as `job`."""
 
     @with_configuration
     @_with_limit_options
     @wraps(command)
-    def limited(configuration: Configuration, given: dict[str, float], **others: object) -> R:
+    def limited(configuration: Configuration, given: dict[str, float], **others: object) -> _R:
         limits = limits_of(configuration.settings.limits | given, str(configuration.path))
         return command(job=Job((), limits=limits), **others)
 
     return limited
 
 
-def with_checks(command: Callable[..., R]) -> Callable[..., R]:
+def with_checks(command: Callable[..., _R]) -> Callable[..., _R]:
     """Gives `command` the job that its configuration, `--rule`, `--select` and `--ignore` ask for, as `job`."""
 
     @with_configuration
@@ -109,7 +109,7 @@ def with_checks(command: Callable[..., R]) -> Callable[..., R]:
         ignore: tuple[str, ...],
         given: dict[str, float],
         **others: object,
-    ) -> R:
+    ) -> _R:
         if only and (select or ignore):
             raise click.UsageError("Give either --rule or --select and --ignore.")
         return command(job=job_of(configuration, WantedRules(only, select, ignore, given)), **others)

@@ -11,10 +11,10 @@ import click
 from tb_tidy_plugin.analysis.engines import engine_of
 from tb_tidy_plugin.trace.cache import NOWHERE, Cache, default_folder
 
-R = TypeVar("R")
+_R = TypeVar("_R")
 
 
-def with_engine(command: Callable[..., R]) -> Callable[..., R]:
+def with_engine(command: Callable[..., _R]) -> Callable[..., _R]:
     """Gives `command` what `--engine` and `--jobs` say, as `engine`, and where answers are kept, as `cache`."""
 
     @click.option(
@@ -33,7 +33,7 @@ def with_engine(command: Callable[..., R]) -> Callable[..., R]:
     )
     @click.option("--no-cache", is_flag=True, help="Read all traces again, and cache nothing on this machine.")
     @wraps(command)
-    def engined(engine: str, jobs: int | None, no_cache: bool, **others: object) -> R:
+    def engined(engine: str, jobs: int | None, no_cache: bool, **others: object) -> _R:
         cache = NOWHERE if no_cache else Cache(default_folder()).usable()
         return command(engine=engine_of(engine, jobs), cache=cache, **others)
 

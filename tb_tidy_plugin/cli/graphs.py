@@ -9,10 +9,10 @@ from typing import TypeVar
 
 import click
 
-R = TypeVar("R")
+_R = TypeVar("_R")
 
 
-def with_graph_captures(command: Callable[..., R]) -> Callable[..., R]:
+def with_graph_captures(command: Callable[..., _R]) -> Callable[..., _R]:
     """Gives `command` the files that hold captures of graphs, as `graph_captures`."""
 
     @click.option(
@@ -26,7 +26,7 @@ def with_graph_captures(command: Callable[..., R]) -> Callable[..., R]:
         ),
     )
     @wraps(command)
-    def named(graph_capture: tuple[Path, ...], **others: object) -> R:
+    def named(graph_capture: tuple[Path, ...], **others: object) -> _R:
         return command(graph_captures=tuple(path.absolute() for path in graph_capture), **others)
 
     return named

@@ -18,20 +18,20 @@ from tb_tidy_plugin.cli.places import with_links
 from tb_tidy_plugin.cli.sources import with_source_roots
 from tb_tidy_plugin.trace.cache import Cache
 
-R = TypeVar("R")
+_R = TypeVar("_R")
 
 
-def with_job(command: Callable[..., R]) -> Callable[..., R]:
+def with_job(command: Callable[..., _R]) -> Callable[..., _R]:
     """Gives `command` the job that its options describe, as `job`."""
     return with_checks(_completed(command))
 
 
-def with_job_without_rules(command: Callable[..., R]) -> Callable[..., R]:
+def with_job_without_rules(command: Callable[..., _R]) -> Callable[..., _R]:
     """The same for a command that checks no rule."""
     return with_limits(_completed(command))
 
 
-def _completed(command: Callable[..., R]) -> Callable[..., R]:
+def _completed(command: Callable[..., _R]) -> Callable[..., _R]:
     """Adds to a job what the options say that tell where files are, and where and how they are analysed."""
 
     @with_engine
@@ -47,7 +47,7 @@ def _completed(command: Callable[..., R]) -> Callable[..., R]:
         follow_links: bool,
         graph_captures: tuple[Path, ...],
         **others: object,
-    ) -> R:
+    ) -> _R:
         whole = replace(
             job, engine=engine, cache=cache, source_roots=source_roots, follow_links=follow_links,
             graph_captures=graph_captures,

@@ -20,14 +20,14 @@ from tb_tidy_plugin.units import Nanoseconds
 Read = TypeVar("Read")
 
 GIVEN = click.Path(exists=True, dir_okay=False, path_type=Path)
-WRITTEN = click.Path(dir_okay=False, path_type=Path)
+_WRITTEN = click.Path(dir_okay=False, path_type=Path)
 
 
 @click.command("merge-device-events", short_help="Write device times into a copy of a trace.")
 @click.argument("trace", type=GIVEN)
 @click.argument("events", type=GIVEN)
 @click.option(
-    "-o", "--out", type=WRITTEN, required=True, help="The trace to write, compressed if its name ends in `.gz`."
+    "-o", "--out", type=_WRITTEN, required=True, help="The trace to write, compressed if its name ends in `.gz`."
 )
 @click.option("--force", is_flag=True, help="Overwrite OUT if it exists.")
 def merge_device_events(trace: Path, events: Path, out: Path, force: bool) -> None:

@@ -11,10 +11,10 @@ import click
 
 from tb_tidy_plugin.sources.files import source_roots
 
-R = TypeVar("R")
+_R = TypeVar("_R")
 
 
-def with_source_roots(command: Callable[..., R]) -> Callable[..., R]:
+def with_source_roots(command: Callable[..., _R]) -> Callable[..., _R]:
     """Gives `command` the folders in which sources may be read, as `source_roots`."""
 
     @click.option(
@@ -28,7 +28,7 @@ def with_source_roots(command: Callable[..., R]) -> Callable[..., R]:
         ),
     )
     @wraps(command)
-    def rooted(source_root: tuple[Path, ...], **others: object) -> R:
+    def rooted(source_root: tuple[Path, ...], **others: object) -> _R:
         try:
             folder = Path.cwd()
         except FileNotFoundError:  # the current folder was deleted

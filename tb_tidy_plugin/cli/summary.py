@@ -19,7 +19,7 @@ from tb_tidy_plugin.render.summary import SummaryOptions, summary_document
 from tb_tidy_plugin.report.figures import OperatorGroup
 from tb_tidy_plugin.trace.remote import AnyPath
 
-GROUPS: tuple[OperatorGroup, ...] = get_args(OperatorGroup)
+_GROUPS: tuple[OperatorGroup, ...] = get_args(OperatorGroup)
 
 
 @click.command(short_help="Show where time and memory go.")
@@ -27,7 +27,7 @@ GROUPS: tuple[OperatorGroup, ...] = get_args(OperatorGroup)
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option(
     "--group",
-    type=click.Choice(GROUPS),
+    type=click.Choice(_GROUPS),
     default="name",
     show_default=True,
     help="Group operators by this, in text.",

@@ -26,49 +26,49 @@ from tb_tidy_plugin.verify.verify import Plan, promises_in, verified
 from tb_tidy_plugin.visible import visible
 
 NOT_PROVEN = 1
-USUAL = Plan()
+_USUAL = Plan()
 
 
 @click.command(short_help="Verify a change: compare the program before and after it.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="-- COMMAND...")
 @click.option(
-    "--before", required=True, metavar="REV|DIR", help=("Git revision or folder of the program before the change.")
+    "--before", required=True, metavar="REV|DIR", help="Git revision or folder of the program before the change."
 )
 @click.option(
     "--after",
     default=".",
     show_default=True,
     metavar="REV|DIR",
-    help=("Git revision or folder of the program after the change."),
+    help="Git revision or folder of the program after the change.",
 )
 @click.option(
-    "--promise", type=PLACE, help=("A recording of the program before the change, whose predicted savings to compare.")
+    "--promise", type=PLACE, help="A recording of the program before the change, whose predicted savings to compare."
 )
 @click.option(
     "--rounds",
     type=click.IntRange(1),
-    default=USUAL.rounds,
+    default=_USUAL.rounds,
     show_default=True,
-    help=("Number of times that both programs start."),
+    help="Number of times that both programs start.",
 )
 @click.option(
-    "--turns", type=click.IntRange(5), default=USUAL.turns, show_default=True, help=("Number of turns of each process.")
+    "--turns", type=click.IntRange(5), default=_USUAL.turns, show_default=True, help="Number of turns of each process."
 )
-@click.option("--turn", type=click.FloatRange(0.01), default=USUAL.turn_s, show_default=True, help="Seconds per turn.")
+@click.option("--turn", type=click.FloatRange(0.01), default=_USUAL.turn_s, show_default=True, help="Seconds per turn.")
 @click.option(
     "--steps",
     type=click.IntRange(1),
-    default=USUAL.steps,
+    default=_USUAL.steps,
     show_default=True,
-    help=("Number of first steps whose results are compared."),
+    help="Number of first steps whose results are compared.",
 )
-@click.option("--tolerance", type=click.FloatRange(0.0), default=USUAL.tolerance, show_default=True)
+@click.option("--tolerance", type=click.FloatRange(0.0), default=_USUAL.tolerance, show_default=True)
 @click.option(
     "--limit",
     type=click.FloatRange(1.0),
-    default=USUAL.limit_s,
+    default=_USUAL.limit_s,
     show_default=True,
-    help=("Seconds to wait for a program."),
+    help="Seconds to wait for a program.",
 )
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @with_job

@@ -13,8 +13,8 @@ from tb_tidy_plugin.report.model import Finding, Report
 from tb_tidy_plugin.report.value import Model
 from tb_tidy_plugin.trace.recover import NOT_JSON
 
-SCHEMA_VERSION = 1
-MOST_BYTES = 64 << 20
+_SCHEMA_VERSION = 1
+_MOST_BYTES = 64 << 20
 
 
 class FindingsBaseline(Model, frozen=True):
@@ -29,7 +29,7 @@ def baseline_of(report: Report) -> FindingsBaseline:
     """All findings of a report, each once, in a stable order."""
     found = {finding.id: finding for finding in _findings(report)}
     return FindingsBaseline(
-        schema=SCHEMA_VERSION, version=__version__, findings=[found[each] for each in sorted(found)]
+        schema=_SCHEMA_VERSION, version=__version__, findings=[found[each] for each in sorted(found)]
     )
 
 
@@ -41,7 +41,7 @@ def read_baseline(path: Path) -> FindingsBaseline:
     """
     try:
         with path.open("rb") as stream:
-            return msgspec.json.decode(stream.read(MOST_BYTES), type=FindingsBaseline)
+            return msgspec.json.decode(stream.read(_MOST_BYTES), type=FindingsBaseline)
     except OSError as problem:
         reason = problem.strerror or type(problem).__name__
         raise TidyError(f"`{path}` cannot be read: {reason}.", "Write it with `--write-baseline`.") from None

@@ -14,7 +14,7 @@ from tb_tidy_plugin.ledger.model import Entry, Owner
 from tb_tidy_plugin.profile.replay import least_certain_of
 from tb_tidy_plugin.vocabulary import KnownBy
 
-PATH = re.compile(r"[/\\]+")
+_PATH = re.compile(r"[/\\]+")
 
 
 class _Sum(msgspec.Struct):
@@ -122,5 +122,5 @@ def name_of(owner: Owner) -> str:
     if owner.known_by == "stack":
         for function in (owner.library, owner.own):
             if function is not None:
-                return f"{PATH.split(function.file)[-1]}: {function.function}"
+                return f"{_PATH.split(function.file)[-1]}: {function.function}"
     return next(filter(None, (owner.operator, owner.mark, owner.neighbours, owner.kernel)), "")

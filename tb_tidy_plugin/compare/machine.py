@@ -16,7 +16,7 @@ from tb_tidy_plugin.compare.operators import PerStep, Signature, mean_per_step
 from tb_tidy_plugin.compare.recording import Chosen
 
 FEWEST_GROUPS = 3  # of which most must agree
-LEAST_SHARE = 0.01  # of the shared time; what takes less tells of its own noise
+_LEAST_SHARE = 0.01  # of the shared time; what takes less tells of its own noise
 MOST_WEIGHT = 0.25
 """No operator counts for more than this, so that one that really became faster is not taken for the machine."""
 
@@ -50,7 +50,7 @@ def machine_of(base: Sequence[Chosen], candidate: Sequence[Chosen]) -> Machine |
     """
     shared = _shared(base, candidate)
     whole = sum(min(pair) for pair in shared)
-    times = np.array([pair for pair in shared if min(pair) >= LEAST_SHARE * whole], np.float64).reshape(-1, 2)
+    times = np.array([pair for pair in shared if min(pair) >= _LEAST_SHARE * whole], np.float64).reshape(-1, 2)
     if len(times) < FEWEST_GROUPS:
         return None
     logs = np.log(times[:, 1] / times[:, 0])

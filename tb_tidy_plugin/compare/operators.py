@@ -38,7 +38,7 @@ class PerStep(msgspec.Struct, frozen=True):
         )
 
 
-NOTHING = PerStep()
+_NOTHING = PerStep()
 
 
 def operator_changes(base: Sequence[Chosen], candidate: Sequence[Chosen]) -> list[OperatorChange]:
@@ -46,7 +46,7 @@ def operator_changes(base: Sequence[Chosen], candidate: Sequence[Chosen]) -> lis
     before, after = (mean_per_step(side, lambda costs: costs.operators) for side in (base, candidate))
     has_device = any(each.recording.report.devices for each in (*base, *candidate))
     found = [
-        _operator(key, before.get(key, NOTHING), after.get(key, NOTHING), has_device=has_device)
+        _operator(key, before.get(key, _NOTHING), after.get(key, _NOTHING), has_device=has_device)
         for key in dict.fromkeys([*before, *after])
     ]
     return sorted((each for each in found if _operator_size(each)), key=lambda each: -_operator_size(each))
@@ -56,7 +56,7 @@ def kernel_changes(base: Sequence[Chosen], candidate: Sequence[Chosen]) -> list[
     """All changes of kernels' time per step, the largest first; the mean over ranks."""
     before, after = (mean_per_step(side, lambda costs: costs.kernels) for side in (base, candidate))
     found = [
-        _kernel(key, before.get(key, NOTHING), after.get(key, NOTHING)) for key in dict.fromkeys([*before, *after])
+        _kernel(key, before.get(key, _NOTHING), after.get(key, _NOTHING)) for key in dict.fromkeys([*before, *after])
     ]
     return sorted((each for each in found if _kernel_size(each)), key=lambda each: -_kernel_size(each))
 
@@ -74,7 +74,7 @@ def mean_per_step(side: Sequence[Chosen], costs: _Costs) -> dict[Signature, PerS
                 columns = (row.calls, row.host_ns, row.device_ns)
                 calls, host_ns, device_ns = (share * sum(column[at] for at in here) for column in columns)
                 mean = PerStep(calls, host_ns, device_ns, row.known_by)
-                sums[row.name, row.shapes] = sums.get((row.name, row.shapes), NOTHING).plus(mean)
+                sums[row.name, row.shapes] = sums.get((row.name, row.shapes), _NOTHING).plus(mean)
     return sums
 
 

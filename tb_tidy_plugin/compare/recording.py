@@ -13,9 +13,9 @@ from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.report.model import Finding, ProfileReport, Saving
 from tb_tidy_plugin.report.value import Model
 
-WARM_UP = "warmup"
+_WARM_UP = "warmup"
 RANGE = re.compile(r"([0-9]{1,15})(?:-([0-9]{1,15}))?")
-NUMBER_AT_END = re.compile(r"[0-9]{1,15}$")
+_NUMBER_AT_END = re.compile(r"[0-9]{1,15}$")
 
 
 class StepsError(TidyError):
@@ -158,7 +158,7 @@ def together(side: Sequence[Chosen]) -> list[list[int]]:
 
 def _after_warm_up(recording: Recording) -> tuple[int, ...]:
     items = recording.report.steps.items
-    return tuple(at for at, step in enumerate(items) if step.oddity != WARM_UP) if items else (0,)
+    return tuple(at for at, step in enumerate(items) if step.oddity != _WARM_UP) if items else (0,)
 
 
 def _in_range(recording: Recording, wanted: StepRange) -> tuple[int, ...]:
@@ -167,7 +167,7 @@ def _in_range(recording: Recording, wanted: StepRange) -> tuple[int, ...]:
 
 def numbers_of(recording: Recording) -> list[int]:
     """The number of each step, as its name ends; a step without one has its position, from 1."""
-    found = ((at, NUMBER_AT_END.search(step.name)) for at, step in enumerate(recording.report.steps.items, 1))
+    found = ((at, _NUMBER_AT_END.search(step.name)) for at, step in enumerate(recording.report.steps.items, 1))
     return [int(match[0]) if match else at for at, match in found]
 
 

@@ -14,8 +14,8 @@ from tb_tidy_plugin.trace.settings import Setting, Settings
 FOLDED = {"recorded", "profiler options"}
 """Where one side's being empty is an answer; settings that only one side knows are no change."""
 
-VERSION = " version"
-THREADS = ("intra op", "inter op", "available cores")
+_VERSION = " version"
+_THREADS = ("intra op", "inter op", "available cores")
 SLOWS_RECORDING = ("stacks", "shapes", "memory")
 
 
@@ -31,7 +31,7 @@ def setting_changes(base: Sequence[Chosen], candidate: Sequence[Chosen]) -> list
 
 def other_machine(changes: Sequence[SettingChange]) -> bool:
     """True if the sides differ in what runs them: then what both do alike may rightly take another time."""
-    return any(change.name in {"devices", *THREADS} or change.name.endswith(VERSION) for change in changes)
+    return any(change.name in {"devices", *_THREADS} or change.name.endswith(_VERSION) for change in changes)
 
 
 def _facts(side: Sequence[Chosen]) -> dict[str, str]:
@@ -60,7 +60,7 @@ def _of_report(report: ProfileReport) -> Iterator[tuple[str, str]]:
 def _of_settings(settings: Settings) -> Iterator[tuple[str, str]]:
     for group in ("versions", "threads", "processor", "numerics"):
         for name, text in _values(getattr(settings, group)):
-            yield f"{name}{VERSION}" if group == "versions" else name.replace("_", " "), text
+            yield f"{name}{_VERSION}" if group == "versions" else name.replace("_", " "), text
     if settings.process.world_size is not None:
         yield "world size", str(settings.process.world_size)
     if settings.process.backend is not None:

@@ -12,13 +12,13 @@ from tb_tidy_plugin.compare.machine import Machine
 from tb_tidy_plugin.compare.model import Ratio
 from tb_tidy_plugin.vocabulary import Verdict
 
-RESAMPLES = 4000
-INTERVAL = (2.5, 97.5)  # per cent
+_RESAMPLES = 4000
+_INTERVAL = (2.5, 97.5)  # per cent
 
 BETWEEN_RECORDINGS = 0.03
 """Two recordings of one program on a quiet machine differ by this much even where their steps do not."""
 
-FEWEST = 2  # steps of which a spread can be told
+_FEWEST = 2  # steps of which a spread can be told
 FEWEST_RECORDINGS = 3  # of which it is worth being told: of two, t would say next to nothing
 
 NORMAL_975 = 1.96
@@ -47,7 +47,7 @@ def step_ratio(
     if not len(base) or not len(candidate):
         return None
     value = float(np.median(candidate) / np.median(base))
-    if min(len(base), len(candidate)) < FEWEST:
+    if min(len(base), len(candidate)) < _FEWEST:
         return Ratio(value=value, low=value / 2, high=value * 2)
     spread = max(_by_resampling(base, candidate, value), _by_t(base, candidate), _between(base_ns, candidate_ns))
     if within_recording:
@@ -77,8 +77,8 @@ def _between(base_ns: Sequence[Sequence[int]], candidate_ns: Sequence[Sequence[i
 def _by_resampling(base: NDArray[np.float64], candidate: NDArray[np.float64], value: float) -> float:
     """Half the width of the interval of the ratio's logarithm, by the bootstrap (Efron, 1979)."""
     random = np.random.default_rng(0)  # the same answer each time
-    medians = [np.median(random.choice(times, (RESAMPLES, len(times))), axis=1) for times in (base, candidate)]
-    low, high = np.percentile(np.log(medians[1] / medians[0]), INTERVAL)
+    medians = [np.median(random.choice(times, (_RESAMPLES, len(times))), axis=1) for times in (base, candidate)]
+    low, high = np.percentile(np.log(medians[1] / medians[0]), _INTERVAL)
     return float(max(np.log(value) - low, high - np.log(value), 0.0))
 
 

@@ -9,7 +9,7 @@ from tb_tidy_plugin.errors import ConfigurationError
 from tb_tidy_plugin.profile.devices import FP8, GIGA, TERA, DeviceModel, Peak
 
 BANDWIDTH = "gigabytes-per-second"
-DTYPES: Mapping[str, tuple[str, ...]] = {
+_DTYPES: Mapping[str, tuple[str, ...]] = {
     "float64": ("double",),
     "float32": ("float",),
     "float16": ("c10::Half",),
@@ -30,7 +30,7 @@ def configured_devices(given: Mapping[str, Mapping[str, float]], where: str) -> 
 
 
 def _device(name: str, rates: Mapping[str, float], where: str) -> DeviceModel:
-    known = (BANDWIDTH, *DTYPES)
+    known = (BANDWIDTH, *_DTYPES)
     table = f'`devices."{name}"` in `{where}`'
     for key, value in rates.items():
         if key not in known:
@@ -39,6 +39,6 @@ def _device(name: str, rates: Mapping[str, float], where: str) -> DeviceModel:
             raise ConfigurationError(f"`{key}` of {table} must be a number above 0.", "Take it from the datasheet.")
     if BANDWIDTH not in rates:
         raise ConfigurationError(f"{table} lacks `{BANDWIDTH}`.", "Add the rate of the device's memory.")
-    given = {key: Peak(rates[key] * TERA, rates[key] * TERA) for key in DTYPES if key in rates}
-    peaks = {dtype: peak for key, peak in given.items() for dtype in DTYPES[key]}
+    given = {key: Peak(rates[key] * TERA, rates[key] * TERA) for key in _DTYPES if key in rates}
+    peaks = {dtype: peak for key, peak in given.items() for dtype in _DTYPES[key]}
     return DeviceModel(rates[BANDWIDTH] * GIGA, peaks)

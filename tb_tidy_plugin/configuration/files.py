@@ -19,7 +19,7 @@ else:
     import tomli as tomllib
 
 OWN_FILE, PROJECT_FILE = "tb-tidy.toml", "pyproject.toml"
-TABLE = "tb-tidy"
+_TABLE = "tb-tidy"
 
 EXAMPLES = {
     "select": 'select = ["TT2", "python_loops"]',
@@ -33,7 +33,7 @@ EXAMPLES = {
 """A line for each key, shown where a value has another form."""
 
 PLACE_IN_VALUE = re.compile(r"Expected (?P<expected>.+), got (?P<got>.+?)(?: - at `\$(?P<where>.*)`)?")
-WORDS = {"array": "a list", "str": "a string", "object": "a table", "bool": "true or false", "int | float": "a number",
+_WORDS = {"array": "a list", "str": "a string", "object": "a table", "bool": "true or false", "int | float": "a number",
          "int": "a number", "float": "a number"}  # fmt: skip
 """What msgspec calls a type, in words."""
 
@@ -98,7 +98,7 @@ def read_configuration(path: Path) -> Configuration:
         raise unreadable(path, problem) from None
     if settings is None:
         advice = f"Add one, or write the keys without a table into a file `{OWN_FILE}`."
-        raise ConfigurationError(f"`{path}` has no table `[tool.{TABLE}]`.", advice)
+        raise ConfigurationError(f"`{path}` has no table `[tool.{_TABLE}]`.", advice)
     return Configuration(settings, path)
 
 
@@ -132,10 +132,10 @@ def _table(path: Path, content: bytes) -> dict[str, object] | None:
     if path.name != PROJECT_FILE:
         return document
     tool = document.get("tool")
-    table = tool.get(TABLE) if isinstance(tool, dict) else None
+    table = tool.get(_TABLE) if isinstance(tool, dict) else None
     if table is None or isinstance(table, dict):
         return table
-    raise ConfigurationError(f"`tool.{TABLE}` in `{path}` is not a table.", f"Write its keys below `[tool.{TABLE}]`.")
+    raise ConfigurationError(f"`tool.{_TABLE}` in `{path}` is not a table.", f"Write its keys below `[tool.{_TABLE}]`.")
 
 
 def _settings(path: Path, table: dict[str, object]) -> ConfigurationSettings:
@@ -164,5 +164,5 @@ def _wrong_type(path: Path, key: tuple[str, ...], problem: str) -> Configuration
     advice = f"Write it as in `{EXAMPLES[key[0]]}`."
     if match is None:
         return ConfigurationError(f"`{name}` in `{path}` is wrong: {problem}.", advice)
-    expected, got = (WORDS.get(word.strip("`"), word) for word in (match["expected"], match["got"]))
+    expected, got = (_WORDS.get(word.strip("`"), word) for word in (match["expected"], match["got"]))
     return ConfigurationError(f"`{name}{match['where'] or ''}` in `{path}` must be {expected}, but is {got}.", advice)

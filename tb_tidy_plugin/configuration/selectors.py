@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tb_tidy_plugin.rulekit import AnyRule
 
 ALL = "ALL"
-PREFIX = re.compile(r"[A-Za-z]+\d*")
+_PREFIX = re.compile(r"[A-Za-z]+\d*")
 
 # How closely a selector names a rule: the closest one decides. A prefix is closer the longer it is.
 NOT_AT_ALL, BY_ALL, BY_CATEGORY, BY_PREFIX, EXACTLY = 0, 1, 2, 3, 100
@@ -25,7 +25,7 @@ def closeness(selector: str, rule: type[AnyRule]) -> int:
         return EXACTLY
     if selector.replace("-", "_") == rule.category():
         return BY_CATEGORY
-    if PREFIX.fullmatch(selector) and rule.code.startswith(selector.upper()):
+    if _PREFIX.fullmatch(selector) and rule.code.startswith(selector.upper()):
         return BY_PREFIX + len(selector)
     return BY_ALL if selector == ALL else NOT_AT_ALL
 

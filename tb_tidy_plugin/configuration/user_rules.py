@@ -27,7 +27,7 @@ LOADED_AS = "tb_tidy_user_rules.user"
 """The package that a file's module is given, by which its rules are of the category `user`."""
 
 FILE_NAME = re.compile(r"[a-z][a-z0-9]*([_-][a-z0-9]+)*")
-CODE = re.compile(r"[A-Z]+[1-9][0-9]*")
+_CODE = re.compile(r"[A-Z]+[1-9][0-9]*")
 SEE_GUIDE = "See “Rules of your own” in CONTRIBUTING.md."
 
 
@@ -172,7 +172,7 @@ def _complaints(rule: type[AnyRule]) -> Iterator[str]:
     for name in ("code", "message", "why", "fix"):
         if not isinstance(getattr(rule, name, None), str):
             yield f"it has no `{name}`"
-    if not CODE.fullmatch(rule.code):
+    if not _CODE.fullmatch(rule.code):
         yield f"the code `{rule.code}` is not capital letters and a number, as in `MY1`"
     texts = [getattr(rule, name, "") for name in ("message", "why", "fix")]
     if lacking := sorted(set().union(*map(names_in, texts)) - rule.names()):

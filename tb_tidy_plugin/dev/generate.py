@@ -25,7 +25,7 @@ PAGES = Path("docs", "rules")
 README = Path("README.md")
 START, END = "<!-- rules:start -->", "<!-- rules:end -->"
 
-NEEDS = {
+_NEEDS = {
     "stacks": "Python stacks (`with_stack=True`)",
     "shapes": "input shapes (`record_shapes=True`)",
     "memory": "memory events (`profile_memory=True`)",
@@ -97,7 +97,7 @@ def readme(root: Path = ROOT) -> GeneratedFile:
 def page_text(rule: type[AnyRule]) -> str:
     """A rule's page as a Markdown file of its own."""
     page = page_of(rule)
-    needs = ", ".join(text for need, text in NEEDS.items() if need in rule.needs) or "nothing but operators"
+    needs = ", ".join(text for need, text in _NEEDS.items() if need in rule.needs) or "nothing but operators"
     source = source_of(rule).relative_to(ROOT).as_posix()
     facts = {"Rule": f"`{rule.name()}`", "Code": rule.code, "Category": rule.category(), "Needs": needs}
     table = "\n".join(["| | |", "|---|---|", *(f"| {label} | {value} |" for label, value in facts.items())])

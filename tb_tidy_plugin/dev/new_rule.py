@@ -7,13 +7,13 @@ from pathlib import Path
 
 from tb_tidy_plugin.rules import catalogue
 
-NAME = re.compile(r"(?P<category>[a-z][a-z0-9]*(?:[_-][a-z0-9]+)*)/(?P<name>[a-z][a-z0-9]*(?:[_-][a-z0-9]+)*)")
-CURES = frozenset({"use", "avoid", "prefer"})
+_NAME = re.compile(r"(?P<category>[a-z][a-z0-9]*(?:[_-][a-z0-9]+)*)/(?P<name>[a-z][a-z0-9]*(?:[_-][a-z0-9]+)*)")
+_CURES = frozenset({"use", "avoid", "prefer"})
 """First words of a name that says the cure instead of the pattern."""
 
 FIRST_CODE, LAST_CODE = 101, 9999
 
-CATEGORY = '"""TODO: what the patterns of this category have in common."""\n'
+_CATEGORY = '"""TODO: what the patterns of this category have in common."""\n'
 
 RULE = '''"""TODO: the pattern in a few words.
 
@@ -127,12 +127,12 @@ def write_rule(root: Path, name: str) -> list[Path]:
     Raises:
         RuleNameError: the name breaks the naming law or is taken.
     """
-    match = NAME.fullmatch(name)
+    match = _NAME.fullmatch(name)
     if match is None:
         raise RuleNameError(f"{name!r} is not a CATEGORY/NAME in lower-case words joined by underscores or hyphens.")
     category, module = match["category"].replace("-", "_"), match["name"].replace("-", "_")
     words = module.split("_")
-    if words[0] in CURES:
+    if words[0] in _CURES:
         raise RuleNameError(f"A name says the pattern, not the cure: {module} begins with {words[0]!r}.")
     folder = root / "tb_tidy_plugin" / "rules" / category
     if (folder / f"{module}.py").exists() or "-".join(words) in {rule.name() for rule in catalogue()}:
@@ -145,7 +145,7 @@ def write_rule(root: Path, name: str) -> list[Path]:
         "code": next_code(category),
     }
     files = {
-        folder / "__init__.py": CATEGORY,
+        folder / "__init__.py": _CATEGORY,
         folder / f"{module}.py": RULE.format(**values),
         root / "tests" / "rules" / category / f"test_{module}.py": TEST.format(**values),
     }

@@ -17,7 +17,7 @@ from tb_tidy_plugin.units import Bytes
 
 _Json: TypeAlias = dict[str, object]
 
-TEXT: _Json = {"type": "string"}
+_TEXT: _Json = {"type": "string"}
 TRACE: _Json = {"type": "object", "required": ["traceEvents"]}
 DESCRIPTION = """What the TorchTidy tab asks TensorBoard. Not for others to build on: it changes with the tab.
 All addresses are relative to `data/plugin/torchtidy/`. Names that the query gives are looked up, never opened."""
@@ -55,7 +55,7 @@ def openapi() -> str:
 def _operation(route: Route[Any, Any], schema_of: Mapping[type[msgspec.Struct], _Json]) -> _Json:
     kind = "application/x-ndjson" if route.streamed else "application/json"
     name = "A trace" if route.answer is None else f"`{route.answer.__name__}`"
-    schema = TRACE if route.answer is None else TEXT if route.streamed else schema_of[route.answer]
+    schema = TRACE if route.answer is None else _TEXT if route.streamed else schema_of[route.answer]
     content: _Json = {kind: {"schema": schema}}
     description = f"{name}{', one per line' if route.streamed else ''}."
     responses = {"200": {"description": description, "content": content}} | dict(_errors(schema_of))

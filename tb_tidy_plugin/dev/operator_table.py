@@ -101,7 +101,7 @@ PRODUCTS = _names(
 READS = _names("is_nonzero nonzero_numpy")
 """What is made of operators that the tags say to be read."""
 
-TAGS = re.compile(r"^  tags: \[?([\w, ]+)", re.MULTILINE)
+_TAGS = re.compile(r"^  tags: \[?([\w, ]+)", re.MULTILINE)
 READ_TAGS = frozenset({"data_dependent_output", "dynamic_output_shape"})
 MAKES_TENSORS = frozenset({"dtype", "layout", "device"})
 """Arguments of what makes a new tensor."""
@@ -189,7 +189,7 @@ def overloads_in(native_functions: Path) -> Iterator[tuple[str, Overload]]:
 
     for entry in re.split(r"^- func: ", native_functions.read_text("utf-8"), flags=re.MULTILINE)[1:]:
         text = entry.partition("\n")[0].replace("Dimname", "str")  # a type that torch no longer has
-        schema, tags = _C.parse_schema(f"aten::{text}"), TAGS.search(entry)
+        schema, tags = _C.parse_schema(f"aten::{text}"), _TAGS.search(entry)
         yield schema.name.removeprefix("aten::"), Overload(schema, frozenset(tags[1].split(", ") if tags else ()))
 
 

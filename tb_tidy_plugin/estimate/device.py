@@ -24,13 +24,13 @@ EXPLAINED_NS = 25_000
 """So long may an activity take to begin after what it waits for: launches take 3 to 10 µs on the recorded devices, and
 waiting for another stream 2 to 7 µs with CUDA, 15 to 20 µs with HIP."""
 
-LONG_NS = 10 * EXPLAINED_NS
+_LONG_NS = 10 * EXPLAINED_NS
 """Activities of which hardly one ends by chance just before another begins."""
 
 CLOCKS_NS = 2_000
 """By which the clocks of host and device may differ where they were set to agree."""
 
-LONG_AGO = np.iinfo(np.int64).min // 2
+_LONG_AGO = np.iinfo(np.int64).min // 2
 
 MOST_SKEW_NS = 10_000_000
 """Activities that begin earlier than this before their launch were joined to the wrong one."""
@@ -88,13 +88,13 @@ def activities_of(profile: Profile, host: HostLanes) -> Activities:
     order = _ordered(profile, host)
     free_ns = _free_since(order)
     other = _other_streams(profile, host, order, np.maximum(free_ns, order.launched_ns))
-    other_end_ns = np.where(other == ABSENT, LONG_AGO, order.end_ns[other])
+    other_end_ns = np.where(other == ABSENT, _LONG_AGO, order.end_ns[other])
     has_launch = order.launch_cut != ABSENT
     took_ns = order.start_ns - order.launched_ns
     least_ns = np.minimum(took_ns, _latency(took_ns[has_launch & (free_ns <= order.launched_ns) & (other == ABSENT)]))
-    ready_ns = np.where(has_launch, order.launched_ns + least_ns, LONG_AGO)
+    ready_ns = np.where(has_launch, order.launched_ns + least_ns, _LONG_AGO)
     known_ns = np.maximum(np.maximum(ready_ns, free_ns), other_end_ns)
-    is_first = known_ns == LONG_AGO
+    is_first = known_ns == _LONG_AGO
     rest_ns = np.where(is_first, 0, np.maximum(order.start_ns - known_ns, 0))
     is_long = (rest_ns > EXPLAINED_NS) & has_launch  # then it keeps its distance from its launch, else from all
     after_ns = np.where(is_long, 0, rest_ns)
@@ -149,7 +149,7 @@ def _ordered(profile: Profile, host: HostLanes) -> _Order:
 
 def _free_since(order: _Order) -> Times:
     """When all earlier work of each activity's stream was done; far in the past for the first."""
-    free_ns = np.full(len(order.row), LONG_AGO, np.int64)
+    free_ns = np.full(len(order.row), _LONG_AGO, np.int64)
     for here in positions_of_each(order.stream):
         free_ns[here[1:]] = np.maximum.accumulate(order.end_ns[here])[:-1]
     return free_ns
@@ -184,7 +184,7 @@ def _other_streams(profile: Profile, host: HostLanes, order: _Order, ready_ns: T
                 if other is mine:
                     continue
                 last, ended = line.last_launched(here), line.just_ended(here)
-                any_ended = told[here] | blind[here] | (order.end_ns[ended] - order.start_ns[ended] >= LONG_NS)
+                any_ended = told[here] | blind[here] | (order.end_ns[ended] - order.start_ns[ended] >= _LONG_NS)
                 told_last = np.where(told[here], last, ABSENT)
                 awaited = np.where(told_last != ABSENT, told_last, np.where(any_ended, ended, ABSENT))
                 found[here] = _later(order, found[here], awaited)

@@ -40,7 +40,7 @@ OTHERS_GAIN, MOST_GAIN = 0.2, 0.1
 """What stays on a CPU is expected to get faster by this part of what goes, and at most by this part of itself: it finds
 more in its caches (docs/estimates.md)."""
 
-MOST_INFLATION = 1.5
+_MOST_INFLATION = 1.5
 """By which recording may stretch what stays of a step more than it stretches the whole step."""
 
 Lost: TypeAlias = Sequence[tuple[int, int]]
@@ -110,7 +110,11 @@ class SavingEstimates:
     def _gain_ns(self, touched: Touched, saved_ns: float) -> float:
         """By how much what stays of a step of known true length gets faster; none beside a device or a loader."""
         assert self._graph is not None
-        if self._graph is self._recorded or len(self._graph.device) or any(touch.beside_ns for touch in touched.touches):
+        if (
+            self._graph is self._recorded
+            or len(self._graph.device)
+            or any(touch.beside_ns for touch in touched.touches)
+        ):
             return 0.0
         return min(OTHERS_GAIN * saved_ns, MOST_GAIN * max((self._true_step_ns or 0) - saved_ns, 0))
 
@@ -119,7 +123,7 @@ class SavingEstimates:
         if self._graph is self._recorded or not self._true_step_ns:
             return high_ns
         rest = max(1 - high_ns / self._recorded_step_ns, 0.0)
-        return self._true_step_ns * (1 - rest / MOST_INFLATION)
+        return self._true_step_ns * (1 - rest / _MOST_INFLATION)
 
     def joint_saving(self, *fixes: Fix) -> SavedTime | None:
         """The same for all findings of a report; None where there are none, or no replay that could tell."""

@@ -11,7 +11,7 @@ from tb_tidy_plugin.fixes.code import WIDTH, Code, method_of, only_statements
 CHECK = "Both lists hold equally many floating-point tensors, of equal shapes and dtypes."
 PAIR = 2
 SIMPLE = (cst.Name, cst.Attribute, cst.Integer, cst.Float)
-NEAR = 1e-9
+_NEAR = 1e-9
 
 
 class Mix(msgspec.Struct, frozen=True):
@@ -128,7 +128,7 @@ def _are_complements(code: Code, first: cst.BaseExpression, second: cst.BaseExpr
             if is_one and is_rest:
                 return True
     if isinstance(first, (cst.Integer, cst.Float)) and isinstance(second, (cst.Integer, cst.Float)):
-        return abs(float(first.value) + float(second.value) - 1) < NEAR
+        return abs(float(first.value) + float(second.value) - 1) < _NEAR
     return False
 
 

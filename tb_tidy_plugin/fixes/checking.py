@@ -14,8 +14,8 @@ from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Splice, Spot, Unfi
 from tb_tidy_plugin.fixes.code import WIDTH, Code, method_of
 
 NORM = "nn.utils.get_total_norm"
-BAD, GOOD = frozenset({"isnan", "isinf"}), frozenset({"isfinite"})
-READS = frozenset({"item", "bool"})
+BAD, _GOOD = frozenset({"isnan", "isinf"}), frozenset({"isfinite"})
+_READS = frozenset({"item", "bool"})
 LISTED = frozenset({"parameters", "named_parameters", "buffers", "named_buffers", "values", "items"})
 """Methods whose results can be asked for twice."""
 
@@ -164,7 +164,7 @@ def _tested(code: Code, test: cst.BaseExpression, *, is_bad: bool) -> Iterator[s
             raise Unfixable(UNCLEAR)
         for each in sides:
             yield from _tested(code, each, is_bad=is_bad)
-    elif isinstance(test, cst.Call) and method_of(test) in READS and not test.args:
+    elif isinstance(test, cst.Call) and method_of(test) in _READS and not test.args:
         yield from _tested(code, code.receiver(test), is_bad=is_bad)
     elif isinstance(test, cst.Call) and code.source(test.func) == "bool" and len(test.args) == 1:
         yield from _tested(code, test.args[0].value, is_bad=is_bad)
@@ -184,7 +184,7 @@ def _elements(code: Code, mask: cst.BaseExpression, *, is_bad: bool) -> Iterator
         yield from _elements(code, mask.left, is_bad=is_bad)
         yield from _elements(code, mask.right, is_bad=is_bad)
         return
-    found = [each for name in (BAD if is_bad else GOOD) if (each := _of(code, mask, name)) is not None]
+    found = [each for name in (BAD if is_bad else _GOOD) if (each := _of(code, mask, name)) is not None]
     if len(found) != 1 or not isinstance(found[0], (cst.Name, cst.Attribute)):
         raise Unfixable(UNCLEAR)
     yield code.source(found[0])

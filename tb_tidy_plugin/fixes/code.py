@@ -25,7 +25,7 @@ from tb_tidy_plugin.fixes.change import Splice, Unfixable
 from tb_tidy_plugin.fixes.python_text import LINE_END, NESTED, tree_of, unreadable
 from tb_tidy_plugin.sources.constructors import Constructors, Made, Unclear
 
-MOST_NODES = 50_000
+_MOST_NODES = 50_000
 """Of a file's syntax tree: LibCST takes up to 0.5 ms for each. Scripts of 4,000 lines have fewer."""
 
 WIDTH = 100
@@ -47,7 +47,7 @@ class Code:
         self.text = text
         try:
             self._constructors = Constructors(tree_of(text))
-            if len(self._constructors.nodes) > MOST_NODES:
+            if len(self._constructors.nodes) > _MOST_NODES:
                 raise Unfixable("The file is too large to change.")
             wrapper = MetadataWrapper(cst.parse_module(text), unsafe_skip_copy=True)
             self._positions = wrapper.resolve(PositionProvider)

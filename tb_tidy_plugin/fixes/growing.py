@@ -8,10 +8,10 @@ from tb_tidy_plugin import aten
 from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Splice, Spot, Unfixable
 from tb_tidy_plugin.fixes.code import Code
 
-FACTORIES = frozenset(
+_FACTORIES = frozenset(
     f"torch.{aten.short_name(name)}" for name in aten.names("factory", "arange empty full ones rand randn zeros")
 )
-IN_PLACE = "Nothing writes to a piece in place after the loop took it."
+_IN_PLACE = "Nothing writes to a piece in place after the loop took it."
 
 
 def collected(code: Code, spot: Spot) -> Change:
@@ -52,14 +52,14 @@ def collected(code: Code, spot: Spot) -> Change:
             Splice(behind, behind, joined),
         ),
         SAME_RESULTS,
-        "" if _is_new(code, pieces[1]) and _is_new(code, start) else IN_PLACE,
+        "" if _is_new(code, pieces[1]) and _is_new(code, start) else _IN_PLACE,
     )
 
 
 def _is_new(code: Code, expression: cst.BaseExpression) -> bool:
     """True if an expression makes a tensor that nothing else can write to."""
     if isinstance(expression, cst.Call):
-        return code.qualified(expression.func) in FACTORIES
+        return code.qualified(expression.func) in _FACTORIES
     return isinstance(expression, cst.BinaryOperation)
 
 

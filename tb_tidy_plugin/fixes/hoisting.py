@@ -10,24 +10,24 @@ from tb_tidy_plugin import aten
 from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Splice, Spot, Unfixable, spliced
 from tb_tidy_plugin.fixes.code import Code, method_of
 
-Known = Callable[[str], bool]
+_Known = Callable[[str], bool]
 """Whether a name or an attribute has the same value each time."""
 
-PARTS = (
+_PARTS = (
     cst.BinaryOperation, cst.UnaryOperation, cst.Comparison, cst.ComparisonTarget, cst.Tuple, cst.List, cst.Element,
     cst.Subscript, cst.SubscriptElement, cst.Index, cst.Slice, cst.Arg,
 )  # fmt: skip
 """What is constant where all that it holds is."""
 
-VALUES = (cst.Integer, cst.Float, cst.SimpleString)
-BUILTINS = frozenset({"abs", "float", "int", "len", "list", "max", "min", "range", "round", "slice", "sum", "tuple"})
-WORDS = frozenset({"True", "False", "None"})
-UNSET = aten.names("factory", "empty empty_like empty_permuted empty_strided")
+_VALUES = (cst.Integer, cst.Float, cst.SimpleString)
+_BUILTINS = frozenset({"abs", "float", "int", "len", "list", "max", "min", "range", "round", "slice", "sum", "tuple"})
+_WORDS = frozenset({"True", "False", "None"})
+_UNSET = aten.names("factory", "empty empty_like empty_permuted empty_strided")
 UNWRITTEN = "Nothing writes to the tensor in place"
 USED_ONCE = 2
 """Places of a name that is assigned, and read once."""
 
-LOOPS = (cst.For, cst.While)
+_LOOPS = (cst.For, cst.While)
 
 
 def hoisted(code: Code, spot: Spot) -> Change:
@@ -71,7 +71,7 @@ def _before(code: Code, line: cst.SimpleStatementLine) -> Change:
         around = code.parent(block)
         is_function = isinstance(around, cst.FunctionDef) and outermost is None and not around.decorators
         is_function = is_function and isinstance(around, cst.FunctionDef) and _owner(code, around) is None
-        if not (isinstance(around, LOOPS) or is_function) or not _is_same_before(code, part.value, around):
+        if not (isinstance(around, _LOOPS) or is_function) or not _is_same_before(code, part.value, around):
             break
         assert around is not None
         outermost, block = around, code.parent(around)
@@ -178,7 +178,7 @@ def _as_buffer(code: Code, owner: cst.ClassDef, function: cst.FunctionDef, line:
 
 
 def _largest(
-    code: Code, function: cst.FunctionDef, line: cst.SimpleStatementLine, is_known: Known
+    code: Code, function: cst.FunctionDef, line: cst.SimpleStatementLine, is_known: _Known
 ) -> tuple[cst.BaseExpression | None, str, list[cst.SimpleStatementLine], str]:
     """The largest constant that starts on a line: the expression, its text, the lines that it replaces, and its name.
 
@@ -227,7 +227,7 @@ def _uses(code: Code, function: cst.FunctionDef, name: str) -> list[cst.Name]:
     ]
 
 
-def _around(code: Code, use: cst.CSTNode, named: str, is_known: Known) -> cst.BaseExpression | None:
+def _around(code: Code, use: cst.CSTNode, named: str, is_known: _Known) -> cst.BaseExpression | None:
     """The largest constant expression around the use of a constant called `named`, larger than it."""
     found: cst.BaseExpression | None = None
     for node in code.around(use):
@@ -248,9 +248,9 @@ def _is_factory(code: Code, node: cst.CSTNode) -> bool:
     return name.startswith("torch.") and aten.is_a("factory", f"aten::{name.removeprefix('torch.')}")
 
 
-def _is_constant(code: Code, node: cst.CSTNode, is_known: Known) -> bool:
+def _is_constant(code: Code, node: cst.CSTNode, is_known: _Known) -> bool:
     """True if an expression has the same value each time, where `is_known` says that of its names."""
-    if isinstance(node, VALUES) or (isinstance(node, cst.Name) and node.value in WORDS):
+    if isinstance(node, _VALUES) or (isinstance(node, cst.Name) and node.value in _WORDS):
         return True
     if isinstance(node, (cst.Name, cst.Attribute)):
         return bool(code.qualified(node)) or is_known(code.source(node))
@@ -261,9 +261,9 @@ def _is_constant(code: Code, node: cst.CSTNode, is_known: Known) -> bool:
             not arg.star and (arg.keyword is None or arg.keyword.value != "out") and _is_constant(code, arg, is_known)
             for arg in node.args
         )
-    if not isinstance(node, PARTS):
+    if not isinstance(node, _PARTS):
         return False
-    kinds = (cst.BaseExpression, *PARTS)
+    kinds = (cst.BaseExpression, *_PARTS)
     left = [node.value] if isinstance(node, cst.Arg) else [each for each in node.children if isinstance(each, kinds)]
     return all(_is_constant(code, each, is_known) for each in left)
 
@@ -273,17 +273,17 @@ def _is_device_of(value: cst.BaseExpression) -> bool:
     return isinstance(value, cst.Attribute) and value.attr.value == "device"
 
 
-def _is_pure(code: Code, call: cst.Call, is_known: Known) -> bool:
+def _is_pure(code: Code, call: cst.Call, is_known: _Known) -> bool:
     """True if a call gives the same result for the same arguments, and does nothing else."""
     name, method = code.qualified(call.func), method_of(call)
     if name.startswith("torch."):
         operator = f"aten::{name.removeprefix('torch.')}"
-        is_set = not aten.is_a("random", operator) and operator not in UNSET
+        is_set = not aten.is_a("random", operator) and operator not in _UNSET
         return (aten.is_a("known", operator) and is_set) or name in {"torch.tensor", "torch.device"}
     if name:
         return name.startswith("math.")
     if not method:
-        return code.source(call.func) in BUILTINS
+        return code.source(call.func) in _BUILTINS
     operator, receiver = f"aten::{method}", code.receiver(call)
     is_tensor = isinstance(receiver, (cst.Call, cst.Name, cst.Subscript, cst.BinaryOperation, cst.UnaryOperation))
     is_free = not method.endswith("_") or _is_factory(code, _start_of(code, receiver))

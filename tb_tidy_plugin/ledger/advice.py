@@ -133,7 +133,7 @@ BY_KIND: Mapping[Kind, str] = {
     "quantisation": "Fuse quantisation with the operator before it.",
 }
 
-NARROW: Mapping[Kind, str] = {
+_NARROW: Mapping[Kind, str] = {
     "matrix": "Use larger batches, and sizes that are multiples of 64.",
     "convolution": "Use channels_last, larger batches, and torch.backends.cudnn.benchmark=True.",
     "pooling": "Use channels_last.",
@@ -154,12 +154,12 @@ HIDDEN_HOST_WORK = (
 )
 
 TRANSFER = "Overlap it with compute, and send fewer, larger messages."
-WAITING = (
+_WAITING = (
     "{share} of it is waiting for late ranks: give all ranks equal work. The table of ranks shows which one comes last."
 )
 MIXED = "Use mixed precision (torch.autocast): these kernels multiply in float32 and leave the matrix units unused."
 RECORD_SHAPES = "Record with record_shapes=True to see how close it is to its limit."
-BATCH = "Reading weights limits decoding: batch more requests{quantise}."
+_BATCH = "Reading weights limits decoding: batch more requests{quantise}."
 STORE_NARROW = ", or store weights in FP8 or INT8"
 PREFILL = "Tune the products for these sizes (TunableOp, hipBLASLt or the server's own tables){quantise}."
 COMPUTE_NARROW = ", or compute them in FP8"
@@ -178,7 +178,7 @@ BANNERS: Mapping[RecordingKind, str] = {
 
 
 NO_SHAPES = "the recording contains no shapes"
-GRAPH = "kernels of a replayed graph carry no shapes"
+_GRAPH = "kernels of a replayed graph carry no shapes"
 NEEDS_LIMIT: frozenset[Kind | None] = frozenset(
     {"matrix", "convolution", "attention", "mixture_of_experts", "fused", "other", None}
 )
@@ -237,12 +237,12 @@ def advised(
 def _on_compute(kind: Kind | None, limit: Limit | None, known: Circumstances) -> tuple[str | None, str | None]:
     if limit is not None and limit.bound == "fp32-cores":
         return MIXED, None
-    by_kind = {**BY_KIND, **(NARROW if known.is_narrow else {}), **(SERVED if known.serves_text else {})}
+    by_kind = {**BY_KIND, **(_NARROW if known.is_narrow else {}), **(SERVED if known.serves_text else {})}
     if limit is not None and limit.share_reached is not None and limit.known_share >= ENOUGH_KNOWN:
         usual = _of_server(kind, limit, known) or by_kind.get(kind or "other", by_kind["other"])
         what = "peak rate" if limit.bound == "compute" else "memory bandwidth"
         return _at_limit(kind, limit.share_reached, what, usual)
-    unknown = f"Its efficiency is not known because {GRAPH if known.in_graph else known.why_unknown}."
+    unknown = f"Its efficiency is not known because {_GRAPH if known.in_graph else known.why_unknown}."
     if kind in READS_WEIGHTS and known.serving == "decode":
         return _batch(known), unknown
     if kind not in NEEDS_LIMIT:
@@ -260,7 +260,7 @@ def _of_server(kind: Kind | None, limit: Limit, known: Circumstances) -> str | N
 
 
 def _batch(known: Circumstances) -> str:
-    return BATCH.format(quantise="" if known.is_quantised else STORE_NARROW)
+    return _BATCH.format(quantise="" if known.is_quantised else STORE_NARROW)
 
 
 def _at_limit(kind: Kind | None, reached: float, what: str, usual: str) -> tuple[str | None, str | None]:
@@ -273,7 +273,7 @@ def on_communication(found: Communication) -> str:
     """Advice about exposed communication whose transfer is known."""
     if not is_mostly_waiting(found):
         return TRANSFER
-    return WAITING.format(share=Share(found.wait_ns / ((found.transfer_ns or 0) + found.wait_ns)))
+    return _WAITING.format(share=Share(found.wait_ns / ((found.transfer_ns or 0) + found.wait_ns)))
 
 
 def is_mostly_waiting(found: Communication) -> bool:

@@ -45,8 +45,8 @@ FIRST_LAUNCH = r"Launch|ModuleLoad|LibraryLoad|GetFunction|FuncGetAttributes|Fun
 LAUNCHES = r"Launch(?!Host)|Memcpy|Memset"
 
 NUMBER: dict[Cause, int] = {cause: number for number, cause in enumerate(CAUSES)}
-COMPUTE, COMMUNICATION, COPY = (NUMBER[cause] for cause in ("compute", "communication", "copy"))
-UNSET = ABSENT
+COMPUTE, _COMMUNICATION, _COPY = (NUMBER[cause] for cause in ("compute", "communication", "copy"))
+_UNSET = ABSENT
 
 
 class Segments(msgspec.Struct, frozen=True):
@@ -111,7 +111,7 @@ def rank_of(profile: Profile, rows: Rows) -> Rows:
     table = profile.table
     is_kernel = table.category[rows] == Category.KERNEL
     communicates = named_among(table, rows[is_kernel], lambda name: kernel_kind(name) == "communication")[rows]
-    return np.where(is_kernel, np.where(communicates, COMMUNICATION, COMPUTE), COPY)
+    return np.where(is_kernel, np.where(communicates, _COMMUNICATION, COMPUTE), _COPY)
 
 
 def _busy(profile: Profile, work: DeviceWork, span: StepSpan) -> tuple[Segments, Rows]:
@@ -119,7 +119,7 @@ def _busy(profile: Profile, work: DeviceWork, span: StepSpan) -> tuple[Segments,
     cause = rank_of(profile, work.rows)
     starts, ends = np.maximum(work.starts, span.start_ns), np.minimum(work.ends, span.end_ns)
     taken, parts = Intervals.none(), []
-    for number in (COMPUTE, COMMUNICATION, COPY):
+    for number in (COMPUTE, _COMMUNICATION, _COPY):
         at = np.flatnonzero((cause == number) & (starts < ends))
         # Of one kind the first that began owns an instant: each begins to own where all before it are over.
         over = np.maximum.accumulate(np.append(span.start_ns, ends[at]))[:-1]
@@ -229,10 +229,10 @@ def named_among(table: EventTable, rows: Rows, test: Callable[[str], object]) ->
 def _told(host: Host, segments: Segments) -> Segments:
     """`segments` of host time, cut by what their thread does; where it does nothing or waits, another thread speaks.
 
-    `cause` is set where something with a cause of its own encloses the instant, else it stays `UNSET`.
+    `cause` is set where something with a cause of its own encloses the instant, else it stays `_UNSET`.
     """
     for cause, when in host.everywhere:
-        segments = _painted(segments, NUMBER[cause], when, segments.cause == UNSET)  # type: ignore[index]
+        segments = _painted(segments, NUMBER[cause], when, segments.cause == _UNSET)  # type: ignore[index]
     known = {host.main, *host.others}
     segments = Segments(
         segments.starts, segments.ends, segments.cause, segments.work, segments.call,
@@ -266,7 +266,7 @@ def _asked_again(first: Segments, asked: Segments, answered: Mask) -> Segments:
 
 
 def _is_open(host: Host, segments: Segments) -> Mask:
-    found: Mask = (segments.cause == UNSET) & host.waits[segments.call]
+    found: Mask = (segments.cause == _UNSET) & host.waits[segments.call]
     return found
 
 
@@ -283,7 +283,7 @@ def _asked(host: Host, segments: Segments, thread: int) -> Segments:
     own = np.full(len(piece), thread, np.int64)
     told = Segments(starts, ends, segments.cause[piece], segments.work[piece], call, own)
     for cause, when in host.layers(thread):
-        told = _painted(told, NUMBER[cause], when, told.cause == UNSET)  # type: ignore[index]
+        told = _painted(told, NUMBER[cause], when, told.cause == _UNSET)  # type: ignore[index]
     return told
 
 
@@ -304,28 +304,28 @@ def _painted(segments: Segments, cause: int, when: Intervals, where: Mask) -> Se
 
 def _host_parts(profile: Profile, host: Host, gaps: _Gaps, until: Times, late: Rows) -> Segments:
     """The time of `late` gaps up to the launch, by what the host did."""
-    unset = np.full(len(late), UNSET, np.int64)
+    unset = np.full(len(late), _UNSET, np.int64)
     told = _told(host, _segments(gaps.starts[late], until[late], unset, gaps.work[late], unset, gaps.thread[late]))
     gap = late[np.searchsorted(gaps.starts[late], told.starts, side="right") - 1]
     told, gap = _quiet_cut(profile, told, gap)
     length, begins = told.ends - told.starts, gaps.starts[gap]
     call_row = np.append(host.rows, ABSENT)[told.call]
     began = np.where(told.call == ABSENT, told.starts, profile.table.start_ns[call_row])
-    free = told.cause == UNSET
+    free = told.cause == _UNSET
     cause = told.cause.copy()
     syncs = free & host.synchronises[told.call]
     waited = syncs & (began < begins - SYNC_NS)
     cause[syncs & ~waited & (call_row == gaps.launch[gap]) & (call_row != ABSENT)] = NUMBER["copy_setup"]
     cause[waited] = NUMBER["synchronisation"]
-    cause[syncs & (cause == UNSET) & (length > UNRECORDED_NS)] = NUMBER["unrecorded_wait"]
-    long_ = (cause == UNSET) & host.is_runtime[told.call] & ~syncs
+    cause[syncs & (cause == _UNSET) & (length > UNRECORDED_NS)] = NUMBER["unrecorded_wait"]
+    long_ = (cause == _UNSET) & host.is_runtime[told.call] & ~syncs
     long_ &= np.where(told.call == ABSENT, 0, profile.table.duration_ns[call_row]) > LONG_CALL_NS
     cause[long_] = _call_causes(profile, call_row[long_])
-    silent = (cause == UNSET) & (told.call == ABSENT) & (length > UNRECORDED_NS)
+    silent = (cause == _UNSET) & (told.call == ABSENT) & (length > UNRECORDED_NS)
     cause[silent] = NUMBER["unrecorded_host"]
     quiet = _quiet(profile).containing(told.starts)
-    cause[(cause == UNSET) & quiet] = NUMBER["host_work"]
-    cause[cause == UNSET] = NUMBER["launch_pace"]
+    cause[(cause == _UNSET) & quiet] = NUMBER["host_work"]
+    cause[cause == _UNSET] = NUMBER["launch_pace"]
     parts = Segments(told.starts, told.ends, cause, told.work, told.call, told.thread)
     return _after_waits(profile, host, gaps, parts, gap)
 
@@ -403,11 +403,11 @@ def _on_cpu(profile: Profile, span: StepSpan, host: Host) -> Segments:
     none = np.full(len(bounds) - 1, ABSENT, np.int64)
     told = _told(host, _segments(bounds[:-1], bounds[1:], none, none, none, np.full(len(none), host.main, np.int64)))
     cause, length = told.cause.copy(), told.ends - told.starts
-    cause[(cause == UNSET) & host.synchronises[told.call]] = NUMBER["synchronisation"]
-    calls = np.flatnonzero((cause == UNSET) & host.is_runtime[told.call])
+    cause[(cause == _UNSET) & host.synchronises[told.call]] = NUMBER["synchronisation"]
+    calls = np.flatnonzero((cause == _UNSET) & host.is_runtime[told.call])
     rows = host.rows[told.call[calls]]
     is_long = ~has(profile, COPY_OR_FILL)[rows] & (profile.table.duration_ns[rows] > LONG_CALL_NS)
     cause[calls[is_long]] = _call_causes(profile, rows[is_long])
-    cause[(cause == UNSET) & (told.call == ABSENT) & (length > UNRECORDED_NS)] = NUMBER["unrecorded_host"]
-    cause[cause == UNSET] = NUMBER["cpu"]
+    cause[(cause == _UNSET) & (told.call == ABSENT) & (length > UNRECORDED_NS)] = NUMBER["unrecorded_host"]
+    cause[cause == _UNSET] = NUMBER["cpu"]
     return Segments(told.starts, told.ends, cause, told.work, told.call, told.thread)

@@ -42,7 +42,7 @@ SPECIAL = _patterns(
 COMPILED_CODE = re.compile(r"^(?:CompiledFunction|## Call CompiledFxGraph )")
 """Operators that run a graph which `torch.compile` made."""
 
-OPERATORS = _patterns(
+_OPERATORS = _patterns(
     {
         "mixture_of_experts": r"moe|fused_experts|grouped_mm",
         "attention": r"attention|attn|\bfmha|\bmha_",
@@ -119,7 +119,7 @@ def kind_of_operator(operator: str) -> Kind | None:
         return None
     name = aten.without_overload(operator)
     plain = name.rpartition("::")[2] if "<" not in name else name
-    found = _first(OPERATORS, plain)
+    found = _first(_OPERATORS, plain)
     if found is not None:
         return found
     plain_name = aten.without_writing(name)

@@ -22,7 +22,7 @@ from tb_tidy_plugin.trace.columns import ABSENT, Mask, Rows, Times
 from tb_tidy_plugin.trace.sets import among, distinct
 from tb_tidy_plugin.trace.strings import numbers_where
 
-MOSTLY = 0.5
+_MOSTLY = 0.5
 NARROW_TYPES = frozenset({"c10::Half", "c10::BFloat16", *FP8})
 
 
@@ -105,12 +105,12 @@ class WorkLimits:
     def is_narrow(self, segments: Segments) -> bool:
         """True if most of device work computes with 16 bits or fewer already."""
         length = segments.ends - segments.starts
-        return bool(length[self._narrow[segments.work]].sum() > MOSTLY * length.sum())
+        return bool(length[self._narrow[segments.work]].sum() > _MOSTLY * length.sum())
 
     def is_quantised(self, segments: Segments) -> bool:
         """True if most of device work has a name that says that its weights have 8 bits or fewer."""
         length = segments.ends - segments.starts
-        return bool(length[self._quantised[segments.work]].sum() > MOSTLY * length.sum())
+        return bool(length[self._quantised[segments.work]].sum() > _MOSTLY * length.sum())
 
     @cached_property
     def _quantised(self) -> Mask:
@@ -148,7 +148,7 @@ class WorkLimits:
         total = int(length.sum())
         reached, bound, known_share = self._reached(segments, length, total)
         float32 = int(length[self._float32[segments.work]].sum())
-        if float32 > MOSTLY * total:
+        if float32 > _MOSTLY * total:
             return Limit(share_reached=reached, bound="fp32-cores", known_share=float32 / total, by="name")
         if bound is None or not known_share:
             return None
@@ -172,7 +172,7 @@ class WorkLimits:
         if not len(calls) or not taken.sum():
             return None, None, 0.0
         memory = float(ideal[self.roofline.moves[calls]].sum())
-        bound: Bound = "memory" if memory > MOSTLY * float(ideal.sum()) else "compute"
+        bound: Bound = "memory" if memory > _MOSTLY * float(ideal.sum()) else "compute"
         return min(float(ideal.sum() / taken.sum()), 1.0), bound, known / total
 
 

@@ -19,7 +19,7 @@ import msgspec
 LOOPBACK = frozenset({"", "localhost", "127.0.0.1", "::1"})
 """Values of TensorBoard's `--host` with which it is reached from this machine only."""
 
-HOST = re.compile(r"(?P<name>\[[0-9A-Fa-f:.%]+\]|[^\s\[\]:@/\\?#]+)(?::\d{0,5})?")
+_HOST = re.compile(r"(?P<name>\[[0-9A-Fa-f:.%]+\]|[^\s\[\]:@/\\?#]+)(?::\d{0,5})?")
 ADVICE = (
     "Start TensorBoard with `--torchtidy_hosts=NAME`, or `tb-tidy serve` with `--allowed-host NAME`, if that is how "
     "you reach it."
@@ -41,7 +41,7 @@ class AllowedHosts(msgspec.Struct, frozen=True):
         """True if a request with this `Host` was meant for this TensorBoard; no browser sends none."""
         if host is None:
             return True
-        match = HOST.fullmatch(host)
+        match = _HOST.fullmatch(host)
         if match is None:
             return False
         name = match["name"].lower().removesuffix(".")

@@ -31,7 +31,7 @@ log = log_called("tensorboard.torchtidy")
 
 _Posted = TypeVar("_Posted", bound=Model)
 
-READING = frozenset({"GET", "HEAD"})
+_READING = frozenset({"GET", "HEAD"})
 ACTING_HEADER = "X-TorchTidy"
 """A header that a page from elsewhere cannot send unless we allow it: a form has no headers of its own."""
 
@@ -40,11 +40,11 @@ MOST_POSTED = 1 << 16
 POST_PATIENCE_S = 10.0  # for the next bytes of what is posted: a thread waits for them
 JSON = "application/json"
 API = "/api/"
-LONGEST_HOST = 255
+_LONGEST_HOST = 255
 COMPRESSED = frozenset({JSON, "text/javascript", "text/css", "image/svg+xml"})
 WORTH_COMPRESSING = 1024  # less fits into one packet anyway
 COMPRESSION_LEVEL = 5
-ADVICE = {
+_ADVICE = {
     400: "See the API's description in `docs/api.schema.json`.",
     404: "Check the address.",
     405: "Use POST only for requests that change something; all others use GET and HEAD.",
@@ -103,7 +103,7 @@ def install(app: Flask, acting: Collection[str] = (), hosts: AllowedHosts | None
             _is_own(known)
         elif request.path.startswith(API) and known.is_local and not _is_meant(known):
             raise _foreign_host()
-        elif request.method not in READING:
+        elif request.method not in _READING:
             raise MethodNotAllowed(sorted(_methods(acting)))
 
     app.before_request(check)
@@ -126,7 +126,7 @@ def posted(kind: type[_Posted]) -> _Posted:
     try:
         return msgspec.json.decode(request.get_data(), type=kind)
     except msgspec.MsgspecError as problem:
-        raise BadQueryError(f"The request body is not a `{kind.__name__}`: {problem}.", ADVICE[400]) from None
+        raise BadQueryError(f"The request body is not a `{kind.__name__}`: {problem}.", _ADVICE[400]) from None
 
 
 def _hurry() -> None:
@@ -161,12 +161,12 @@ def _is_meant(known: AllowedHosts) -> bool:
 
 
 def _foreign_host() -> ForeignRequestError:
-    host = request.headers.get("Host", "")[:LONGEST_HOST]
+    host = request.headers.get("Host", "")[:_LONGEST_HOST]
     return ForeignRequestError(f"The request used the host name `{host}`, which the server does not know.", NAME_HOST)
 
 
 def _methods(acting: Collection[str]) -> frozenset[str]:
-    return READING | {"POST"} if request.path in acting else READING
+    return _READING | {"POST"} if request.path in acting else _READING
 
 
 def _user_error(problem: TidyError) -> Response:
@@ -175,9 +175,9 @@ def _user_error(problem: TidyError) -> Response:
 
 def _http_error(problem: HTTPException) -> Response:
     code = problem.code or 500
-    answer = _error(code, problem.description or problem.name, ADVICE.get(code, SEE_LOG))
+    answer = _error(code, problem.description or problem.name, _ADVICE.get(code, SEE_LOG))
     if isinstance(problem, MethodNotAllowed):
-        answer.headers["Allow"] = ", ".join(problem.valid_methods or sorted(READING))
+        answer.headers["Allow"] = ", ".join(problem.valid_methods or sorted(_READING))
     return answer
 
 

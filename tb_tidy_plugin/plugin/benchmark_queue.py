@@ -17,8 +17,8 @@ from tb_tidy_plugin.plugin.models import BenchmarkRefusal, BenchmarkRequest, Ben
 
 MOST_WAITING = 20
 MOST_REMEMBERED = 200
-HEARTBEAT_S = 10.0  # a stream of progress says something this often, so that one without a reader ends
-OVER = frozenset({"done", "failed", "cancelled"})
+_HEARTBEAT_S = 10.0  # a stream of progress says something this often, so that one without a reader ends
+_OVER = frozenset({"done", "failed", "cancelled"})
 NOT_KEPT = "The result is shown until the server ends, but is not part of any saving."
 LOCAL = frozenset({"", "localhost", "127.0.0.1", "::1"})
 
@@ -136,11 +136,11 @@ class BenchmarkQueue:
 
     def _progress(self, job: int) -> Iterator[BenchmarkState]:
         last: BenchmarkState | None = None
-        while last is None or last.state not in OVER:
+        while last is None or last.state not in _OVER:
             with self._changed:
                 self._changed.wait_for(
                     lambda before=last: job not in self._states or self._described(job) != before,  # type: ignore[misc]
-                    HEARTBEAT_S,
+                    _HEARTBEAT_S,
                 )
                 if job not in self._states:
                     return

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tb_tidy_plugin.compare.compare import Asked
 
 
-NICE = 5  # TensorBoard goes first
+_NICE = 5  # TensorBoard goes first
 WORK = "comparison"
 
 
@@ -83,7 +83,7 @@ def main() -> None:
     output = child.private_output()
     question = child.question()
     child.end_with_input()
-    child.step_back(nice=NICE)
+    child.step_back(nice=_NICE)
     allowance.enforce()
     output.write(_answer_to(question))
     output.close()

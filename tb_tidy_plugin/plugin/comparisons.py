@@ -30,7 +30,7 @@ log = log_called("tensorboard.torchtidy")
 _Change = TypeVar("_Change", OperatorChange, KernelChange)
 
 COMMAND = child.command_for("tb_tidy_plugin.plugin.comparison_worker")
-MOST_KEPT = 8
+_MOST_KEPT = 8
 MOST_RECORDINGS = 64  # on each side: a question with more would not fit beside all else that is kept
 
 
@@ -117,7 +117,7 @@ class Comparisons:
                 known = _worked_out(sides, made_from, self._profiles.configuration)
             self._known[base, candidate] = known
             self._known.move_to_end((base, candidate))
-            while len(self._known) > MOST_KEPT:
+            while len(self._known) > _MOST_KEPT:
                 self._known.popitem(last=False)
         return _page(known, rows)
 

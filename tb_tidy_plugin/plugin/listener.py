@@ -15,15 +15,15 @@ from tb_tidy_plugin.errors import TidyError
 
 HOME = "127.0.0.1"
 ALL_ADDRESSES = frozenset({"0.0.0.0", "::"})
-TOKEN_BYTES = 24
-WAITING = 128  # connections
+_TOKEN_BYTES = 24
+_WAITING = 128  # connections
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
     """A secret that the server's address holds, and then a cookie: whoever knows it may read and act."""
 
-    text: str = field(default_factory=lambda: secrets.token_urlsafe(TOKEN_BYTES), repr=False)
+    text: str = field(default_factory=lambda: secrets.token_urlsafe(_TOKEN_BYTES), repr=False)
 
     @property
     def cookie(self) -> str:
@@ -43,7 +43,7 @@ def listening(host: str, port: int) -> socket.socket:
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        return socket.create_server((host, port), family=family, backlog=WAITING)
+        return socket.create_server((host, port), family=family, backlog=_WAITING)
     except OSError as problem:
         raise TidyError(
             f"The server cannot listen on `{host}`, port {port}: {problem.strerror or problem}.",

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 log = log_called("tensorboard.torchtidy")
 
-FRESH_S = 10.0
+_FRESH_S = 10.0
 MOST_SCALARS = 4
 MOST_HPARAMS = 12
-LONGEST = 80
-ROOT = "."
+_LONGEST = 80
+_ROOT = "."
 EXPERIMENT = ""
 FAULTS = (errors.PublicError, error.HParamsError, NotImplementedError, LookupError, TypeError, ValueError)
 """What a store raises for a run or a question that it does not know."""
@@ -43,7 +43,7 @@ class LoggedRuns:
     def __call__(self) -> Mapping[str, LoggedRun]:
         """What is known now."""
         with self._lock:
-            if self._provider is not None and time.monotonic() - self._asked_at >= FRESH_S:
+            if self._provider is not None and time.monotonic() - self._asked_at >= _FRESH_S:
                 self._known = _read(self._provider)
                 self._asked_at = time.monotonic()
             return self._known
@@ -61,7 +61,7 @@ def _read(provider: DataProvider) -> dict[str, LoggedRun]:
 
 def _named(run: str) -> str:
     """The folder of the logdir itself has no name here."""
-    return "" if run == ROOT else run
+    return "" if run == _ROOT else run
 
 
 def _scalars(provider: DataProvider) -> dict[str, dict[str, float]]:
@@ -72,7 +72,7 @@ def _scalars(provider: DataProvider) -> dict[str, dict[str, float]]:
     chosen = data.RunTagFilter(runs=list(tags), tags=sorted({tag for found in tags.values() for tag in found}))
     last = provider.read_last_scalars(**asked, run_tag_filter=chosen)
     return {
-        run: {tag[:LONGEST]: float(last[run][tag].value) for tag in found if tag in last.get(run, {})}
+        run: {tag[:_LONGEST]: float(last[run][tag].value) for tag in found if tag in last.get(run, {})}
         for run, found in tags.items()
     }
 
@@ -85,9 +85,9 @@ def _hparams(provider: DataProvider) -> dict[str, dict[str, str | float | bool]]
     for run, tags in provider.list_tensors(**asked, run_tag_filter=chosen).items():
         for series in tags.values():
             values = metadata.parse_session_start_info_plugin_data(series.plugin_content).hparams
-            known = {name[:LONGEST]: _value(value) for name, value in islice(sorted(values.items()), MOST_HPARAMS)}
+            known = {name[:_LONGEST]: _value(value) for name, value in islice(sorted(values.items()), MOST_HPARAMS)}
             found[run] = known
-            found.setdefault(run.rpartition("/")[0] or ROOT, known)
+            found.setdefault(run.rpartition("/")[0] or _ROOT, known)
     return found
 
 
@@ -95,4 +95,4 @@ def _value(value: Any) -> str | float | bool:  # noqa: ANN401 (a protobuf)
     kind = value.WhichOneof("kind")
     if kind == "number_value":
         return float(value.number_value)
-    return bool(value.bool_value) if kind == "bool_value" else str(value.string_value)[:LONGEST]
+    return bool(value.bool_value) if kind == "bool_value" else str(value.string_value)[:_LONGEST]

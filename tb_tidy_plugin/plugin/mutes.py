@@ -21,7 +21,7 @@ from tb_tidy_plugin.trace.recover import NOT_JSON
 from tb_tidy_plugin.trace.remote import AnyPath, RemotePath, can_be_opened, write_small
 
 NAME = ".torchtidy.json"
-MOST_BYTES = 1 << 20
+_MOST_BYTES = 1 << 20
 MOST = 2000  # of each kind
 SOUND = re.compile(r"[a-z0-9][a-z0-9-]{0,99}")  # ids of findings and names of rules
 
@@ -78,7 +78,7 @@ class MuteStore:
             if isinstance(self._file, Path) and self._file.exists() and not self._file.is_file():
                 raise MutesError(f"`{self._file}` is not a regular file.", "Delete it.")
             with self._file.open("rb") as stream:
-                text = stream.read(MOST_BYTES + 1)
+                text = stream.read(_MOST_BYTES + 1)
         except FileNotFoundError:
             return None
         except OSError as problem:

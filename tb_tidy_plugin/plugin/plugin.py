@@ -16,8 +16,8 @@ from tb_tidy_plugin.sources.files import source_roots
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIApplication
 
-NAME = "torchtidy"
-MOUNT_POINT = f"/data/plugin/{NAME}"
+_NAME = "torchtidy"
+MOUNT_POINT = f"/data/plugin/{_NAME}"
 
 for needed in ("flask", "msgspec", "numpy", "platformdirs"):  # imported later than this, but the loader has to know now
     if find_spec(needed) is None:
@@ -27,7 +27,7 @@ for needed in ("flask", "msgspec", "numpy", "platformdirs"):  # imported later t
 class Plugin(base_plugin.TBPlugin):
     """The tab `TorchTidy`."""
 
-    plugin_name = NAME
+    plugin_name = _NAME
 
     def __init__(self, context: base_plugin.TBContext) -> None:
         flags = context.flags

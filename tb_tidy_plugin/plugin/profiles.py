@@ -47,7 +47,7 @@ FRESH_S = 2.0  # what was seen later than this ago is believed
 PATIENCE_S = 0.5  # a request waits this long for a new look; on a slow disk it is answered with the last one
 PERIOD_S = 10.0  # between looks that nobody asked for
 REST_RATIO = 20  # and at least this many times as long as a look takes, for large trees on slow disks
-HEARTBEAT_S = 10.0  # a stream of progress says something this often, so that one without a reader ends
+_HEARTBEAT_S = 10.0  # a stream of progress says something this often, so that one without a reader ends
 KEPT_BYTES = 256 << 20  # of results; a result is 50 kB to a few MB
 SMALL_BYTES = 64 << 20  # of text that a trace should hold; the largest of such recordings take 2 s and 150 MB
 
@@ -325,7 +325,7 @@ class Profiles:
         while last is None or not last.is_over:
             with self._changed:
                 self._want(key, first=last is None)
-                self._changed.wait_for(lambda before=last: self._entries.get(key) != before, HEARTBEAT_S)  # type: ignore[misc]
+                self._changed.wait_for(lambda before=last: self._entries.get(key) != before, _HEARTBEAT_S)  # type: ignore[misc]
                 last = self._entries.get(key)
             if last is None:
                 return

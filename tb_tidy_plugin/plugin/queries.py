@@ -19,7 +19,7 @@ from tb_tidy_plugin.report.chosen import KERNEL_ORDERS, OPERATOR_ORDERS
 from tb_tidy_plugin.report.figures import CallKind, KernelFamily, OperatorGroup
 
 MOST_DIGITS = 15
-MOST_ROWS = 500
+_MOST_ROWS = 500
 USUAL_ROWS = 100
 MOST_LETTERS = 200
 MOST_PIXELS = 4_096
@@ -28,7 +28,7 @@ MOST_LANES = 500
 LANES = r"^([0-9]{1,6}(,[0-9]{1,6})*)?$"
 
 _Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=10**MOST_DIGITS - 1)]
-RowCount: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=MOST_ROWS)]
+RowCount: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=_MOST_ROWS)]
 Pixels: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=MOST_PIXELS)]
 LaneNumbers: TypeAlias = Annotated[str, msgspec.Meta(pattern=LANES)]
 

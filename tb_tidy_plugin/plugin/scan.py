@@ -25,8 +25,8 @@ from tb_tidy_plugin.visible import log_called
 
 log = log_called("tensorboard.torchtidy")
 
-FOLLOW = "--torchtidy_follow_links"
-FOLLOWED = f"TensorBoard with `{FOLLOW}`, or `tb-tidy serve` with `--follow-links`"
+_FOLLOW = "--torchtidy_follow_links"
+FOLLOWED = f"TensorBoard with `{_FOLLOW}`, or `tb-tidy serve` with `--follow-links`"
 
 
 class Key(NamedTuple):
@@ -132,7 +132,7 @@ def _in(logdir: Logdir, configured_ns: int, last: Catalog) -> Iterator[FoundFile
         beside = [side_file, *snapshots_beside(path), model_config_beside(path)]
         changed_ns = sum(_changed_ns(each) for each in beside if isinstance(each, Path))
         yield FoundFile(named, Stamp(about.st_size, about.st_mtime_ns, about.st_ctime_ns, changed_ns, configured_ns))
-    for sentence in passed_over(links, folder, FOLLOW):
+    for sentence in passed_over(links, folder, _FOLLOW):
         log_once(log, f"torchtidy: {sentence}")
     yield from (_not_followed(link.file) for link in links if link.leads == "out")
     yield from _still_there(unseen, last)

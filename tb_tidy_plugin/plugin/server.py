@@ -27,7 +27,7 @@ from tb_tidy_plugin.plugin.start import open_profiles
 from tb_tidy_plugin.plugin.web import create_app
 
 SCRIPT = 'import { render } from "./index.js"; render();'
-PAGE = f"""<!doctype html>
+_PAGE = f"""<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
@@ -118,7 +118,7 @@ def add_page(app: Flask, token: Token) -> None:
 
     @app.get("/")
     def page() -> Response:
-        return Response(PAGE, mimetype="text/html", headers=OF_PAGE)
+        return Response(_PAGE, mimetype="text/html", headers=OF_PAGE)
 
 
 class _Quiet(WSGIRequestHandler):

@@ -26,9 +26,9 @@ from tb_tidy_plugin.profile.timeline_window import arrows_in, bars_in, event_aro
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
 
 MOST_ARROWS = 300
-MOST_STEPS = 2_000
-MOST_LANES = 2_000
-NAME_LETTERS = 160  # of a bar
+_MOST_STEPS = 2_000
+_MOST_LANES = 2_000
+_NAME_LETTERS = 160  # of a bar
 WHOLE_NAME_LETTERS = 4_000  # of one event's details
 
 CATEGORY_WORDS = {
@@ -46,14 +46,14 @@ CATEGORY_WORDS = {
 }
 
 
-def shortened(name: str, most: int = NAME_LETTERS) -> str:
+def shortened(name: str, most: int = _NAME_LETTERS) -> str:
     """`name`, cut to `most` letters: a trace may hold names of any length."""
     return name if len(name) <= most else f"{name[: most - 1]}…"
 
 
 def lanes_answer(timeline: Timeline) -> TimelineLanes:
     """What there is to draw."""
-    steps = timeline.steps.items[:MOST_STEPS]
+    steps = timeline.steps.items[:_MOST_STEPS]
     return TimelineLanes(
         until_ns=timeline.until_ns,
         events=len(timeline) - len(timeline.steps.items),
@@ -61,7 +61,7 @@ def lanes_answer(timeline: Timeline) -> TimelineLanes:
             TimelineLane(
                 kind=lane.kind, name=shortened(lane.name), rows=lane.rows, events=lane.events, deeper=lane.deeper
             )
-            for lane in timeline.lanes[:MOST_LANES]
+            for lane in timeline.lanes[:_MOST_LANES]
         ],
         steps=TimelineSteps(
             names=[shortened(step.name) for step in steps],

@@ -13,10 +13,10 @@ from tb_tidy_plugin.profile.timeline_window import events_between
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
 from tb_tidy_plugin.trace.sets import among, distinct
 
-MOST_EVENTS = 50_000
+_MOST_EVENTS = 50_000
 """Some 10 MB of text. A longer window is cut down around its event to this size."""
 
-NAME_LETTERS = 500
+_NAME_LETTERS = 500
 HOST_PID, STREAM_PID = 0, 1
 PROCESSES = {HOST_PID: "Host", STREAM_PID: "Devices"}
 LABELS = {
@@ -37,7 +37,7 @@ LABELS = {
 def cropped(timeline: Timeline, from_ns: int, to_ns: int, around_ns: int) -> bytes:
     """The events of a window as JSON in the format of Chrome's trace viewer."""
     around_ns = min(max(around_ns, from_ns), to_ns)
-    positions, from_ns, to_ns = events_between(timeline, from_ns, to_ns, around_ns, MOST_EVENTS)
+    positions, from_ns, to_ns = events_between(timeline, from_ns, to_ns, around_ns, _MOST_EVENTS)
     lane = timeline.row_lane[timeline.row_of(positions)]
     shown = distinct(lane).tolist()
     events = [
@@ -74,12 +74,12 @@ def _events(timeline: Timeline, positions: Rows, lanes: list[int]) -> Iterator[d
         yield {
             "ph": "X",
             "cat": LABELS[Category(category)],
-            "name": shortened(timeline.names[name], NAME_LETTERS),
+            "name": shortened(timeline.names[name], _NAME_LETTERS),
             "pid": _pid(timeline.lanes[lane]),
             "tid": lane,
             "ts": _microseconds(start),
             "dur": _microseconds(end - start),
-            "args": {"shapes": shortened(timeline.shape_texts[shapes], NAME_LETTERS)} if shapes else {},
+            "args": {"shapes": shortened(timeline.shape_texts[shapes], _NAME_LETTERS)} if shapes else {},
         }
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tb_tidy_plugin.profile.timeline import Timeline
 
 WORK = "timeline"
-KEPT_BYTES = 512 << 20  # of timelines: 60 bytes per event, so that eight of the largest traces are kept
+_KEPT_BYTES = 512 << 20  # of timelines: 60 bytes per event, so that eight of the largest traces are kept
 
 
 class LanesQuestion(msgspec.Struct, frozen=True, tag="lanes"):
@@ -148,7 +148,7 @@ class Shelf:
         """Gives up earlier states of the file, and what was asked for longest ago."""
         for key in [key for key in self._known if key[0] == path]:
             del self._known[key]
-        while sum(timeline.size for timeline in self._known.values()) > KEPT_BYTES:
+        while sum(timeline.size for timeline in self._known.values()) > _KEPT_BYTES:
             self._known.popitem(last=False)
 
 

@@ -22,7 +22,7 @@ from tb_tidy_plugin.trace.limits import MOST_DEVICES
 from tb_tidy_plugin.trace.sets import among
 from tb_tidy_plugin.trace.strings import numbers_where
 
-OUT_OF_MEMORY = "[OutOfMemory]"
+_OUT_OF_MEMORY = "[OutOfMemory]"
 HOST = "cpu"
 
 DEVICE_KINDS = {
@@ -41,7 +41,7 @@ ADDRESS_BITS = (1 << 63) - 1
 INDEX_BITS = 17
 """Of a device's index, `ABSENT` to 65,535, which stands below its kind in a number for both."""
 
-AT_ONCE = 1 << 15  # events that exist as objects at a time
+_AT_ONCE = 1 << 15  # events that exist as objects at a time
 
 _Size: TypeAlias = Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]
 
@@ -131,7 +131,7 @@ def memory_events(profile: Profile) -> MemoryEvents:
     table = profile.table
     rows = np.flatnonzero(table.category == Category.MEMORY)
     rows = rows[np.lexsort((table.file_order[rows], table.event_index[rows], table.start_ns[rows]))]
-    parts = [_amounts(table.args.decoded(some, _Args)) for some in np.array_split(rows, len(rows) // AT_ONCE + 1)]
+    parts = [_amounts(table.args.decoded(some, _Args)) for some in np.array_split(rows, len(rows) // _AT_ONCE + 1)]
     amounts = np.concatenate(parts)
     places, device = np.unique((amounts[:, 0] << INDEX_BITS) + amounts[:, 1], return_inverse=True)
     places, device = places[: MOST_DEVICES + 1], np.minimum(device, MOST_DEVICES)  # all others count as one
@@ -145,7 +145,7 @@ def memory_events(profile: Profile) -> MemoryEvents:
         bytes=size,
         allocated=allocated,
         reserved=reserved,
-        failed=among(table.name[rows], numbers_where(table.names, OUT_OF_MEMORY.__eq__)),
+        failed=among(table.name[rows], numbers_where(table.names, _OUT_OF_MEMORY.__eq__)),
     )
 
 

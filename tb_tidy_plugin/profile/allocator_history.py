@@ -24,10 +24,10 @@ from tb_tidy_plugin.trace.sets import united
 from tb_tidy_plugin.vocabulary import MemoryKind
 
 Stack: TypeAlias = tuple[StackFrame, ...]
-Pass: TypeAlias = Literal["setup", "loading", "forward", "backward", "optimizer"]
+_Pass: TypeAlias = Literal["setup", "loading", "forward", "backward", "optimizer"]
 
 MAKES_PARAMETERS = frozenset({"_apply", "load_state_dict", "reset_parameters", "register_buffer"})
-KEPT: Mapping[Pass, MemoryKind] = {"backward": "gradient", "optimizer": "optimizer_state"}
+KEPT: Mapping[_Pass, MemoryKind] = {"backward": "gradient", "optimizer": "optimizer_state"}
 
 
 class Holder(msgspec.Struct, frozen=True):
@@ -158,13 +158,13 @@ def _lives_of(actions: Sequence[Action], blocks: Sequence[Block]) -> _Lives:
     return lives
 
 
-def _passes_of(actions: Sequence[Action]) -> Sequence[Pass | None]:
+def _passes_of(actions: Sequence[Action]) -> Sequence[_Pass | None]:
     """The pass of each allocation; None of all else, and of all where stacks of Python were not recorded."""
     has_python = any(_python(each.frames) for each in actions)
     return [_pass_of(each.frames) if has_python and each.action == "alloc" else None for each in actions]
 
 
-def _tell_kinds(lives: Sequence[_Life], passes: Sequence[Pass | None]) -> None:
+def _tell_kinds(lives: Sequence[_Life], passes: Sequence[_Pass | None]) -> None:
     """Gives each allocation of the history its kind, by its pass and by whether it outlives that."""
     ends = _ends_of_passes(passes)
     backward = np.array([at for at, each in enumerate(passes) if each == "backward"], np.int64)
@@ -185,7 +185,7 @@ def _tell_kinds(lives: Sequence[_Life], passes: Sequence[Pass | None]) -> None:
             life.kind = "activation" if uses else "temporary" if life.freed is not None else "unknown"
 
 
-def _ends_of_passes(passes: Sequence[Pass | None]) -> Sequence[int]:
+def _ends_of_passes(passes: Sequence[_Pass | None]) -> Sequence[int]:
     """For each action where the pass that it is in ends: the first allocation of another one."""
     ends = [len(passes)] * len(passes)
     of, begins, end = None, len(passes), len(passes)
@@ -202,7 +202,7 @@ def _python(stack: Sequence[StackFrame]) -> list[StackFrame]:
     return [frame for frame in stack if frame.filename.endswith(".py")]
 
 
-def _pass_of(stack: Sequence[StackFrame]) -> Pass:
+def _pass_of(stack: Sequence[StackFrame]) -> _Pass:
     """In which pass a stack allocates. Autograd's own threads have no frames of Python."""
     python = _python(stack)
     if not python:

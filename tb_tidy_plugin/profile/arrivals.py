@@ -19,7 +19,7 @@ from tb_tidy_plugin.profile.stragglers import in_steady_steps, summed
 from tb_tidy_plugin.trace.columns import Numbers
 from tb_tidy_plugin.trace.sets import distinct
 
-NEARLY_ALL = 2  # so many standard deviations hold 95 % of what is normally distributed
+_NEARLY_ALL = 2  # so many standard deviations hold 95 % of what is normally distributed
 FOREVER = 1 << 62
 
 
@@ -115,7 +115,7 @@ def clock_errors_ns(run: Run) -> tuple[int | None, ...]:
     spread = _spread(np.where(meetings.there, meetings.end_ns, np.nan))
     took = np.where(meetings.there, meetings.end_ns - meetings.start_ns, FOREVER).min(axis=1, initial=FOREVER)
     best = np.where(meetings.there, took[:, None], FOREVER).min(axis=0, initial=FOREVER)
-    apart = NEARLY_ALL * np.hypot(spread, spread[:1])
+    apart = _NEARLY_ALL * np.hypot(spread, spread[:1])
     errors: list[int] = np.maximum(apart.round().astype(np.int64), best).tolist()
     known = frozenset(np.nonzero(meetings.there)[1].tolist())
     found = [error if column in known else None for column, error in enumerate(errors)]

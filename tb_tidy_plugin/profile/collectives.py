@@ -21,7 +21,7 @@ from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows, Times
 from tb_tidy_plugin.trace.sets import among, distinct
 
 ON_HOST = re.compile(r"^(gloo|mpi|ucc):")
-ANNOTATED = re.compile(r"^(nccl|rccl|gloo|mpi|ucc|xccl|hccl):")
+_ANNOTATED = re.compile(r"^(nccl|rccl|gloo|mpi|ucc|xccl|hccl):")
 ISSUE = re.compile(r"^c10d::|^_c10d_functional::(?!wait)")
 PARAMETERS = re.compile(r"^record_param_comms$")
 WAITING_OPERATOR = re.compile(r"wait_tensor$")
@@ -222,7 +222,7 @@ def _fastest_ns(profile: Profile, found: Collectives, here: Rows, step: Rows) ->
 def _launching(profile: Profile, rows: Rows) -> Rows:
     """The backend's annotation of each kernel: around its launch, else its copy on the device, else `ABSENT`."""
     table = profile.table
-    annotated = table.is_named(ANNOTATED.search)
+    annotated = table.is_named(_ANNOTATED.search)
     cause = profile.launched_by[rows]
     on_device = np.flatnonzero(annotated & (table.category == Category.DEVICE_ANNOTATION))
     copies = profile.covering(rows, on_device) if len(on_device) else np.full(len(rows), ABSENT)

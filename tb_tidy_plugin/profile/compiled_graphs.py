@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 REGION = r"^Torch-Compiled Region\b"
 REGION_ID = re.compile(r"^Torch-Compiled Region: (?P<id>\S+)")
-FORWARD, BACKWARD = "CompiledFunction", "CompiledFunctionBackward"
+_FORWARD, _BACKWARD = "CompiledFunction", "CompiledFunctionBackward"
 GRAPH = re.compile(r"^## Call CompiledFxGraph (?P<key>\S+) ##$")
 EXTERN = re.compile(r"^(?:extern_kernels|aten)\.(?P<name>\w+)|^torch\.ops\.(?P<space>\w+)\.(?P<operator>\w+)")
 NUMBERED = re.compile(r"^graph_\d+_")
@@ -127,20 +127,20 @@ def compiled_graphs_of(profile: Profile) -> CompiledGraphs:
 
 def _call_rows(profile: Profile) -> Rows:
     kinds = (Category.OPERATOR, Category.ANNOTATION)
-    found = profile.matching(rf"^(?:{FORWARD}|{BACKWARD})$|^## Call CompiledFxGraph ", *kinds)
+    found = profile.matching(rf"^(?:{_FORWARD}|{_BACKWARD})$|^## Call CompiledFxGraph ", *kinds)
     return found[found < profile.tree.size]
 
 
 def _calls(profile: Profile, rows: Rows) -> list[GraphCall]:
     is_region = _mask(profile, profile.matching(REGION, Category.OPERATOR))
-    is_node = _mask(profile, profile.named(FORWARD, BACKWARD))
+    is_node = _mask(profile, profile.named(_FORWARD, _BACKWARD))
     region_above, node_above = (profile.tree.nearest_ancestor(mask) for mask in (is_region, is_node))
     forward_of = _forward_passes(profile)
     found = []
     for row in rows.tolist():
         named = GRAPH.match(profile.name(row))
         node = row if is_node[row] else int(node_above[row])
-        is_backward = node != ABSENT and profile.name(node) == BACKWARD
+        is_backward = node != ABSENT and profile.name(node) == _BACKWARD
         forward = forward_of(node) if is_backward else row
         region = ABSENT if forward == ABSENT else int(region_above[forward])
         found.append(GraphCall(row, named["key"] if named else "", region, forward, is_backward))
@@ -151,7 +151,7 @@ def _forward_passes(profile: Profile) -> Callable[[int], int]:
     """Gives for a node of the backward pass the last `CompiledFunction` before it with its sequence number."""
     table = profile.table
     rows: dict[int, list[int]] = defaultdict(list)
-    for row in profile.named(FORWARD).tolist():
+    for row in profile.named(_FORWARD).tolist():
         rows[int(table.sequence[row])].append(row)
 
     def forward_of(node: int) -> int:

@@ -17,7 +17,7 @@ SOURCE = aten.by_name("known", {"to": 0, "_to_copy": 0, "copy_": 1})
 """Operators that only copy, and which of their inputs they copy."""
 
 PINNED = r"(?:HtoD|HostToDevice).{0,100}\(Pinned"
-LARGE = 1 << 20
+_LARGE = 1 << 20
 """Bytes from which on a copy runs at the speed of the bus."""
 
 LINK_BYTES_PER_NS = {7: 12.0, 8: 24.0, 9: 50.0, 10: 50.0, 12: 50.0}
@@ -64,7 +64,7 @@ def pinned_bytes_per_ns(profile: Profile) -> tuple[float, bool]:
     """How fast copies from pinned memory to the device are, and whether the recording itself shows it."""
     table = profile.table
     rows = profile.matching(PINNED, Category.COPY)
-    rows = rows[(table.bytes[rows] >= LARGE) & (table.end_ns[rows] > table.start_ns[rows])]
+    rows = rows[(table.bytes[rows] >= _LARGE) & (table.end_ns[rows] > table.start_ns[rows])]
     if len(rows):
         return float(np.median(table.bytes[rows] / (table.end_ns[rows] - table.start_ns[rows]))), True
     known = profile.metadata.devices[0] if profile.metadata.devices else None

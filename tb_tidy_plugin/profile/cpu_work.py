@@ -27,7 +27,7 @@ SLOW_NS = 50_000
 """Below 50 µs a call may be slow by one interrupt or one page fault, and none of them matters."""
 FEW_CALLS = 5
 """The median of fewer calls does not say what is usual."""
-MOST_THREADS = 128
+_MOST_THREADS = 128
 """Threads, those with most time in operators, that are looked at for what ran beside a slow call; jobs have a few."""
 
 _ByThread: TypeAlias = tuple[Ids, Times, Times]
@@ -309,10 +309,10 @@ def _inside_operators(profile: Profile, calls: Rows) -> _ByThread:
 
 
 def _busiest(threads: _ByThread) -> list[Intervals]:
-    """The time of each of the `MOST_THREADS` threads that have most of it."""
+    """The time of each of the `_MOST_THREADS` threads that have most of it."""
     thread, starts, ends = threads
     times = [Intervals(starts[here], ends[here]) for here in positions_of_each(thread)]
-    return sorted(times, key=lambda busy: -busy.total_ns)[:MOST_THREADS]
+    return sorted(times, key=lambda busy: -busy.total_ns)[:_MOST_THREADS]
 
 
 def _thread_counts(threads: _ByThread) -> ThreadCounts:

@@ -11,7 +11,7 @@ from tb_tidy_plugin.trace.columns import Category, Rows
 from tb_tidy_plugin.trace.sets import among, common
 
 GRADIENT_COPY = "torch.distributed.ddp.reducer::copy_bucket_to_grad"
-FORWARD = r"^DistributedDataParallel\.forward$"
+_FORWARD = r"^DistributedDataParallel\.forward$"
 BROADCAST = "c10d::broadcast_"
 COPY = "aten::copy_"
 PACK = "aten::flatten_dense_tensors"
@@ -30,7 +30,7 @@ def gradient_copies(profile: Profile) -> Rows:
 def buffer_broadcasts(profile: Profile) -> list[list[int]]:
     """Operators that send the model's buffers from one rank to all before a forward pass, one list per pass."""
     table = profile.table
-    passes = profile.matching(FORWARD, Category.ANNOTATION)
+    passes = profile.matching(_FORWARD, Category.ANNOTATION)
     forward = Intervals.union(table.start_ns[passes], table.end_ns[passes])
     broadcasts = profile.named(BROADCAST)
     broadcasts = broadcasts[forward.containing(table.start_ns[broadcasts])]

@@ -14,13 +14,13 @@ from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
 from tb_tidy_plugin.trace.sets import among
 
 FORMATS = r"^(?:torch/fx/)?traceback\.py\(\d+\): format_stack$"
-NODE = r"^autograd::engine::evaluate_function: (?!torch::autograd::AccumulateGrad)"
+_NODE = r"^autograd::engine::evaluate_function: (?!torch::autograd::AccumulateGrad)"
 ANY_SINCE_2_0 = "aten::_is_any_true"  # which users do not call
 ANY = aten.names("known", "_is_any_true any")
-MOST_NODES = 0.5  # of the nodes are checked, where users could have written the check
-LONG_NS = 50_000  # shorter kernels may be done before a launch that does not block returns
-CLOCKS_NS = 5_000  # by which the clocks of host and device differ at most
-ENOUGH, NEARLY_ALL = 20, 0.95  # of such kernels
+_MOST_NODES = 0.5  # of the nodes are checked, where users could have written the check
+_LONG_NS = 50_000  # shorter kernels may be done before a launch that does not block returns
+_CLOCKS_NS = 5_000  # by which the clocks of host and device differ at most
+ENOUGH, _NEARLY_ALL = 20, 0.95  # of such kernels
 
 
 def formatted_stacks(profile: Profile) -> Rows:
@@ -36,7 +36,7 @@ def formatted_stacks(profile: Profile) -> Rows:
 
 def nan_checks(profile: Profile) -> Rows:
     """The three operators of each check that follows a node's own operators."""
-    nodes, firsts = profile.matching(NODE, Category.OPERATOR), profile.named("aten::isnan")
+    nodes, firsts = profile.matching(_NODE, Category.OPERATOR), profile.named("aten::isnan")
     parent, last, found = profile.tree.parent, profile.tree.last_descendant, list[tuple[int, int, int]]()
     firsts = firsts[among(parent[firsts], nodes) & (parent[firsts] != firsts - 1)]
     for first in firsts.tolist():
@@ -47,17 +47,17 @@ def nan_checks(profile: Profile) -> Rows:
             found.append((first, second, third))
     checked = len({int(parent[first]) for first, _, _ in found})
     is_sure = any(profile.name(second) == ANY_SINCE_2_0 for _, second, _ in found)
-    is_sure |= checked > MOST_NODES * len(nodes)
+    is_sure |= checked > _MOST_NODES * len(nodes)
     return rows_of(row for check in found for row in check if is_sure)
 
 
 def blocking_launches(profile: Profile) -> Rows:
     """The launches of a profile in which nearly all kernels are done when their launch returns; else none."""
     table, calls = profile.table, profile.matching(KERNEL_LAUNCH, Category.RUNTIME)
-    kernels = np.flatnonzero((table.category == Category.KERNEL) & (table.duration_ns >= LONG_NS))
+    kernels = np.flatnonzero((table.category == Category.KERNEL) & (table.duration_ns >= _LONG_NS))
     kernels = kernels[among(profile.launch[kernels], calls)]
-    blocks = table.end_ns[profile.launch[kernels]] >= table.end_ns[kernels] - CLOCKS_NS
-    return calls if len(kernels) >= ENOUGH and blocks.mean() >= NEARLY_ALL else calls[:0]
+    blocks = table.end_ns[profile.launch[kernels]] >= table.end_ns[kernels] - _CLOCKS_NS
+    return calls if len(kernels) >= ENOUGH and blocks.mean() >= _NEARLY_ALL else calls[:0]
 
 
 def blocked_time(profile: Profile, launches: Rows) -> Intervals:

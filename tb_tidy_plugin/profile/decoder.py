@@ -18,11 +18,11 @@ from tb_tidy_plugin.profile.profile import Profile
 
 PieceName: TypeAlias = Literal["RMSNorm", "Rotary embedding", "Gated activation"]
 
-CASTS = aten.names("known", "_to_copy to type_as")
-ACTIVATIONS = aten.names("pointwise", "gelu silu")
-PRODUCTS = aten.names("known", "addmm linear matmul mm")
-CENTRES = aten.names("pointwise", "neg rsqrt") | ACTIVATIONS
-BEFORE, AFTER = 5, 5  # operators that a piece reaches from its centre, and some to tell its end
+_CASTS = aten.names("known", "_to_copy to type_as")
+_ACTIVATIONS = aten.names("pointwise", "gelu silu")
+_PRODUCTS = aten.names("known", "addmm linear matmul mm")
+CENTRES = aten.names("pointwise", "neg rsqrt") | _ACTIVATIONS
+_BEFORE, _AFTER = 5, 5  # operators that a piece reaches from its centre, and some to tell its end
 
 
 class DecoderPiece(msgspec.Struct, frozen=True):
@@ -72,7 +72,7 @@ class PieceCall(msgspec.Struct, frozen=True):
 
 def decoder_pieces(profile: Profile) -> Iterator[DecoderPiece]:
     """The pieces that the model's code runs operator by operator, in row order on each thread."""
-    for calls, at in calls_around(profile, CENTRES, BEFORE, AFTER):
+    for calls, at in calls_around(profile, CENTRES, _BEFORE, _AFTER):
         piece = _piece(calls, at)
         if piece is not None:
             yield piece
@@ -100,7 +100,7 @@ def _counts(profile: Profile, row: int) -> bool:
     name = profile.name(row)
     if not is_passing(name):
         return True
-    return name in CASTS and len(profile.device_activity_of(row)) > 0
+    return name in _CASTS and len(profile.device_activity_of(row)) > 0
 
 
 def _piece(calls: Sequence[PieceCall], at: int) -> DecoderPiece | None:
@@ -159,7 +159,7 @@ def _gate(calls: Sequence[PieceCall], at: int) -> DecoderPiece | None:
     """`silu(gate(x)) * up(x)`, where `up` may run before or in between."""
     shape = calls[at].shape
     after = list(calls[at + 1 : at + 3])
-    if after and f"aten::{after[0].name}" in PRODUCTS:
+    if after and f"aten::{after[0].name}" in _PRODUCTS:
         after.pop(0)
     if len(shape) < 2 or not after or after[0].name != "mul" or not after[0].is_on(shape, shape):
         return None
@@ -167,7 +167,7 @@ def _gate(calls: Sequence[PieceCall], at: int) -> DecoderPiece | None:
 
 
 def _is_cast(call: PieceCall, shape: Shape) -> bool:
-    return f"aten::{call.name}" in CASTS and call.shape == shape
+    return f"aten::{call.name}" in _CASTS and call.shape == shape
 
 
 def _made(name: PieceName, calls: Sequence[PieceCall], shape: Shape, inputs: int) -> DecoderPiece:
@@ -177,7 +177,7 @@ def _made(name: PieceName, calls: Sequence[PieceCall], shape: Shape, inputs: int
         if call.name == "cat":  # a list of tensors, whose dtype is not recorded
             moved += 2 * prod(shape) * calls[at - 1].width
             continue
-        written = calls[at + 1].width if f"aten::{call.name}" in CASTS and at + 1 < len(calls) else call.width
+        written = calls[at + 1].width if f"aten::{call.name}" in _CASTS and at + 1 < len(calls) else call.width
         result = prod(shape[:-1]) if call.name == "mean" else max(map(prod, call.shapes), default=0)
         moved += sum(map(prod, call.shapes)) * call.width + result * written
     last = calls[-1].width

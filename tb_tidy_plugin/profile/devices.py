@@ -116,7 +116,7 @@ DEVICES: tuple[tuple[str, DeviceModel], ...] = (
 """Patterns of names as drivers report them; the first that finds a name counts."""
 
 
-UNNAMED: Mapping[tuple[int, int, int, int], str] = {
+_UNNAMED: Mapping[tuple[int, int, int, int], str] = {
     (9, 4, 304, 192): "AMD Instinct MI300X",
     (9, 4, 304, 256): "AMD Instinct MI325X",
 }
@@ -126,7 +126,7 @@ UNNAMED: Mapping[tuple[int, int, int, int], str] = {
 def name_of(device: DeviceProperties) -> str:
     """The device's name; where the trace gives none, that of the only model with its properties, else empty."""
     gibibytes = round(device.totalGlobalMem / 2**30)
-    return device.name or UNNAMED.get(
+    return device.name or _UNNAMED.get(
         (device.computeMajor or 0, device.computeMinor or 0, device.numSms, gibibytes), ""
     )
 

@@ -52,7 +52,7 @@ from tb_tidy_plugin.trace.sets import distinct, numbered
 
 Reals: TypeAlias = NDArray[np.float64]
 
-LARGEST = 1 << 62
+_LARGEST = 1 << 62
 """Estimates above come from damaged shapes."""
 
 PLAUSIBLE = 1.1
@@ -100,7 +100,7 @@ def estimate(name: str, inputs: Inputs) -> Estimate | None:
     """What one call of the operator `name` must compute and move, None where that is unknown."""
     formula = FORMULAS.get(name)
     found = formula(inputs) if formula is not None else None
-    if found is None or max(found.flops or 0, found.bytes or 0) > LARGEST:
+    if found is None or max(found.flops or 0, found.bytes or 0) > _LARGEST:
         return None
     return found
 
@@ -251,20 +251,20 @@ class _Sums(msgspec.Struct, frozen=True):
 # https://github.com/pytorch/pytorch/blob/v2.13.0/aten/src/ATen/native/native_functions.yaml
 
 
-OF_ONE = aten.names(
+_OF_ONE = aten.names(
     "pointwise",
     """
     abs clamp clamp_max clamp_min cos elu erf exp floor gelu hardtanh leaky_relu log log1p log2 neg reciprocal relu
     rsqrt sigmoid silu sin sqrt tanh
     """,
 )
-OF_TWO = aten.names("pointwise", "add atan2 div fmod mul pow remainder sub")
+_OF_TWO = aten.names("pointwise", "add atan2 div fmod mul pow remainder sub")
 OF_TWO_OUT_OF_PLACE = aten.names(
     "pointwise",
     "gelu_backward maximum minimum rsub sigmoid_backward silu_backward tanh_backward threshold_backward",
 )
 
-PRODUCTS: Mapping[str, Formula] = aten.by_name(
+_PRODUCTS: Mapping[str, Formula] = aten.by_name(
     "product",
     {
         "mm": product(0, (2, 2)),
@@ -321,7 +321,7 @@ PRODUCTS: Mapping[str, Formula] = aten.by_name(
     },
 )  # fmt: skip
 
-OTHERS: Mapping[str, Formula] = aten.by_name(
+_OTHERS: Mapping[str, Formula] = aten.by_name(
     "known",
     {
         "batch_norm": normalisation(1, 5),
@@ -363,10 +363,10 @@ SERVERS: Mapping[str, Formula] = {
 
 FORMULAS: Mapping[str, Formula] = {
     **SERVERS,
-    **PRODUCTS,
-    **OTHERS,
-    **dict.fromkeys(OF_ONE, elementwise(1)),
-    **dict.fromkeys((f"{name}_" for name in OF_ONE), elementwise(1, in_place=True)),
-    **dict.fromkeys(OF_TWO | OF_TWO_OUT_OF_PLACE, elementwise(2)),
-    **dict.fromkeys((f"{name}_" for name in OF_TWO), elementwise(2, in_place=True)),
+    **_PRODUCTS,
+    **_OTHERS,
+    **dict.fromkeys(_OF_ONE, elementwise(1)),
+    **dict.fromkeys((f"{name}_" for name in _OF_ONE), elementwise(1, in_place=True)),
+    **dict.fromkeys(_OF_TWO | OF_TWO_OUT_OF_PLACE, elementwise(2)),
+    **dict.fromkeys((f"{name}_" for name in _OF_TWO), elementwise(2, in_place=True)),
 }

@@ -27,7 +27,7 @@ from tb_tidy_plugin.profile.inputs import BYTES_PER_ELEMENT, FLOATING, Inputs, S
 ELEMENT_BYTES: Mapping[str, int] = BYTES_PER_ELEMENT | {
     "c10::Float8_e4m3fn": 1, "c10::Float8_e5m2": 1, "c10::Float8_e4m3fnuz": 1, "c10::Float8_e5m2fnuz": 1,
 }  # fmt: skip
-NARROW = frozenset(name for name, size in ELEMENT_BYTES.items() if size == 1)
+_NARROW = frozenset(name for name, size in ELEMENT_BYTES.items() if size == 1)
 """Products of these are written in some wider dtype, which the trace does not tell."""
 
 
@@ -122,7 +122,7 @@ def _multiplied(first: Tensor, second: Tensor, right: Shape, bias: Tensor | None
         return None
     dtype, results = _common_dtype(first, second), prod(batch) * rows * columns
     moved = first.bytes + second.bytes + (0 if bias is None else bias.bytes)
-    is_known = dtype and dtype not in NARROW
+    is_known = dtype and dtype not in _NARROW
     return Estimate(2 * results * k, moved + results * ELEMENT_BYTES[dtype] if is_known else None, dtype)
 
 
@@ -161,7 +161,7 @@ def convolution(at: ConvolutionArguments) -> Formula:
         if places is None:
             return None
         dtype, results = _common_dtype(image, weight), _batch(image, weight) * places * weight.shape[0]
-        moved = image.bytes + weight.bytes + results * ELEMENT_BYTES[dtype] if dtype and dtype not in NARROW else None
+        moved = image.bytes + weight.bytes + results * ELEMENT_BYTES[dtype] if dtype and dtype not in _NARROW else None
         return Estimate(2 * _batch(image, weight) * places * weight.elements, moved, dtype)
 
     return formula

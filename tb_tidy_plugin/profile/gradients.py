@@ -15,14 +15,14 @@ from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT, Rows
 from tb_tidy_plugin.trace.sets import among
 
-NODE = re.compile(r"(?:autograd::engine::evaluate_function: )?(\w+?)Backward\d*")
+_NODE = re.compile(r"(?:autograd::engine::evaluate_function: )?(\w+?)Backward\d*")
 """`autograd::engine::evaluate_function: Log1PBackward0`, and without its first words where that is not recorded."""
 
 
 Clearing: TypeAlias = tuple[int, str]
 """The row of a call that fills gradients with zeros, and whose gradients these are."""
 
-ACCUMULATE = "torch::autograd::AccumulateGrad"
+_ACCUMULATE = "torch::autograd::AccumulateGrad"
 """The node that puts a parameter's gradient in its place, or adds to the one that is there."""
 
 
@@ -38,7 +38,7 @@ def gradients_of(profile: Profile, operators: Iterable[int]) -> list[int]:
 
 def accumulations(profile: Profile) -> Rows:
     """The nodes in which the backward pass hands over the gradients of parameters, in row order."""
-    return profile.named(ACCUMULATE)
+    return profile.named(_ACCUMULATE)
 
 
 def first_additions(profile: Profile, cleared: Mapping[Clearing, Counter[Shape]]) -> dict[Clearing, list[int]]:
@@ -77,5 +77,5 @@ def _plain(name: str) -> str:
 
 @lru_cache(maxsize=1 << 12)
 def _differentiated(name: str) -> str:
-    node = NODE.fullmatch(name)
+    node = _NODE.fullmatch(name)
     return node[1].lower() if node else ""

@@ -33,14 +33,14 @@ from tb_tidy_plugin.trace.strings import numbers_where
 BUCKET = re.compile(r"(?:^|\b)capture_(\d{1,7})(?:_|$)")
 """Around the capture of a graph, vLLM and SGLang name the batch that it is for."""
 
-CAPTURED = re.compile(r"^tidy:capture#([\w.-]{1,64})$")
-REPLAYED = re.compile(r"^tidy:replay#([\w.-]{1,64})$")
+_CAPTURED = re.compile(r"^tidy:capture#([\w.-]{1,64})$")
+_REPLAYED = re.compile(r"^tidy:replay#([\w.-]{1,64})$")
 """Annotations of `tb_tidy_plugin.capture.graphs`."""
 
 NODE_ID = b'"graph node id"'
 UNKNOWN_GRID = (0, 0, 0)
 LEAST_EAGER = 8
-DIGITS = re.compile(r"\d+")
+_DIGITS = re.compile(r"\d+")
 
 
 class _Launched(msgspec.Struct, gc=False):
@@ -145,7 +145,7 @@ def captures_of(source: RecordSource) -> list[Record]:
                 grids=grids,
                 begin_ns=start,
                 bucket=None if bucket is None else int(bucket),
-                ident=_first(CAPTURED, marks),
+                ident=_first(_CAPTURED, marks),
             )
         )
     return found
@@ -212,7 +212,7 @@ def replays_of(table: EventTable, launch: Rows, steps: ProfileSteps) -> list[Rep
                 streams=len({*zip(table.device[rows].tolist(), table.stream[rows].tolist(), strict=True)}),
                 step=int(steps.index_of(table.start_ns[[call]])[0]),
                 marks=marks,
-                ident=_first(REPLAYED, marks),
+                ident=_first(_REPLAYED, marks),
             )
         )
     return sorted(found, key=lambda each: int(table.start_ns[each.launch]))
@@ -269,4 +269,4 @@ def _named(table: EventTable, rows: Rows, pattern: str) -> Mask:
 def family_of(name: str) -> str:
     """What stays of a kernel's name when batch and device change: products and attention by kind, others as named."""
     kind = kernel_kind(name)
-    return kind if kind in {"matrix", "attention", "convolution"} else DIGITS.sub("#", name.partition("(")[0])
+    return kind if kind in {"matrix", "attention", "convolution"} else _DIGITS.sub("#", name.partition("(")[0])

@@ -20,17 +20,19 @@ from msgspec.structs import fields, replace
 
 from tb_tidy_plugin.vocabulary import Phase
 
-NUMBER = r"(\d{1,15})"
-GROUP = rf"\(sq{NUMBER}sk{NUMBER}sqsq{NUMBER}sqsk{NUMBER}\)"
-LONG = re.compile(rf"execute_{NUMBER}_context_{NUMBER}{GROUP}_generation_{NUMBER}{GROUP}")
-SHORT = re.compile(rf"execute_context_{NUMBER}\({NUMBER}(?:_{NUMBER})?\)_generation_{NUMBER}\({NUMBER}(?:_{NUMBER})?\)")
-CACHED = re.compile(rf"execute_new_{NUMBER}_cached_{NUMBER}")
-STEP = re.compile(r"step\[(\w{1,40})((?: \w{1,20}=\d{1,15}){0,16})\]")
-ATOM = re.compile(rf"(?:eager_)?(prefill|decode)\[bs={NUMBER}(?:/{NUMBER})?( [^\n]{{0,400}})?\]")
-DIFFUSION = re.compile(rf"execute_diffusion_{NUMBER}_(\d{{1,6}}x\d{{1,6}})")
+_NUMBER = r"(\d{1,15})"
+GROUP = rf"\(sq{_NUMBER}sk{_NUMBER}sqsq{_NUMBER}sqsk{_NUMBER}\)"
+LONG = re.compile(rf"execute_{_NUMBER}_context_{_NUMBER}{GROUP}_generation_{_NUMBER}{GROUP}")
+SHORT = re.compile(
+    rf"execute_context_{_NUMBER}\({_NUMBER}(?:_{_NUMBER})?\)_generation_{_NUMBER}\({_NUMBER}(?:_{_NUMBER})?\)"
+)
+CACHED = re.compile(rf"execute_new_{_NUMBER}_cached_{_NUMBER}")
+_STEP = re.compile(r"step\[(\w{1,40})((?: \w{1,20}=\d{1,15}){0,16})\]")
+ATOM = re.compile(rf"(?:eager_)?(prefill|decode)\[bs={_NUMBER}(?:/{_NUMBER})?( [^\n]{{0,400}})?\]")
+DIFFUSION = re.compile(rf"execute_diffusion_{_NUMBER}_(\d{{1,6}}x\d{{1,6}})")
 FIELD = re.compile(r"\b(\w{1,20})=(\d{1,15})\b")
 
-MODES: dict[str, Phase] = {
+_MODES: dict[str, Phase] = {
     "EXTEND": "prefill", "PREFILL": "prefill", "DRAFT_EXTEND": "prefill", "DRAFT_EXTEND_V2": "prefill",
     "SPLIT_PREFILL": "prefill", "DLLM_EXTEND": "prefill", "DECODE": "decode", "TARGET_VERIFY": "decode",
     "VERIFY": "decode", "MIXED": "mixed",
@@ -98,7 +100,7 @@ def _short(match: re.Match[str]) -> Batch:
 def _step(match: re.Match[str]) -> Batch:
     """From SGLang's mode and fields: `c_` and `g_` are of the requests that are prefilled and that decode."""
     mode, told = match[1].upper(), _fields(match[2])
-    phase, requests = MODES.get(mode, "unknown"), told.get("bs")
+    phase, requests = _MODES.get(mode, "unknown"), told.get("bs")
     prefills = told.get("c", {"prefill": requests, "decode": 0}.get(phase))
     decodes = told.get("g", {"prefill": 0, "decode": requests}.get(phase))
     if prefills is not None and decodes is not None:
@@ -153,7 +155,7 @@ FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Batch]], ...] = (
     (LONG, _long),
     (SHORT, _short),
     (CACHED, _cached),
-    (STEP, _step),
+    (_STEP, _step),
     (ATOM, _atom),
     (DIFFUSION, _diffusion),
 )

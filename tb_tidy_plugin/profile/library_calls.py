@@ -9,8 +9,8 @@ from tb_tidy_plugin.profile.steps import UNMARKED
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
 from tb_tidy_plugin.units import Nanoseconds, times
 
-HALF = 0.5
-FEWEST = 2  # steps, in one of which nothing shows as usual
+_HALF = 0.5
+_FEWEST = 2  # steps, in one of which nothing shows as usual
 
 
 def calls_in_steps(profile: Profile, pattern: str) -> Rows:
@@ -25,7 +25,7 @@ def usual_calls(profile: Profile, pattern: str) -> Rows:
     """The same where at least half of two or more steps hold one, else none: what is rarer is done on purpose."""
     rows = calls_in_steps(profile, pattern)
     steps = len(profile.steps.items)
-    is_usual = steps >= FEWEST and len(set(profile.step_of(rows).tolist())) >= HALF * steps
+    is_usual = steps >= _FEWEST and len(set(profile.step_of(rows).tolist())) >= _HALF * steps
     return rows if is_usual else rows[:0]
 
 

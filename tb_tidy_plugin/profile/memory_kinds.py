@@ -22,12 +22,12 @@ from tb_tidy_plugin.trace.columns import ABSENT, HOST_TREE, Category, Mask, Rows
 from tb_tidy_plugin.vocabulary import MemoryKind
 
 MEMORY_KINDS: tuple[MemoryKind, ...] = get_args(MemoryKind)
-EARLIER, _, INPUT, ACTIVATION, GRADIENT, STATE, TEMPORARY, UNKNOWN = range(len(MEMORY_KINDS))
+EARLIER, _, _INPUT, ACTIVATION, GRADIENT, STATE, TEMPORARY, _UNKNOWN = range(len(MEMORY_KINDS))
 
 PAUSE_NS = 1_000_000
 """Two events of the backward pass with less time between them are of one pass."""
 
-NEVER = np.iinfo(np.int64).max
+_NEVER = np.iinfo(np.int64).max
 
 
 class MemoryByKind(msgspec.Struct, frozen=True):
@@ -92,7 +92,7 @@ def _curves(  # noqa: PLR0913, PLR0917 - one column each
     np.cumsum(change, axis=1, out=values[:, 1:])
     values[EARLIER] += start_bytes
     allocated = np.append(start_bytes, allocated)
-    values[UNKNOWN] += allocated - values.sum(axis=0)
+    values[_UNKNOWN] += allocated - values.sum(axis=0)
     time_ns = np.append(0, events.time_ns[here])
     kept = thinned(time_ns, [allocated, *values], points)
     return MemoryByKind(time_ns[kept], values[:, kept], int(np.argmax(allocated[kept])))
@@ -105,15 +105,15 @@ def _kinds(profile: Profile, events: MemoryEvents, end: Rows) -> Rows:
     backward = _joined(profile.covered(np.flatnonzero(host & table.is_named(BACKWARD.search))))
     steps = profile.covered(profile.matching(r"^Optimizer\.step", Category.ANNOTATION))
     made_ns = events.time_ns
-    freed_ns = np.where(end == ABSENT, NEVER, events.time_ns[end])
+    freed_ns = np.where(end == ABSENT, _NEVER, events.time_ns[end])
     next_backward = _next(backward.starts, made_ns)
     step_after = _next(steps.ends, next_backward)
-    kind = np.full(len(events), UNKNOWN, np.int64)
+    kind = np.full(len(events), _UNKNOWN, np.int64)
     kind[freed_ns <= next_backward] = TEMPORARY
-    kind[(freed_ns == NEVER) & (next_backward == NEVER)] = UNKNOWN
-    used_later = (freed_ns > next_backward) & (next_backward != NEVER)
-    kind[used_later & ((freed_ns <= step_after) | (step_after == NEVER))] = ACTIVATION
-    kind[_is_input(profile, events)] = INPUT
+    kind[(freed_ns == _NEVER) & (next_backward == _NEVER)] = _UNKNOWN
+    used_later = (freed_ns > next_backward) & (next_backward != _NEVER)
+    kind[used_later & ((freed_ns <= step_after) | (step_after == _NEVER))] = ACTIVATION
+    kind[_is_input(profile, events)] = _INPUT
     for phase, kept in ((backward, GRADIENT), (steps, STATE)):
         inside = phase.containing(made_ns)
         ends_ns = _next(phase.ends, made_ns)
@@ -128,8 +128,8 @@ def _joined(phase: Intervals) -> Intervals:
 
 
 def _next(times: Times, after: Times) -> Times:
-    """For each of `after` the first of `times` that is later, `NEVER` where none is."""
-    found: Times = np.append(times, NEVER)[np.searchsorted(times, after, side="right")]
+    """For each of `after` the first of `times` that is later, `_NEVER` where none is."""
+    found: Times = np.append(times, _NEVER)[np.searchsorted(times, after, side="right")]
     return found
 
 

@@ -12,14 +12,14 @@ MACHINERY = (
 """The backward pass, optimizers, data loaders, the profiler, scaling and clipping of gradients, as functions and
 operators."""
 
-ANNOTATED = r"^Optimizer\.|^enumerate\(DataLoader\)#"
+_ANNOTATED = r"^Optimizer\.|^enumerate\(DataLoader\)#"
 """Optimizers and data loaders where no functions were recorded."""
 
 
 def of_the_model(profile: Profile, operators: Rows) -> Rows:
     """Those of `operators` that no backward pass, optimizer, data loader or profiler runs."""
     others = profile.matching(MACHINERY, Category.OPERATOR, Category.PYTHON)
-    annotated = profile.covering(operators, profile.matching(ANNOTATED, Category.ANNOTATION))
+    annotated = profile.covering(operators, profile.matching(_ANNOTATED, Category.ANNOTATION))
     kept: Rows = operators[~profile.inside(others)[operators] & (annotated == ABSENT)]
     return kept
 

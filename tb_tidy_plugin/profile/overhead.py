@@ -13,7 +13,7 @@ from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.readbacks import OF_ONE_ELEMENT
 from tb_tidy_plugin.trace.columns import Category, Times
 
-VIEWS = aten.names("view", "select slice")
+_VIEWS = aten.names("view", "select slice")
 """They make a view, which takes no work: their time is the price of a call on this machine, under this recording."""
 
 PRICE = 3
@@ -53,7 +53,7 @@ class HostWork(msgspec.Struct, frozen=True):
 def host_work(profile: Profile) -> HostWork:
     """The work that operators of `profile` do on the host; none where no view shows the price of a call."""
     table, tree = profile.table, profile.tree
-    views = profile.named(*VIEWS)
+    views = profile.named(*_VIEWS)
     view_ns = float(np.median(table.duration_ns[views])) if len(views) else float(table.duration_ns.max(initial=0))
     before = np.append(0, np.cumsum(table.category[: tree.size] == Category.OPERATOR))
     calls = before[tree.last_descendant + 1] - before[: tree.size]

@@ -28,7 +28,7 @@ COMPARISONS = aten.names(
 QUICKEST = 0.25  # of a chain's operators only move bytes; the others also compute
 ARITHMETIC_LEFT = 0.5  # of it, since a fused loop computes while it waits for memory; measured on a CPU
 
-NOT_OURS = (r"^Optimizer\.", r"^Torch-Compiled Region", r"^## Call CompiledFxGraph", r"^enumerate\(DataLoader\)#")
+_NOT_OURS = (r"^Optimizer\.", r"^Torch-Compiled Region", r"^## Call CompiledFxGraph", r"^enumerate\(DataLoader\)#")
 """What runs in these is an optimizer's update, compiled already, or a worker's affair."""
 
 
@@ -125,7 +125,7 @@ def is_pointwise(name: str) -> bool:
 
 def _is_elsewhere(profile: Profile, rows: Rows) -> Mask:
     found = np.zeros(len(rows), np.bool_)
-    for pattern in NOT_OURS:
+    for pattern in _NOT_OURS:
         spans = profile.matching(pattern, Category.ANNOTATION, Category.OPERATOR)
         found |= profile.covering(rows, spans) != ABSENT
     return found

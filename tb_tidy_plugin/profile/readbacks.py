@@ -35,9 +35,9 @@ TAKES_APART = "aten::unbind"
 VIEWS_IF_POSSIBLE = aten.names("shares", "reshape resolve_conj resolve_neg")
 """What makes a view of a single value, too."""
 
-LARGEST_BODY, SHORTEST = 6, 8  # operators, reads: longer or rarer ones are not such a loop
+_LARGEST_BODY, _SHORTEST = 6, 8  # operators, reads: longer or rarer ones are not such a loop
 
-MOST_BYTES = 4096
+_MOST_BYTES = 4096
 """Of a copy to the host that reads values: results and checkpoints are larger."""
 
 OWN_CAUSES: tuple[DevicePart, ...] = (
@@ -72,7 +72,7 @@ def read_loops(profile: Profile, is_own: Callable[[str], bool | None]) -> Iterat
     never = profile.matching(NOT_IN_LOOPS, Category.OPERATOR, Category.ANNOTATION, Category.PYTHON)
     single = _single_reads(profile)
     is_read = set(single.tolist())
-    for loop in profile.calls.loops(single, np.empty(0, np.int64), LoopLimits(never, LARGEST_BODY, SHORTEST), is_own):
+    for loop in profile.calls.loops(single, np.empty(0, np.int64), LoopLimits(never, _LARGEST_BODY, _SHORTEST), is_own):
         operators = profile.calls.operators_in(loop.calls)
         if all(row in is_read or _makes_view(profile.name(row)) for row in operators):
             yield loop, [row for row in operators if row in is_read]
@@ -146,7 +146,7 @@ def _small_copies(profile: Profile) -> Rows:
     """Copies of few bytes to the host."""
     table = profile.table
     copies = np.flatnonzero((table.category == Category.COPY) & table.is_named(TO_HOST.search))
-    return copies[table.bytes[copies] <= MOST_BYTES]
+    return copies[table.bytes[copies] <= _MOST_BYTES]
 
 
 def _around(profile: Profile, rows: Rows, causes: Rows) -> Rows:

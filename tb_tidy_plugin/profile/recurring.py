@@ -9,7 +9,7 @@ from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.steps import UNMARKED
 from tb_tidy_plugin.trace.columns import ABSENT, Rows
 
-NUMBER = re.compile(r"(?<!\d)\d+$")
+_NUMBER = re.compile(r"(?<!\d)\d+$")
 """At the end of `ProfilerStep#12` and of annotations that count, which make each call's name another one."""
 
 
@@ -21,7 +21,7 @@ def recurring(profile: Profile, rows: Rows) -> Rows:
     """
     has_steps = profile.steps.basis not in UNMARKED
     moments = (profile.step_of(rows) if has_steps else rows).tolist()
-    callers = [NUMBER.sub("", profile.calls.caller_name(row)) for row in rows.tolist()]
+    callers = [_NUMBER.sub("", profile.calls.caller_name(row)) for row in rows.tolist()]
     found: dict[str, set[int]] = defaultdict(set)
     for caller, moment in zip(callers, moments, strict=True):
         found[caller].add(moment)

@@ -242,11 +242,11 @@ def _best(
 
 def _refusal(files: set[str], why: str) -> str:
     shown = [f"in `{name}`" if name else "in this file" for name in sorted(files)]
-    more = f" and {len(shown) - MOST_NAMED} more" if len(shown) > MOST_NAMED else ""
-    return f"The graph capture {', '.join(shown[:MOST_NAMED])}{more} is not used: {why}."
+    more = f" and {len(shown) - _MOST_NAMED} more" if len(shown) > _MOST_NAMED else ""
+    return f"The graph capture {', '.join(shown[:_MOST_NAMED])}{more} is not used: {why}."
 
 
-MOST_NAMED = 3
+_MOST_NAMED = 3
 
 
 def _candidates(replay: Replay, records: Sequence[Record]) -> tuple[list[int], str]:
@@ -384,7 +384,7 @@ def _inserted(table: EventTable, replays: Sequence[Replay], joined: Joined) -> E
     names.numbers(table.names, len(table.names))
     texts.numbers(table.input_texts, len(table.input_texts))
     parts, count, used = [table], 0, 0
-    work, cause, known, known_inserted = ([NOTHING] for _ in range(4))
+    work, cause, known, known_inserted = ([_NOTHING] for _ in range(4))
     grid = [np.zeros((0, 3), np.int64)]
     for each in inserts:
         plan = each.plan
@@ -486,7 +486,7 @@ def _copied(
     part = insert.source.take(plan.rows)
     start = int(table.start_ns[launch])
     count = len(plan.rows)
-    absent: dict[str, Any] = {name: np.full(count, ABSENT, getattr(table, name).dtype) for name in NOT_INHERITED}
+    absent: dict[str, Any] = {name: np.full(count, ABSENT, getattr(table, name).dtype) for name in _NOT_INHERITED}
     return replace(
         part,
         start_ns=start + plan.start_ns,
@@ -501,11 +501,11 @@ def _copied(
     )
 
 
-NOT_INHERITED = (
+_NOT_INHERITED = (
     "external_id", "correlation", "event_index", "sequence", "python_id", "python_parent_id", "device", "stream",
     "bytes",
 )  # fmt: skip
-NOTHING = np.zeros(0, np.int64)
+_NOTHING = np.zeros(0, np.int64)
 
 
 def _renumbered(column: Numbers, texts: tuple[str, ...], into: NumberTable[str]) -> Numbers:

@@ -23,7 +23,7 @@ ENDS_TOGETHER = frozenset({"all_reduce", "all_gather", "reduce_scatter", "all_to
 MOST_COLLECTIVES = 1024
 """Of one rank, about 40 kB; of jobs with more, every second, fourth, … of each step is kept, the same on all ranks."""
 
-LONG_AGO = -(1 << 62)
+_LONG_AGO = -(1 << 62)
 GAUSSIAN = 1.4826  # the standard deviation of a normal distribution in units of its median absolute deviation
 
 
@@ -56,7 +56,7 @@ class Meetings(msgspec.Struct, frozen=True):
 
     def last_ns(self, ranks: Mask) -> Times:
         """When the last of `ranks` came to each; long before everything where none of them came."""
-        last: Times = np.where(self.there & ranks, self.start_ns, LONG_AGO).max(axis=1, initial=LONG_AGO)
+        last: Times = np.where(self.there & ranks, self.start_ns, _LONG_AGO).max(axis=1, initial=_LONG_AGO)
         return last
 
     def late_ns(self) -> Times:
@@ -73,7 +73,7 @@ class Meetings(msgspec.Struct, frozen=True):
         Collectives may overlap, as those of several buckets do: waiting for the same time counts once, in the first.
         """
         last = self.last_ns(np.ones(self.there.shape[1], np.bool_))
-        counted = np.maximum.accumulate(np.append(LONG_AGO, last))[:-1]
+        counted = np.maximum.accumulate(np.append(_LONG_AGO, last))[:-1]
         since = np.maximum(self.start_ns, counted[:, None])
         waits = np.minimum(last[:, None], self.end_ns) - since
         return np.where(self.there, np.clip(waits, 0, np.maximum(self.exposed_ns, 0)), 0)
@@ -125,8 +125,8 @@ class Run:
         found, shifts = self._recorded, np.nan_to_num(self._shifts).round().astype(np.int64)
         there = found.there & ~np.isnan(self._shifts)
         start, end = found.start_ns - shifts, found.end_ns - shifts
-        last = np.where(there, start, LONG_AGO).max(axis=1, initial=LONG_AGO)
-        first_out = np.where(there, end, -LONG_AGO).min(axis=1, initial=-LONG_AGO)
+        last = np.where(there, start, _LONG_AGO).max(axis=1, initial=_LONG_AGO)
+        first_out = np.where(there, end, -_LONG_AGO).min(axis=1, initial=-_LONG_AGO)
         real = self._together & (there.sum(axis=1) > 1) & (last <= first_out + self.clock_error_ns)
         lines = np.flatnonzero(real)
         lines = lines[np.argsort(last[lines], kind="stable")]

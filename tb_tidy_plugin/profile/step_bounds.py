@@ -32,13 +32,13 @@ LEAD_BLOCKED = 0.6
 was launched long before, or its launching copy blocks for this part of the gap, the device was busy with something that
 is not recorded."""
 
-BEFORE = np.iinfo(np.int64).min // 2
+_BEFORE = np.iinfo(np.int64).min // 2
 """Launch time of work launched before the recording."""
 
-MOST_STEPS = 4096
+_MOST_STEPS = 4096
 """Steps that are told apart; a recording with more holds the same ones again."""
 
-NEVER: Times = np.empty(0, np.int64)
+_NEVER: Times = np.empty(0, np.int64)
 MOST_PERIODS = 8
 LEAST_PERIOD, LEAST_REPEATS, ALIKE = 8, 3, 0.95
 
@@ -103,7 +103,7 @@ def work_of(profile: Profile) -> DeviceWork:
     """All device work of a profile."""
     table = profile.table
     rows = np.flatnonzero(table.is_category(DEVICE_WORK))
-    launched = np.where(profile.launch[rows] == ABSENT, BEFORE, table.start_ns[profile.launch[rows]])
+    launched = np.where(profile.launch[rows] == ABSENT, _BEFORE, table.start_ns[profile.launch[rows]])
     order = np.lexsort((table.stream[rows], launched, -table.end_ns[rows], table.start_ns[rows]))
     rows, launched = rows[order], launched[order]
     starts, ends, launch = table.start_ns[rows], table.end_ns[rows], profile.launch[rows]
@@ -135,7 +135,7 @@ def span_of(profile: Profile, work: DeviceWork) -> StepSpan:
         names = tuple(f"step {number}" for number in range(1, len(ends)))
         marks = _Marks("repeating_unit", names, ends[:-1], ends[1:], ABSENT)
     else:
-        reach = np.maximum.accumulate(np.append(BEFORE, steps.ends))[:-1]
+        reach = np.maximum.accumulate(np.append(_BEFORE, steps.ends))[:-1]
         outer = np.flatnonzero(steps.starts >= reach).tolist()
         names = tuple(steps.items[at].name for at in outer)
         marks = _Marks(steps.basis, names, steps.starts[outer], steps.ends[outer], steps.thread)
@@ -153,7 +153,7 @@ def _repeated(profile: Profile, work: DeviceWork) -> Times:
     table = profile.table
     rows = work.rows[table.category[work.rows] == Category.KERNEL]
     if len(rows) < LEAST_PERIOD * LEAST_REPEATS:
-        return NEVER
+        return _NEVER
     lane = table.device[rows].astype(np.int64) * (1 << 32) + (table.stream[rows].astype(np.int64) & 0xFFFFFFFF)
     which = np.unique(lane, return_inverse=True)[1].reshape(-1)
     rows = rows[which == np.argmax(np.bincount(which))]
@@ -168,7 +168,7 @@ def _repeated(profile: Profile, work: DeviceWork) -> Times:
             once = _once_each(order, same, names, period)
             if once is not None:
                 return distinct(table.end_ns[rows[once]])
-    return NEVER
+    return _NEVER
 
 
 def _even_distances(order: Rows, same: Mask) -> Rows:
@@ -202,7 +202,7 @@ def _between_marks(profile: Profile, work: DeviceWork, marks: _Marks) -> StepSpa
     if not len(marks.starts):
         return None
     order = np.argsort(work.launched_ns, kind="stable")
-    launched, done = work.launched_ns[order], np.maximum.accumulate(np.append(BEFORE, work.ends[order]))
+    launched, done = work.launched_ns[order], np.maximum.accumulate(np.append(_BEFORE, work.ends[order]))
     first = int(marks.starts[0])
     if marks.source == "repeating_unit":  # of the device itself
         bounds = np.append(marks.starts[:1], marks.ends)
@@ -220,9 +220,9 @@ def _between_marks(profile: Profile, work: DeviceWork, marks: _Marks) -> StepSpa
     kept = np.append(True, np.diff(bounds) > 0)
     if not kept[1:].any():
         return None
-    if int(kept.sum()) > MOST_STEPS + 1:
-        last = int(np.flatnonzero(kept)[MOST_STEPS])
-        left.append(_LeftOut(int(bounds[-1] - bounds[last]), f"belong to steps after the first {MOST_STEPS:,}"))
+    if int(kept.sum()) > _MOST_STEPS + 1:
+        last = int(np.flatnonzero(kept)[_MOST_STEPS])
+        left.append(_LeftOut(int(bounds[-1] - bounds[last]), f"belong to steps after the first {_MOST_STEPS:,}"))
         kept[last + 1 :] = False
     names = tuple(name for name, is_kept in zip(marks.names, kept[1:].tolist(), strict=True) if is_kept)
     host_ns = None if marks.source == "repeating_unit" else (marks.ends - marks.starts)[kept[1:]]
@@ -233,7 +233,7 @@ def _whole(profile: Profile, work: DeviceWork) -> StepSpan:
     table = profile.table
     host = np.flatnonzero(table.is_category((*HOST_TREE, Category.RUNTIME)))
     begin = int(min(table.start_ns[host].min(initial=np.iinfo(np.int64).max), work.starts.min(initial=1 << 62)))
-    end = int(max(table.end_ns[host].max(initial=BEFORE), work.ends.max(initial=BEFORE)))
+    end = int(max(table.end_ns[host].max(initial=_BEFORE), work.ends.max(initial=_BEFORE)))
     left: list[_LeftOut] = []
     if begin > end:
         return StepSpan("whole_trace", np.array([0, 0], np.int64), ("whole trace",), None, ABSENT, ())

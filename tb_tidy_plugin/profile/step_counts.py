@@ -67,9 +67,9 @@ def counted_events(profile: Profile, counted: Counted) -> Events:
     Raises:
         NotCountedError: nothing of that kind was recorded: a zero would be a guess.
     """
-    needed = NEEDS.get(counted)
+    needed = _NEEDS.get(counted)
     if needed is not None and needed not in profile.recorded:
-        raise NotCountedError(MISSING[needed])
+        raise NotCountedError(_MISSING[needed])
     return COUNTS[counted](profile)
 
 
@@ -133,14 +133,14 @@ COUNTS: dict[Counted, Callable[[Profile], Events]] = {
     "collectives": _collectives,
 }
 
-NEEDS: dict[Counted, Literal["device", "memory"]] = {
+_NEEDS: dict[Counted, Literal["device", "memory"]] = {
     "syncs": "device",
     "kernels": "device",
     "copies": "device",
     "bytes_moved": "device",
     "allocations": "memory",
 }
-MISSING = {
+_MISSING = {
     "device": "the recording contains no device work",
     "memory": "the recording contains no allocations",
 }

@@ -25,7 +25,7 @@ AS_LATE = 0.5
 CLOCK_ERRORS = 2
 """Lateness below so many errors of the clocks is none."""
 
-COMMUNICATION = frozenset({"communication", "communication_exposed", "idle_communication_wait"})
+_COMMUNICATION = frozenset({"communication", "communication_exposed", "idle_communication_wait"})
 
 
 class Straggler(msgspec.Struct, frozen=True):
@@ -123,7 +123,7 @@ def _straggler(run: Run, meetings: Meetings, slow: Mask, late: Times) -> Straggl
 
 
 def _extra(run: Run, slow: Mask) -> dict[str, int]:
-    parts = sorted({part for rank in run.ranks for part in rank.parts} - COMMUNICATION)
+    parts = sorted({part for rank in run.ranks for part in rank.parts} - _COMMUNICATION)
     times = np.array([[rank.parts.get(part, 0) for part in parts] for rank in run.ranks]).reshape(len(slow), len(parts))
     more = np.median(times[slow], axis=0) - np.median(times[~slow], axis=0)
     found = {part: round(by) for part, by in zip(parts, more.tolist(), strict=True) if by > 0}

@@ -47,7 +47,7 @@ FIRST_LEVEL_NS = 1024
 LEVEL_FACTOR = 4
 """Each level of detail is this much coarser than the one before: an answer looks at 4 times what it shows at most."""
 
-NUMBER = re.compile(r"\d+")
+_NUMBER = re.compile(r"\d+")
 
 
 class EventLane(msgspec.Struct, frozen=True):
@@ -238,7 +238,7 @@ def _lane_numbers(table: EventTable) -> tuple[Rows, list[tuple[LaneKind, str]]]:
 
 def _lane_rank(kind: LaneKind, name: str, lead: int, count: int) -> tuple[object, ...]:
     if kind == "stream":
-        return True, *(int(digits) for digits in NUMBER.findall(name)[:2]), name
+        return True, *(int(digits) for digits in _NUMBER.findall(name)[:2]), name
     return False, -lead, -count, name
 
 

@@ -13,7 +13,7 @@ from tb_tidy_plugin.report.model import Place
 from tb_tidy_plugin.units import plural
 from tb_tidy_plugin.vocabulary import Verdict
 
-VERDICTS: Mapping[Verdict, tuple[str, Style]] = {
+_VERDICTS: Mapping[Verdict, tuple[str, Style]] = {
     "faster": ("Faster", "good"),
     "slower": ("Slower", "bad"),
     "no_clear_difference": ("No clear difference", "strong"),
@@ -28,13 +28,13 @@ STATES: Mapping[FindingState, tuple[str, Style]] = {
 }
 CHANGE = ("baseline", "candidate", "change")
 MOST_OPERATORS = 10
-MOST_FINDINGS = 15  # in a comment
+_MOST_FINDINGS = 15  # in a comment
 LONGEST_SHAPES = 40
 
 
 def comparison_document(comparison: Comparison, form: Form) -> Document:
     """The comparison in the given form."""
-    verdict, style = VERDICTS[comparison.verdict]
+    verdict, style = _VERDICTS[comparison.verdict]
     blocks = _comment(comparison, verdict) if form == "markdown" else _terminal(comparison, doc.Span(verdict, style))
     return Document(f"TorchTidy: {verdict}", tuple(blocks), "tb-tidy compare")
 
@@ -57,8 +57,8 @@ def _comment(comparison: Comparison, verdict: str) -> Iterator[Block]:
     blocks = [*_notes(comparison)]
     if promise := _promise(comparison):
         blocks.append(Paragraph((f"{promise[0].upper()}{promise[1:]}.",)))
-    blocks.append(_findings(comparison.findings[:MOST_FINDINGS], _linked))
-    if (left_out := len(comparison.findings) - MOST_FINDINGS) > 0:
+    blocks.append(_findings(comparison.findings[:_MOST_FINDINGS], _linked))
+    if (left_out := len(comparison.findings) - _MOST_FINDINGS) > 0:
         blocks.append(Paragraph((plural(left_out, "more finding is left out.", "more findings are left out."),)))
     if comparison.ledger or comparison.breakdown:
         blocks.append(doc.Fold(("Where the time of the mean step goes",), (_parts(comparison),)))

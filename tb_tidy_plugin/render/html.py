@@ -17,12 +17,12 @@ from tb_tidy_plugin.render import document as doc
 
 Html = NewType("Html", str)
 
-CODE = re.compile(r"`([^`]*)`")
+_CODE = re.compile(r"`([^`]*)`")
 LAYOUT = frozenset("\n\t")
-LONGEST_STRING = 20_000
-BREAK = Html("<br>")
-TAGS = {"code": "code", "strong": "b"}
-HEAD = """\
+_LONGEST_STRING = 20_000
+_BREAK = Html("<br>")
+_TAGS = {"code": "code", "strong": "b"}
+_HEAD = """\
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
 <meta name="viewport" content="width=device-width, initial-scale=1">
@@ -34,7 +34,7 @@ HEAD = """\
 def to_html(document: doc.Document) -> str:
     """The document as a page of its own."""
     title = _escaped(document.title)
-    head = _element("head", Html(HEAD), _element("title", title), _element("style", _style()))
+    head = _element("head", Html(_HEAD), _element("title", title), _element("style", _style()))
     main = _element("main", _element("h1", title), _blocks(document.blocks))
     body = _element("body", main, _element("footer", _escaped(document.footer), class_="muted"))
     return f"<!DOCTYPE html>\n{_element('html', head, body, lang='en')}\n"
@@ -53,7 +53,7 @@ def _element(name: str, *content: Html, **attributes: str) -> Html:
 
 def _escaped(text: str) -> Html:
     """Text without markup, control characters or changes of direction, cut where it is absurdly long."""
-    cut = text if len(text) <= LONGEST_STRING else f"{text[: LONGEST_STRING - 1]}…"
+    cut = text if len(text) <= _LONGEST_STRING else f"{text[: _LONGEST_STRING - 1]}…"
     return Html(html.escape("".join(each if each.isprintable() or each in LAYOUT else "\ufffd" for each in cut)))
 
 
@@ -98,7 +98,7 @@ def _span(span: doc.Span) -> Html:
     text = _escaped(span.text)
     match span.kind:
         case "message":
-            parts = map(_escaped, CODE.split(span.text))
+            parts = map(_escaped, _CODE.split(span.text))
             return Html("".join(_element("code", part) if at % 2 else part for at, part in enumerate(parts)))
         case "link":
             return _element("a", _span(doc.message(span.text)), href=f"#{span.to}")
@@ -111,9 +111,9 @@ def _span(span: doc.Span) -> Html:
             return _element("span", sign, class_=f"mark {text}", role="img", aria_label=f"{text} severity")
         case kind:
             return (
-                BREAK
+                _BREAK
                 if kind == "break"
-                else _element(TAGS.get(kind, "span"), text, class_="" if kind in TAGS else kind)
+                else _element(_TAGS.get(kind, "span"), text, class_="" if kind in _TAGS else kind)
             )
 
 

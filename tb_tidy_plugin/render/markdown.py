@@ -17,7 +17,7 @@ from tb_tidy_plugin.visible import visible
 
 LONGEST = 65_536  # of a comment on GitHub
 LAST_LINE_ROOM = 200
-LONGEST_STRING = 1000
+_LONGEST_STRING = 1000
 
 MARKUP = re.compile(r"[\\`*_\[\]<>|~&$#@]|:(?! )|(?<=www)\.")  # a colon before a space is not part of an address
 LINE_START = re.compile(r"[-+=](?=[-+=\s]|$)|\d+[.)](?=\s|$)")  # of a list, a rule or an underline
@@ -26,8 +26,8 @@ FENCE = re.compile(r"`+")
 NEW_LINE = "\n"
 
 # What is left out first where there is too much: lists that stand alone, then details of the least finding.
-HEAD, ROW, DETAIL, REST = range(4)
-LEFT_OUT = {HEAD: "headings", ROW: "lines of tables", DETAIL: "findings’ details", REST: "lists of unchecked rules"}
+_HEAD, ROW, DETAIL, REST = range(4)
+LEFT_OUT = {_HEAD: "headings", ROW: "lines of tables", DETAIL: "findings’ details", REST: "lists of unchecked rules"}
 
 
 _Chunk: TypeAlias = tuple[int, str]
@@ -64,7 +64,7 @@ def _all(blocks: Iterable[doc.Block]) -> Iterator[_Chunk]:
 def _chunks(block: doc.Block) -> Iterator[_Chunk]:
     match block:
         case doc.Section(title, blocks, level):
-            yield (HEAD, f"\n{'#' * level} {_line(title)}\n")
+            yield (_HEAD, f"\n{'#' * level} {_line(title)}\n")
             yield from _all(blocks)
         case doc.Fold(title, blocks, kind):
             body = "".join(text for _, text in _all(blocks)).strip("\n")
@@ -72,19 +72,19 @@ def _chunks(block: doc.Block) -> Iterator[_Chunk]:
             yield (DETAIL if kind == "details" else REST, folded)
         case doc.Paragraph(line, label, style) if line:
             start = "> " if style == "warning" else f"**{_plain(label)}:** " if label else ""
-            yield (HEAD, f"\n{start}{_line(line)}\n")
+            yield (_HEAD, f"\n{start}{_line(line)}\n")
         case doc.Table(texts, numbers, rows):
             marks = "---|" * len(texts) + "--:|" * len(numbers)
-            yield (HEAD, f"\n| {' | '.join(map(_plain, (*texts, *numbers)))} |\n|{marks}\n")
+            yield (_HEAD, f"\n| {' | '.join(map(_plain, (*texts, *numbers)))} |\n|{marks}\n")
             yield from ((ROW, f"| {' | '.join(map(_line, row))} |\n") for row in rows)
         case doc.Listing(items):
             yield from ((ROW, f"{'' if at else NEW_LINE}- {_line(item)}\n") for at, item in enumerate(items))
         case doc.CodeBlock(text, caption):
-            yield (HEAD, f"\n{_line((caption,))}:\n\n{_fenced(text)}\n")
+            yield (_HEAD, f"\n{_line((caption,))}:\n\n{_fenced(text)}\n")
         case doc.FigureStrip(figures):
             yield from _chunks(doc.Listing(tuple((f"{each.name}: {each.value}{each.unit}",) for each in figures)))
         case doc.Chart(_, caption):
-            yield (HEAD, f"\n{_line((caption,))}\n")
+            yield (_HEAD, f"\n{_line((caption,))}\n")
         case _:
             pass  # a gap
 
@@ -142,4 +142,4 @@ def _escaped(text: str) -> str:
 def _shown(text: str) -> str:
     """A string in one line of bearable length, without what is not to be seen."""
     shown = visible(text, " ")
-    return shown if len(shown) <= LONGEST_STRING else f"{shown[: LONGEST_STRING - 1]}…"
+    return shown if len(shown) <= _LONGEST_STRING else f"{shown[: _LONGEST_STRING - 1]}…"

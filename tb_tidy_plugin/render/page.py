@@ -26,9 +26,9 @@ from tb_tidy_plugin.sources.files import recorded_at
 from tb_tidy_plugin.units import Count, Share, between, plural
 from tb_tidy_plugin.vocabulary import StepBasis
 
-PATH = re.compile(r"[/\\]+")
-LONGEST_NAME = 200
-MOST_BARS = 200
+_PATH = re.compile(r"[/\\]+")
+_LONGEST_NAME = 200
+_MOST_BARS = 200
 ENOUGH_FOR_PERCENTILES = 10  # below that the 10th percentile is the minimum in all but name
 OVERLAP = 1.01  # a sum that differs by rounding alone is not worth a word
 WORTH_TELLING = 1.005  # of a speed; less reads as 1.00×
@@ -214,7 +214,7 @@ def _steps(profile: ProfileReport) -> Iterator[Block]:
     lengths = lengths_of(ledger) if ledger else [step.duration_ns for step in profile.steps.items]
     if len(lengths) < 2:
         return
-    per_bar = -(-len(lengths) // MOST_BARS)
+    per_bar = -(-len(lengths) // _MOST_BARS)
     groups = (range(at, min(at + per_bar, len(lengths))) for at in range(0, len(lengths), per_bar))
     shown = [max(group, key=lengths.__getitem__) for group in groups]
     longest_ns = max(lengths) or 1
@@ -262,7 +262,7 @@ def _findings(part: ProfileReport | RunReport, anchor: str, unit: str, elsewhere
 
 
 def _row(finding: Finding, anchor: str, unit: str, most_ns: int) -> tuple[Line, Line]:
-    places = [f"{PATH.split(place.file)[-1]}:{place.line}" for place in finding.places]
+    places = [f"{_PATH.split(place.file)[-1]}:{place.line}" for place in finding.places]
     where = f"{places[0]}{f' +{len(places) - 1}' if len(places) > 1 else ''}" if places else "no source line"
     facts = muted(f"{Count(finding.matches)}× · {where} · confidence {finding.confidence}")
     title = (Span(finding.severity, "mark"), " ", Span(finding.title, "link", anchor), doc.BREAK, facts)
@@ -346,7 +346,7 @@ def _fix(finding: Finding) -> Iterator[Block]:
 
 def _recording(path: str) -> str:
     """The names of the file and its folder, which is the run."""
-    return "/".join(PATH.split(path)[-2:])[-LONGEST_NAME:]
+    return "/".join(_PATH.split(path)[-2:])[-_LONGEST_NAME:]
 
 
 def _when(span: str) -> str:

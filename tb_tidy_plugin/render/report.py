@@ -19,7 +19,7 @@ from tb_tidy_plugin.units import Count, Nanoseconds, Share, plural
 MOST_PLACES_ON_SCREEN = 3
 MOST_RULES_ON_SCREEN = 6
 MOST_OUTLIERS = 3
-SHARES = (
+_SHARES = (
     ("data loading", "data_loading_ns"),
     ("device busy", "device_busy_ns"),
     ("compute", "compute_ns"),
@@ -89,7 +89,7 @@ def _about(profile: ProfileReport) -> Iterator[Block]:
 
 
 def _shares(breakdown: Breakdown) -> Iterator[Block]:
-    times = [(label, getattr(breakdown, name)) for label, name in SHARES]
+    times = [(label, getattr(breakdown, name)) for label, name in _SHARES]
     if shares := [f"{label} {Share(time / breakdown.wall_ns)}" for label, time in times if time and breakdown.wall_ns]:
         yield Paragraph((f"of the recorded time: {', '.join(shares)}",))
 

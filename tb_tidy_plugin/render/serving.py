@@ -16,7 +16,7 @@ from tb_tidy_plugin.units import Bytes, Count, Nanoseconds, Share, plural
 from tb_tidy_plugin.vocabulary import GraphMode, Phase
 
 MOST_PHASES = 3
-MOST_CAUSES = 3
+_MOST_CAUSES = 3
 MOST_SOURCES = 2
 LEAST_CAUSE = 0.005
 """Of the step that a fix must save to be named at the top."""
@@ -27,7 +27,7 @@ PHASES: Mapping[Phase, str] = {
     "diffusion": "image",
     "unknown": "iteration",
 }
-MODES: Mapping[GraphMode, str] = {
+_MODES: Mapping[GraphMode, str] = {
     "graph": "replays a graph",
     "piecewise": "replays a graph in pieces",
     "eager": "eager",
@@ -54,7 +54,7 @@ def serving_blocks(profile: ProfileReport) -> Iterator[Block]:
         )
     if serving.count:
         causes = [(saved, each) for each in profile.findings if (saved := _saved_share(each)) >= LEAST_CAUSE]
-        yield from (Paragraph(_cause(*cause), "cause") for cause in causes[:MOST_CAUSES])
+        yield from (Paragraph(_cause(*cause), "cause") for cause in causes[:_MOST_CAUSES])
 
 
 def serving_section(profile: ProfileReport) -> Iterator[Block]:
@@ -99,8 +99,8 @@ def _batch(total: PhaseTotal) -> Iterator[str]:
 
 def _mode(total: PhaseTotal) -> str:
     if total.mode == "graph" and total.graph_launches > 1:
-        return f"{MODES[total.mode]} {Count(total.graph_launches)} times"
-    return MODES[total.mode]
+        return f"{_MODES[total.mode]} {Count(total.graph_launches)} times"
+    return _MODES[total.mode]
 
 
 def _floor(total: PhaseTotal) -> str:
@@ -182,6 +182,6 @@ def _table(serving: Serving) -> doc.Table:
             str(Share(total.busy_share)),
             speed,
         )
-        rows.append(((f"{total.phase}, {MODES[total.mode]}",), *((cell,) for cell in figures)))
+        rows.append(((f"{total.phase}, {_MODES[total.mode]}",), *((cell,) for cell in figures)))
     titles = ("iterations", "requests", "KV tokens", "device time", "device busy", "tokens/s")
     return doc.Table(("phase",), titles, tuple(rows))

@@ -27,7 +27,7 @@ STEP_BASIS: Mapping[StepSource, str] = {
     "whole_trace": "no steps recorded: the whole trace counts as one",
     "none": "only device events: no steps",
 }
-COMPILED = "; the recording contains the compiled function, not the lines of its kernels"
+_COMPILED = "; the recording contains the compiled function, not the lines of its kernels"
 PRECISION: Mapping[Precision, str] = {
     "exact": "",
     "aligned": "",
@@ -90,7 +90,7 @@ def place_line(place: Place) -> Line:
     where = code(place_text(place.file, place.line, place.generated))
     if place.generated is None:
         return (where, " in ", code(place.function), PRECISION[place.precision])
-    remark = COMPILED if place.precision == "definition" else ""
+    remark = _COMPILED if place.precision == "definition" else ""
     return (where, " in compiled code of ", code(place.function), remark)
 
 

@@ -29,12 +29,12 @@ _Json: TypeAlias = dict[str, object]
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 LEVELS: Mapping[Severity, _Level] = {"high": "error", "medium": "warning", "low": "note", "info": "note"}
-SOURCES = "SRCROOT"
+_SOURCES = "SRCROOT"
 FINGERPRINT = "torchTidyFinding/v1"
 LONGEST_DESCRIPTION = 1024  # GitHub's limit
 DRIVE = re.compile(r"[A-Za-z]:/")
 DEFINITION = "The function is defined here; the recording does not hold the calling line."
-COMPILED = "torch.compile compiled this function; the recording does not hold its lines."
+_COMPILED = "torch.compile compiled this function; the recording does not hold its lines."
 
 
 def to_sarif(report: Report, rules: Sequence[type[AnyRule]], fixes: Sequence[CodeFix] | None = None) -> str:
@@ -47,7 +47,7 @@ def to_sarif(report: Report, rules: Sequence[type[AnyRule]], fixes: Sequence[Cod
     results = [_result(found, codes, index) | _fixes(found.finding, fixes) for found in _merged(report)]
     run: _Json = {
         "tool": {"driver": {"name": "TorchTidy", "semanticVersion": report.version, "rules": [*map(_rule, rules)]}},
-        "originalUriBaseIds": {SOURCES: {"description": {"text": "The folder in which the recorded script ran."}}},
+        "originalUriBaseIds": {_SOURCES: {"description": {"text": "The folder in which the recorded script ran."}}},
         "invocations": [
             {
                 "executionSuccessful": bool(report.runs),
@@ -204,7 +204,7 @@ def _said(place: Place) -> str:
     if place.generated is None:
         return DEFINITION if place.precision == "definition" else ""
     if place.precision == "definition":
-        return COMPILED
+        return _COMPILED
     return visible(f"torch.compile generated the code for {place_text(place.file, place.line, place.generated)}.")
 
 
@@ -218,7 +218,7 @@ def _artifact(file: str) -> _Json:
         return {"uri": f"file:{quoted}"}
     if path.startswith("/"):
         return {"uri": f"file://{quoted}"}
-    return {"uri": quoted.removeprefix("./"), "uriBaseId": SOURCES}
+    return {"uri": quoted.removeprefix("./"), "uriBaseId": _SOURCES}
 
 
 def _notifications(report: Report, codes: Mapping[str, str], index: Mapping[str, int]) -> Iterator[_Json]:

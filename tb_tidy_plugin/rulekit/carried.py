@@ -13,7 +13,7 @@ import msgspec
 
 from tb_tidy_plugin.rulekit.rule import AnyRule, Rule
 
-TEXT = "__carried__"
+_TEXT = "__carried__"
 """The attribute in which a module keeps the text it was made from."""
 
 
@@ -52,7 +52,7 @@ def _packed(rule: Rule) -> CarriedRule:
     if _can_be_found(name):
         return CarriedRule(name, kind, rule.settings)
     file = str(sys.modules[name].__file__)
-    text = vars(sys.modules[name]).get(TEXT) or Path(file).read_bytes()
+    text = vars(sys.modules[name]).get(_TEXT) or Path(file).read_bytes()
     return CarriedRule(name, kind, rule.settings, text, file)
 
 
@@ -64,7 +64,7 @@ def _can_be_found(module: str) -> bool:
 def _rule_of(rule: CarriedRule) -> Rule:
     """A module that came along is run where it was not yet."""
     module = sys.modules.get(rule.module) if rule.text else import_module(rule.module)
-    if module is None or (rule.text and vars(module).get(TEXT, rule.text) != rule.text):
+    if module is None or (rule.text and vars(module).get(_TEXT, rule.text) != rule.text):
         module = run(rule.module, rule.text, rule.file)
     kind: type[AnyRule] = getattr(module, rule.name)
     assert issubclass(kind, Rule)
@@ -78,7 +78,7 @@ def run(name: str, text: bytes, file: str) -> ModuleType:
     """
     module = ModuleType(name)
     module.__file__ = file
-    vars(module)[TEXT] = text
+    vars(module)[_TEXT] = text
     sys.modules[name] = module
     try:
         exec(compile(text, file, "exec", dont_inherit=True), vars(module))

@@ -19,7 +19,7 @@ SECTIONS = (
 )
 """Headings of a page, in their order."""
 
-CODE = re.compile(r"```python\n(.*?)```", re.DOTALL)
+_CODE = re.compile(r"```python\n(.*?)```", re.DOTALL)
 
 
 class RulePage(msgspec.Struct, frozen=True):
@@ -48,7 +48,7 @@ def page_of(rule: type[AnyRule]) -> RulePage:
     sections = {heading.strip(): body.strip() for heading, body in zip(parts[::2], parts[1::2], strict=True)}
     if tuple(sections) != SECTIONS:
         raise ValueError(f"{rule.name()}: the page needs the sections {', '.join(SECTIONS)}, in this order")
-    examples = CODE.findall(sections["Example"])
+    examples = _CODE.findall(sections["Example"])
     if len(examples) != 2:
         raise ValueError(f"{rule.name()}: the example needs two code blocks, before and after")
     return RulePage(title.strip().removesuffix("."), sections, examples[0].rstrip(), examples[1].rstrip())

@@ -26,12 +26,12 @@ DeviceKind: TypeAlias = Literal["cpu", "cuda", "mps", "xpu"]
 
 NO_EVIDENCE: Any = None  # for texts that name nothing
 
-DTYPES = frozenset(TORCH_DTYPES.values())
+_DTYPES = frozenset(TORCH_DTYPES.values())
 
 
 def known_dtype(text: str) -> str:
     """The name that `torch` has for a dtype, for a statement; empty for any other text."""
-    return text if text in DTYPES else ""
+    return text if text in _DTYPES else ""
 
 
 class Match(msgspec.Struct, Generic[E], frozen=True):

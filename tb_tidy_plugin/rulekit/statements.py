@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tb_tidy_plugin import aten
 
-MOST_BYTES = 1 << 30
+_MOST_BYTES = 1 << 30
 """What the tensors of a pair of statements may need together, copies for their comparison aside."""
 
 OF_ONE = aten.names(
@@ -40,7 +40,7 @@ OTHERS = aten.by_name(
 
 def fitting(count: int, bytes_each: int) -> int:
     """At most `count`, and no more than fit into what a pair of statements may need; 0 where not even one does."""
-    return min(count, MOST_BYTES // max(bytes_each, 1))
+    return min(count, _MOST_BYTES // max(bytes_each, 1))
 
 
 def chain_of(operators: Sequence[str]) -> str | None:

@@ -35,7 +35,7 @@ Sources: TypeAlias = Callable[[str], Sequence[str] | None]
 TIE = 0.15
 """Readings that cost so little more are as good: a few attributes passed in silence make that much of a difference."""
 
-DYNAMO = re.compile(r"(?:^|/)torch/(?:_dynamo/|_compile\.py)")
+_DYNAMO = re.compile(r"(?:^|/)torch/(?:_dynamo/|_compile\.py)")
 """Files of what Dynamo puts around the graphs of a function."""
 
 LONGEST_TEXT = 200
@@ -192,7 +192,7 @@ class Aligner:
 
         None for the graph before the break and for Dynamo's own calls.
         """
-        if DYNAMO.search(self._profile.name(child)):
+        if _DYNAMO.search(self._profile.name(child)):
             return None
         onward = (self._entered(each) for each in self._observer.children(row) if each >= child)
         resumed = next((parse_frame(name) for name in onward if goes_on(name)), None)

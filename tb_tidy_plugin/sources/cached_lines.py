@@ -31,7 +31,7 @@ from tb_tidy_plugin.trace.compiled_code import (
     KernelLines,
 )
 
-INSTALLED = re.compile(r"^.*/(?:site-packages|dist-packages|lib/python3\.\d+)/")
+_INSTALLED = re.compile(r"^.*/(?:site-packages|dist-packages|lib/python3\.\d+)/")
 
 
 def with_cached_lines(profile: Profile, sources: Sources, folder: Path | None) -> Profile:
@@ -179,7 +179,7 @@ class _Names(msgspec.Struct, frozen=True):
 
     def frame(self, line: SourceLine) -> Frame | None:
         path = line.file.replace("\\", "/")
-        path = INSTALLED.sub("", path) if INSTALLED.match(path) else path.removeprefix(self.root)
+        path = _INSTALLED.sub("", path) if _INSTALLED.match(path) else path.removeprefix(self.root)
         return frame_of(path, line.line, line.function)
 
 

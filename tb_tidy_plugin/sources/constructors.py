@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-WRAPPERS = frozenset({"enumerate", "iter", "itertools.islice", "tqdm", "tqdm.tqdm", "tqdm.auto.tqdm"})
+_WRAPPERS = frozenset({"enumerate", "iter", "itertools.islice", "tqdm", "tqdm.tqdm", "tqdm.auto.tqdm"})
 """Callables that hand on the items of their first argument."""
 
 PREPARES = frozenset({"prepare", "setup", "setup_dataloaders", "setup_module", "setup_optimizers"})
@@ -135,7 +135,7 @@ class Constructors:
     def _called(self, call: ast.Call, most: int, item: int | None) -> Iterator[ast.Call | None]:
         """The same for a call: itself, but for functions that hand something on."""
         name = called_name(call)
-        if (self.qualified(call.func) or ast.unparse(call.func)) in WRAPPERS and call.args:
+        if (self.qualified(call.func) or ast.unparse(call.func)) in _WRAPPERS and call.args:
             yield from self._made(call.args[0], most)
         elif name in PREPARES and isinstance(call.func, ast.Attribute) and (item or 0) < len(call.args):
             if most:

@@ -41,7 +41,7 @@ OF_OBJECTS = (ast.In, ast.NotIn, ast.Is, ast.IsNot)  # comparisons that hardly e
 
 COMPREHENSIONS = {ast.ListComp: "<listcomp>", ast.SetComp: "<setcomp>", ast.DictComp: "<dictcomp>"}
 
-MODULES = frozenset(
+_MODULES = frozenset(
     {"torch", "F", "nn", "np", "numpy", "math", "os", "sys", "time", "random", "functools", "itertools"}
 )
 ITEMS = frozenset({"select", "unbind"})
@@ -157,7 +157,7 @@ class Expressions(Walker):
 
     def attribute(self, node: ast.Attribute, name: str) -> None:
         """Most attributes are plain; properties and what modules hold run Python, a few run operators."""
-        if isinstance(node.value, ast.Name) and node.value.id in MODULES:
+        if isinstance(node.value, ast.Name) and node.value.id in _MODULES:
             return
         operators = PROPERTIES.get(name, frozenset())
         self.site(

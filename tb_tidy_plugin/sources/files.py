@@ -24,7 +24,7 @@ MAX_BYTES = 512 << 10
 
 COOKIE = re.compile(rb"[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)", re.DOTALL)
 BLANK = re.compile(rb"[ \t\f]*(?:#.*)?", re.DOTALL)
-LINE_END = re.compile(rb"\r\n?|\n")
+_LINE_END = re.compile(rb"\r\n?|\n")
 BOM = b"\xef\xbb\xbf"
 
 EDITORS = re.compile(r"-(?:unix|dos|mac)$")  # Emacs adds how lines end
@@ -231,7 +231,7 @@ def encoding_of(content: bytes) -> str:
     """
     if content.startswith(BOM):
         return "utf-8"
-    for line in LINE_END.split(content, 2)[:2]:
+    for line in _LINE_END.split(content, 2)[:2]:
         if match := COOKIE.match(line):
             named = match[1].decode("ascii", "replace")[:LONGEST_ENCODING]
             return EDITORS.sub("", named.lower().replace("_", "-"))

@@ -19,7 +19,7 @@ FRAME = re.compile(r"(?P<file>.+?)\((?P<line>\d+)\): (?P<function>.*)", re.DOTAL
 DYNAMO_RESUME = re.compile(r"torch_dynamo_resume_in_(?P<function>.+)_at_(?P<line>\d+)")
 CALL_STACK_KEY = b'"Call stack"'
 
-INSTALLED = re.compile(r"(?:^|/)(?:site-packages|dist-packages)/|(?:^|/)lib/python3\.\d+/")
+_INSTALLED = re.compile(r"(?:^|/)(?:site-packages|dist-packages)/|(?:^|/)lib/python3\.\d+/")
 
 LIBRARIES = frozenset(
     {
@@ -130,7 +130,7 @@ def goes_on(name: str) -> bool:
 
 def _is_own(file: str) -> bool:
     path = file.replace("\\", "/")
-    if INSTALLED.search(path):
+    if _INSTALLED.search(path):
         return False
     top = path.split("/", 1)[0].removesuffix(".py")
     return top not in LIBRARIES and (top not in sys.stdlib_module_names or top in COMMON_USER_NAMES)

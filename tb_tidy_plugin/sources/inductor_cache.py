@@ -23,15 +23,15 @@ from tb_tidy_plugin.private import check_folder, opened
 from tb_tidy_plugin.trace.cache import State, state_of
 
 SETTING = "TORCHINDUCTOR_CACHE_DIR"
-KEY = re.compile(r"[a-z0-9]{3,100}")
+_KEY = re.compile(r"[a-z0-9]{3,100}")
 NOT_IN_NAMES = re.compile(r'[\\/:*?"<>|]')
-MAX_BYTES = 32 << 20
+_MAX_BYTES = 32 << 20
 """Of an entry: larger ones would take seconds to look through."""
 
-CODE, GRAPH, STACKS = "source_code", "inductor_post_grad_graph_str", "cache_linemap"
+_CODE, _GRAPH, STACKS = "source_code", "inductor_post_grad_graph_str", "cache_linemap"
 
 
-class CachedGraph(msgspec.Struct, frozen=True):
+class _CachedGraph(msgspec.Struct, frozen=True):
     """A graph in the cache.
 
     Attributes:
@@ -55,7 +55,7 @@ def folder_of_cache() -> Path | None:
         return None
 
 
-def cached_graph(folder: Path, key: str) -> CachedGraph | None:
+def cached_graph(folder: Path, key: str) -> _CachedGraph | None:
     """The graph with this key; None where it is not there, is one of several, or may be another user's."""
     entries = _entries(folder, key)
     if entries is None:
@@ -65,10 +65,10 @@ def cached_graph(folder: Path, key: str) -> CachedGraph | None:
             check_folder(each)
         (entry,) = entries.iterdir()
         with opened(entry) as file:
-            content = file.read(MAX_BYTES + 1)
+            content = file.read(_MAX_BYTES + 1)
     except (OSError, TidyError, ValueError):
         return None
-    return _read(content) if len(content) <= MAX_BYTES else None
+    return _read(content) if len(content) <= _MAX_BYTES else None
 
 
 def graph_state(folder: Path | None, key: str) -> State:
@@ -78,21 +78,21 @@ def graph_state(folder: Path | None, key: str) -> State:
 
 
 def _entries(folder: Path, key: str) -> Path | None:
-    return folder / "fxgraph" / key[1:3] / key if KEY.fullmatch(key) else None
+    return folder / "fxgraph" / key[1:3] / key if _KEY.fullmatch(key) else None
 
 
-def _read(content: bytes) -> CachedGraph | None:
+def _read(content: bytes) -> _CachedGraph | None:
     texts: dict[str, str] = {}
     stacks: list[list[SourceLine]] = []
     try:
         for name, text in _named(content):
-            if name in {CODE, GRAPH}:
+            if name in {_CODE, _GRAPH}:
                 texts.setdefault(name, text)
             elif frames := stack_lines(text):
                 stacks.append(frames)
     except (ValueError, IndexError, OverflowError):  # not what pickle writes
         return None
-    return CachedGraph(texts[CODE], texts[GRAPH], stacks) if {CODE, GRAPH} <= texts.keys() else None
+    return _CachedGraph(texts[_CODE], texts[_GRAPH], stacks) if {_CODE, _GRAPH} <= texts.keys() else None
 
 
 def _named(content: bytes) -> Iterator[tuple[str, str]]:
@@ -102,6 +102,6 @@ def _named(content: bytes) -> Iterator[tuple[str, str]]:
         if isinstance(text, str):
             if text.isidentifier():
                 name = text
-            elif name in {CODE, GRAPH, STACKS}:
+            elif name in {_CODE, _GRAPH, STACKS}:
                 yield name, text
                 name = name if name == STACKS else ""

@@ -22,14 +22,14 @@ from tb_tidy_plugin.trace.columns import ABSENT, Category
 
 _Kind: TypeAlias = Literal["operator", "built_in", "python", "module", "annotation"]
 
-BUILT_IN = re.compile(
+_BUILT_IN = re.compile(
     r"<built-in (?:method|function) (?P<name>\S+?)(?: of (?P<owner>\S+)(?: object at .+)?)?>", re.DOTALL
 )
-MODULE = re.compile(r"nn\.Module: (?P<name>.+?)_\d+", re.DOTALL)
+_MODULE = re.compile(r"nn\.Module: (?P<name>.+?)_\d+", re.DOTALL)
 DEEPEST, WIDEST = 5, 40  # levels below a wrapper and events of each that are searched for what was called
 MOST_COMPARED = 1 << 13  # events that a call runs, of which another one is compared with it
 
-WRAPPERS = frozenset(
+_WRAPPERS = frozenset(
     {
         "wrapper", "inner", "decorate_context", "_fn", "wrapped", "_no_grad_wrapper", "__call__", "_wrapped_call_impl",
         "_call_impl", "decorate_autocast", "<lambda>", "_use_grad", "_wrapped", "fn", "decorate",
@@ -42,13 +42,13 @@ STRANGERS: dict[Called, frozenset[str]] = {
 }  # fmt: skip
 """Owners of built-ins that are not what is called: functions of torch are methods of a type in its recordings."""
 
-TENSORS = 2  # the first inputs of an operator of the language
+_TENSORS = 2  # the first inputs of an operator of the language
 
 RUN_BY_VARIABLE = 1.4  # a partial function, or one of C that calls another, leaves the operator alone in the recording
 OTHER_OWNER, OTHER_OPERATOR = 0.4, 1.2
-EXACT, LIKE, RARE, OTHER_LITERAL, OTHER_INDEX, NO_LITERAL = 0.0, 0.2, 0.4, 1.2, 1.5, 0.3
+_EXACT, LIKE, _RARE, OTHER_LITERAL, OTHER_INDEX, NO_LITERAL = 0.0, 0.2, 0.4, 1.2, 1.5, 0.3
 OTHER_LINE = 2.0
-CLASS_OF_FILE, CLASS, MAYBE_CLASS, CALLED_OBJECT, UNNAMED = 0.05, 0.15, 0.6, 0.5, 0.3
+CLASS_OF_FILE, CLASS, MAYBE_CLASS, CALLED_OBJECT, _UNNAMED = 0.05, 0.15, 0.6, 0.5, 0.3
 DEEPER = 0.005
 
 
@@ -115,7 +115,7 @@ class Observer:
         if known is None:
             category = Category.ANNOTATION if self.is_span[row] else profile.category(row)
             known = self._by_name[number] = _named(profile.table.names[number], category)
-        if known.kind == "python" and known.name in WRAPPERS:
+        if known.kind == "python" and known.name in _WRAPPERS:
             known = Observation("python", known.name, known.owner, self._below(row))
         line = int(profile.table.called_from[row])
         return known if line == ABSENT else replace(known, line=line)
@@ -156,9 +156,9 @@ class Observer:
 def _named(name: str, category: Category) -> Observation:
     if category is Category.OPERATOR:
         return Observation("operator", name.removeprefix("aten::"))
-    if match := BUILT_IN.fullmatch(name):
+    if match := _BUILT_IN.fullmatch(name):
         return Observation("built_in", match["name"], match["owner"] or "")
-    if match := MODULE.fullmatch(name):
+    if match := _MODULE.fullmatch(name):
         return Observation("module", match["name"])
     if match := FRAME.fullmatch(name):
         return Observation("python", match["function"].rsplit(".", 1)[-1], match["file"].lower())
@@ -192,16 +192,16 @@ def _operator_cost(site: Site, seen: Observation) -> float | None:
     """Literals tell operators of one name apart: `x * 0.5` shows a `double`, `x[0]` its index."""
     if seen.name not in site.operators:
         if seen.name in site.rarely:
-            return RARE
+            return _RARE
         return RUN_BY_VARIABLE if site.calls == "variable" else None
     if site.kind == "operator" and seen.types:
         if site.literal:
-            return EXACT if site.literal in seen.types or "Scalar" in seen.types[:TENSORS] else OTHER_LITERAL
-        return NO_LITERAL if "double" in seen.types[1:TENSORS] else EXACT
+            return _EXACT if site.literal in seen.types or "Scalar" in seen.types[:_TENSORS] else OTHER_LITERAL
+        return NO_LITERAL if "double" in seen.types[1:_TENSORS] else _EXACT
     if site.kind == "subscript" and site.literal and seen.name in {"select", "slice"}:
-        known = zip(site.literal.split(":"), seen.scalars[TENSORS:], strict=False)
-        return EXACT if all(literal in {"", scalar} for literal, scalar in known) else OTHER_INDEX
-    return EXACT
+        known = zip(site.literal.split(":"), seen.scalars[_TENSORS:], strict=False)
+        return _EXACT if all(literal in {"", scalar} for literal, scalar in known) else OTHER_INDEX
+    return _EXACT
 
 
 def _module_cost(site: Site, seen: Observation) -> float | None:
@@ -227,17 +227,17 @@ def _function_cost(site: Site, seen: Observation) -> float | None:
         return None
     if site.kind == "call" and seen.name in {"__new__", "__call__", "forward"}:
         return CALLED_OBJECT
-    return site.anything + UNNAMED
+    return site.anything + _UNNAMED
 
 
 def _same_name_cost(site: Site, seen: Observation) -> float:
     """`sum(x)`, `torch.sum(x)`, `x.sum()` are told apart by their owners, `x ** 2` and `1 - x` by what they run."""
     if seen.name == IN_PYTHON and site.kind == "operator" and seen.below:
-        return EXACT if not site.operators.isdisjoint(seen.below) else OTHER_OPERATOR
+        return _EXACT if not site.operators.isdisjoint(seen.below) else OTHER_OPERATOR
     if seen.kind != "built_in":
-        return EXACT
+        return _EXACT
     strangers = STRANGERS.get(site.calls)
-    return OTHER_OWNER if strangers is not None and seen.owner in strangers else EXACT
+    return OTHER_OWNER if strangers is not None and seen.owner in strangers else _EXACT
 
 
 def _constructor_cost(site: Site, seen: Observation) -> float | None:

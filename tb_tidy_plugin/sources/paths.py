@@ -18,7 +18,7 @@ _Numbers: TypeAlias = NDArray[np.int64]
 DROPPED = 2.5
 """Cost of an observation that no site explains."""
 
-CUT = 2.0
+_CUT = 2.0
 """Cost of beginning or ending in the middle: the recording began or ended there, or an exception did."""
 
 OTHER_START = 1.0
@@ -107,7 +107,7 @@ class Paths:
         """A frame that was open when the recording began carries the line that it was on, which may be any."""
         starts = self._automaton.starts
         is_named = any(at == line for _, at in starts)
-        costs = np.full(self._automaton.nodes, CUT if is_open or not is_named else np.inf)
+        costs = np.full(self._automaton.nodes, _CUT if is_open or not is_named else np.inf)
         for node, at in starts:
             costs[node] = 0.0 if at == line else OTHER_START
         for site in self._automaton.sites:
@@ -116,7 +116,7 @@ class Paths:
         return costs
 
     def _last(self, *, is_open: bool) -> _Costs:
-        costs = np.full(self._automaton.nodes, CUT)
+        costs = np.full(self._automaton.nodes, _CUT)
         costs[self._automaton.ends] = 0.0
         ended: _Costs = (self._silent + costs[None, :]).min(axis=1)
         return ended

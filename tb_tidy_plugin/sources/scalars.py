@@ -20,11 +20,11 @@ SCALAR_ATTRIBUTES = frozenset(
      "inf", "nan"}
 )  # fmt: skip
 CONTAINERS = frozenset({"list", "tuple", "sorted", "dict", "set", "frozenset"})
-VIEWS = frozenset({"zip", "enumerate", "reversed"})
+_VIEWS = frozenset({"zip", "enumerate", "reversed"})
 CONTAINER_METHODS = frozenset({"items", "keys", "values", "tolist"})
 """Methods that give one, of dictionaries and of tensors; those of tensors that are operators do, too (`split`)."""
 MOST_ROUNDS = 30  # names that hang on each other in longer chains are not written by people
-ROUNDINGS = frozenset({"min", "max", "abs", "round", "sum", "pow", "divmod"})
+_ROUNDINGS = frozenset({"min", "max", "abs", "round", "sum", "pow", "divmod"})
 
 
 class Scalars:
@@ -71,7 +71,7 @@ class Scalars:
             case ast.Name(name):
                 known = name in self._containers
             case ast.Call(ast.Name(name), arguments):
-                known = name in CONTAINERS or (name in VIEWS and all(map(self.is_plain, arguments)))
+                known = name in CONTAINERS or (name in _VIEWS and all(map(self.is_plain, arguments)))
             case ast.Call(ast.Attribute(_, name)):
                 known = name in CONTAINER_METHODS or aten.is_a("list", aten.PREFIX + name)
             case ast.BinOp(left, _, right):
@@ -112,7 +112,7 @@ class Scalars:
             case ast.Subscript(held, _) | ast.Starred(held):
                 known = self.is_scalar(held)
             case ast.Call(ast.Name(name), arguments):
-                known = name in SCALAR_CALLS or (name in ROUNDINGS | RANGES and all(map(self.is_scalar, arguments)))
+                known = name in SCALAR_CALLS or (name in _ROUNDINGS | RANGES and all(map(self.is_scalar, arguments)))
             case ast.Call(ast.Attribute(ast.Name("math" | "os" | "time" | "random"), _)):
                 known = True
             case ast.Call(ast.Attribute(_, name)):

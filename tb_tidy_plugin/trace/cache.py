@@ -40,13 +40,13 @@ log = log_called("tb_tidy_plugin")
 MOST_BYTES = 2 << 30
 """Of all entries together, by default."""
 
-SUFFIX = ".tidy"
-NAME = re.compile(r"(?P<kind>[a-z]+)-[0-9a-f]{40}\.tidy")
-HEAD = struct.Struct("<16sQI36x")  # magic, bytes of the content, their checksum; as long as what arrays are aligned to
+_SUFFIX = ".tidy"
+_NAME = re.compile(r"(?P<kind>[a-z]+)-[0-9a-f]{40}\.tidy")
+_HEAD = struct.Struct("<16sQI36x")  # magic, bytes of the content, their checksum; as long as what arrays are aligned to
 MAGIC = b"tb-tidy cache 1\0"
 ABANDONED_S = 3600.0  # a draft that is older was left by a process that was killed
 PACKAGE = Path(__file__).resolve().parents[1]
-CODE = (".py", ".so", ".pyd")
+_CODE = (".py", ".so", ".pyd")
 
 EntryPiece: TypeAlias = bytes | memoryview
 State: TypeAlias = tuple[str | int, ...]
@@ -120,12 +120,12 @@ class Cache(msgspec.Struct, frozen=True):
         size = checksum = 0
         check_free(path)
         with drafted(path) as draft, open(draft, "xb", opener=_for_this_user) as file:
-            file.write(bytes(HEAD.size))
+            file.write(bytes(_HEAD.size))
             for piece in content:
                 file.write(piece)
                 size, checksum = size + memoryview(piece).nbytes, crc32(piece, checksum)
             file.seek(0)
-            file.write(HEAD.pack(MAGIC, size, checksum))
+            file.write(_HEAD.pack(MAGIC, size, checksum))
 
     def entries(self) -> list[CacheEntry]:
         """All entries, the one that was unused longest first.
@@ -219,7 +219,7 @@ def _code_in(folder: Path) -> Iterator[tuple[str, int, int]]:
         for entry in entries:
             if entry.is_dir():
                 yield from _code_in(Path(entry.path))
-            elif entry.name.endswith(CODE):
+            elif entry.name.endswith(_CODE):
                 about = entry.stat()
                 yield entry.path, about.st_size, about.st_mtime_ns
 
@@ -228,7 +228,7 @@ def _entries(folder: Path) -> Iterator[CacheEntry]:
     """This user's files that are named like entries; whatever else lies there is nobody's business."""
     with suppress(FileNotFoundError), os.scandir(folder) as entries:
         for found in entries:
-            match = NAME.fullmatch(found.name)
+            match = _NAME.fullmatch(found.name)
             with suppress(OSError):
                 about = found.stat(follow_symlinks=False)
                 if match and stat.S_ISREG(about.st_mode) and is_own(about):
@@ -242,8 +242,8 @@ def _checked(whole: memoryview) -> memoryview:
         ValueError: it is not an entry, or damaged.
         struct.error: it is too short to be one.
     """
-    magic, size, checksum = HEAD.unpack_from(whole)
-    content = whole[HEAD.size :]
+    magic, size, checksum = _HEAD.unpack_from(whole)
+    content = whole[_HEAD.size :]
     if magic != MAGIC:
         raise ValueError("it is not an entry")
     if len(content) != size or crc32(content) != checksum:
@@ -257,7 +257,7 @@ def _for_this_user(name: str, flags: int) -> int:
 
 
 def _name(kind: str, key: str) -> str:
-    return f"{kind}-{key}{SUFFIX}"
+    return f"{kind}-{key}{_SUFFIX}"
 
 
 def text_of(path: Path) -> str:

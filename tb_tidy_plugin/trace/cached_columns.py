@@ -44,20 +44,20 @@ LENGTH_BYTES = 8
 FLOW_COLUMNS = tuple(column.name for column in fields(Flows))
 ARGS_COLUMNS = ("ends", "number")
 
-TIMES = ("start_ns", "end_ns", "flows.time_ns", "flows.flow", "args.ends")
-NUMBERS = (
+_TIMES = ("start_ns", "end_ns", "flows.time_ns", "flows.flow", "args.ends")
+_NUMBERS = (
     "name", "thread", "inputs", "forward_thread", "called_from", "device", "file_order", "args.number", "flows.kind",
     "flows.thread",
 )  # fmt: skip
 TYPES: Mapping[str, type[np.generic]] = {
-    **dict.fromkeys(TIMES, np.int64),
-    **dict.fromkeys(NUMBERS, np.int32),
+    **dict.fromkeys(_TIMES, np.int64),
+    **dict.fromkeys(_NUMBERS, np.int32),
     "category": np.int8,
     "flows.is_start": np.bool_,
 }
 """Of columns that have one; all others are ids, of either width."""
 
-MOST_INFLATION = 1100
+_MOST_INFLATION = 1100
 """More than deflate can make of a byte."""
 
 _Size: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=1 << 48)]
@@ -163,7 +163,7 @@ def _table(content: memoryview) -> EventTable:
     at = begin + max((each.start + _aligned(_stored(each)) for each in head.arrays), default=0)
     blocks = []
     for size, length in zip(head.texts, head.packed, strict=True):
-        if size > MOST_INFLATION * length:
+        if size > _MOST_INFLATION * length:
             raise ValueError("args that are not there")
         blocks.append(unpacked(content[at : at + length], size))
         at += length

@@ -14,6 +14,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from tb_tidy_plugin.errors import TraceError
+from tb_tidy_plugin.side_files import CAPTURE_SUFFIX, CAPTURE_VERSION
 from tb_tidy_plugin.trace.columns import (
     ABSENT,
     Captured,
@@ -26,7 +27,6 @@ from tb_tidy_plugin.trace.columns import (
     TensorIds,
 )
 from tb_tidy_plugin.trace.compiled_code import CompiledCode
-from tb_tidy_plugin.trace.names import CAPTURED
 from tb_tidy_plugin.trace.reader import CutShortError, read_blocks
 from tb_tidy_plugin.trace.recover import NOT_JSON
 from tb_tidy_plugin.trace.remote import AnyPath, is_file
@@ -34,8 +34,6 @@ from tb_tidy_plugin.trace.sets import among
 from tb_tidy_plugin.trace.settings import Settings
 from tb_tidy_plugin.trace.side_file import refuse_link_away
 
-SUFFIX = CAPTURED
-VERSION = 1
 MAX_TEXT_BYTES = 64 << 20  # of JSON, inflated: half a million calls and 8 MB of sources take 25 MB
 MAX_SOURCE_CHARACTERS, MAX_ALL_CHARACTERS = 512_000, 8_000_000  # of one source and of all, as the capture keeps
 MAX_ROWS = 1_000_000
@@ -118,7 +116,7 @@ def with_capture(table: EventTable, trace: AnyPath) -> EventTable:
     Never raises for a side file that cannot be used: `Metadata.notes` then says why.
     """
     table = _with_own_lines(table)
-    path = trace.with_name(trace.name + SUFFIX)
+    path = trace.with_name(trace.name + CAPTURE_SUFFIX)
     if not is_file(path):
         return table
     try:
@@ -139,9 +137,9 @@ def read_capture(path: AnyPath) -> CaptureFile:
     text = _text(path, advice)
     try:
         version = msgspec.json.decode(text, type=_Versioned).version
-        if version != VERSION:
+        if version != CAPTURE_VERSION:
             raise TraceError(
-                f"It has version {version}; this reader knows version {VERSION}.",
+                f"It has version {version}; this reader knows version {CAPTURE_VERSION}.",
                 "Use the tb-tidy that wrote it, or delete it.",
             )
         found = msgspec.json.decode(text, type=CaptureFile)

@@ -57,10 +57,10 @@ MAX_ID = (1 << 63) - 1
 NOTABLE_REST = 0.01
 """Above this share of all device time the user is told that enclosing operators have more than what they enclose."""
 
-OVERLOAD = re.compile(r"^(\w+::\w+)\.\w+$")
+_OVERLOAD = re.compile(r"^(\w+::\w+)\.\w+$")
 NEGATIVE = "their device time is negative"
 UNMATCHED = "no operator of the trace has their name, External id and thread"
-RECORDED = "the trace itself has device work of their operators"
+_RECORDED = "the trace itself has device work of their operators"
 REPEATED = "an operator is given more than once, and the first is used"
 
 
@@ -143,7 +143,7 @@ def infer_activity(table: EventTable, events: DeviceEvents, source: str) -> Acti
     rows, time_ns, left_out = _joined(table, events.operators)
     innermost, rest_ns = _innermost(table, rows, time_ns)
     recorded = among(table.external_id[rows], table.external_id[table.is_category(DEVICE_WORK)])
-    left_out += Counter({RECORDED: int((innermost & recorded).sum())})
+    left_out += Counter({_RECORDED: int((innermost & recorded).sum())})
     rows, time_ns = rows[innermost & ~recorded], time_ns[innermost & ~recorded]
     order = np.lexsort((rows, table.start_ns[rows]))
     rows, time_ns = rows[order], time_ns[order]
@@ -177,7 +177,7 @@ def with_activity(table: EventTable, activity: Activity) -> EventTable:
     bare = replace(
         operators,
         correlation=first_free_id(table) + number - 1,
-        **{name: np.full_like(getattr(operators, name), ABSENT) for name in NOT_INHERITED},
+        **{name: np.full_like(getattr(operators, name), ABSENT) for name in _NOT_INHERITED},
         forward_thread=np.zeros_like(operators.forward_thread),
         inputs=np.zeros_like(operators.inputs),
     )
@@ -212,7 +212,16 @@ def with_activity(table: EventTable, activity: Activity) -> EventTable:
     )
 
 
-NOT_INHERITED = ("event_index", "sequence", "python_id", "python_parent_id", "called_from", "device", "stream", "bytes")
+_NOT_INHERITED = (
+    "event_index",
+    "sequence",
+    "python_id",
+    "python_parent_id",
+    "called_from",
+    "device",
+    "stream",
+    "bytes",
+)
 """Columns of an operator that its launch and its kernel do not share with it."""
 
 
@@ -316,7 +325,7 @@ def _threads(table: EventTable, entries: Sequence[OperatorTime], candidates: Seq
 
 def _plain(name: str) -> str:
     """Without overload (`aten::add`, not `aten::add.Tensor`)."""
-    return OVERLOAD.sub(r"\1", name)
+    return _OVERLOAD.sub(r"\1", name)
 
 
 def _innermost(table: EventTable, rows: Rows, time_ns: Times) -> tuple[Mask, int]:

@@ -6,8 +6,9 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from tb_tidy_plugin.side_files import GRAPH_SUFFIX
 from tb_tidy_plugin.trace.cache import State
-from tb_tidy_plugin.trace.names import GRAPH_CAPTURE, is_trace_name, may_be_trace
+from tb_tidy_plugin.trace.names import is_trace_name, may_be_trace
 from tb_tidy_plugin.trace.remote import AnyPath
 
 LOOKED_AT = "<captures of graphs>"
@@ -39,11 +40,11 @@ def files_beside(trace: Path) -> Iterator[Path]:
                 entry.name
                 for entry in listed
                 if entry.name != trace.name
-                and (entry.name.endswith(GRAPH_CAPTURE) or is_trace_name(entry.name) or may_be_trace(entry.name))
+                and (entry.name.endswith(GRAPH_SUFFIX) or is_trace_name(entry.name) or may_be_trace(entry.name))
                 and entry.is_file(follow_symlinks=False)
             )
     except OSError:
         return
-    captures = [name for name in names if name.endswith(GRAPH_CAPTURE)]
-    others = [name for name in names if not name.endswith(GRAPH_CAPTURE)]
+    captures = [name for name in names if name.endswith(GRAPH_SUFFIX)]
+    others = [name for name in names if not name.endswith(GRAPH_SUFFIX)]
     yield from (trace.with_name(name) for name in (*captures, *others[:MOST_FILES]))

@@ -15,17 +15,17 @@ from msgspec.structs import replace
 
 from tb_tidy_plugin.errors import TraceError
 from tb_tidy_plugin.event_names import GRAPH_LAUNCH
+from tb_tidy_plugin.side_files import GRAPH_SUFFIX
 from tb_tidy_plugin.trace.columns import EventTable, GraphCapture
 from tb_tidy_plugin.trace.graph_files import MOST_FILES, files_beside
 from tb_tidy_plugin.trace.kineto import read_trace
 from tb_tidy_plugin.trace.limits import USUAL, Limits
-from tb_tidy_plugin.trace.names import GRAPH_CAPTURE
 from tb_tidy_plugin.trace.reader import read_blocks
 from tb_tidy_plugin.trace.remote import AnyPath
 
-CAPTURE = b"StreamBeginCapture"
+_CAPTURE = b"StreamBeginCapture"
 REPLAYED = re.compile(r"tidy:replay#([\w.-]{1,64})")
-FILE = re.compile(rf"(?:.+\.)?graph-([\w.-]{{1,64}}){re.escape(GRAPH_CAPTURE)}")
+FILE = re.compile(rf"(?:.+\.)?graph-([\w.-]{{1,64}}){re.escape(GRAPH_SUFFIX)}")
 
 MOST_LOOKED_AT = 512 << 20
 """Bytes of one file, as it lies on the disk, up to which it is looked into."""
@@ -58,7 +58,7 @@ def replays_graphs(table: EventTable) -> bool:
 
 def _beside(table: EventTable, trace: AnyPath) -> list[Path]:
     """Files beside the trace that hold captures; none where the trace holds its own."""
-    if not isinstance(trace, Path) or any(CAPTURE.decode() in name for name in table.names):
+    if not isinstance(trace, Path) or any(_CAPTURE.decode() in name for name in table.names):
         return []
     replayed = {match[1] for name in table.names if (match := REPLAYED.fullmatch(name))}
     found = []
@@ -83,9 +83,9 @@ def _holds_capture(path: Path, _size: int, _mtime_ns: int) -> bool:
     tail = b""
     try:
         for block in read_blocks(path):
-            if CAPTURE in tail + block[: len(CAPTURE)] or CAPTURE in block:
+            if _CAPTURE in tail + block[: len(_CAPTURE)] or _CAPTURE in block:
                 return True
-            tail = block[-len(CAPTURE) :]
+            tail = block[-len(_CAPTURE) :]
     except TraceError:
         return False
     return False

@@ -23,11 +23,11 @@ _Identity: TypeAlias = tuple[int, int, str]
 
 HEAD_BYTES = 64 << 10  # of 70 recordings, the latest first event begins at byte 26,384
 LOOKS_KEPT = 1 << 16  # verdicts, some 300 bytes each
-AT_ONCE = 64  # heads asked of a store together, 4 MiB
+_AT_ONCE = 64  # heads asked of a store together, 4 MiB
 KINETO_KEY = re.compile(rb'"(?:schemaVersion|deviceProperties|distributedInfo|baseTimeNanoseconds)"\s*:')
 KINETO_START, KINETO_NEXT = b'"schemaVersion"', re.compile(rb'"(?:deviceProperties|distributedInfo)"\s*:')
 EVENTS_KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
-CATEGORY = re.compile(rb'"cat"\s*:\s*"([^"\\]{1,32})"')
+_CATEGORY = re.compile(rb'"cat"\s*:\s*"([^"\\]{1,32})"')
 
 
 def is_trace_at(path: str) -> bool:
@@ -64,8 +64,8 @@ def traces_by_content(folder: RemotePath, files: Mapping[RemotePath, _Identity])
         _on_stores.clear()
     new = [item for item in files.items() if item not in _on_stores]
     with suppress(OSError):
-        for at in range(0, len(new), AT_ONCE):
-            asked = new[at : at + AT_ONCE]
+        for at in range(0, len(new), _AT_ONCE):
+            asked = new[at : at + _AT_ONCE]
             heads = folder.heads([file for file, _ in asked], HEAD_BYTES)
             answers = zip(asked, heads, strict=True)
             _on_stores.update({item: begins_as_trace(head) for item, head in answers if head is not None})
@@ -87,7 +87,7 @@ def begins_as_trace(head: bytes) -> bool:
         return False
     from tb_tidy_plugin.trace.categories import CATEGORIES  # the doctor looks for traces without numpy
 
-    return any(match[1].decode("latin-1") in CATEGORIES for match in CATEGORY.finditer(text))
+    return any(match[1].decode("latin-1") in CATEGORIES for match in _CATEGORY.finditer(text))
 
 
 def _inflated(head: bytes) -> bytes:

@@ -35,7 +35,7 @@ Recordings take 0.02 to 0.04 s for a MB of text, and the least favourable text t
 for a machine with ten times as much to do as it can. Memory is what `docs/limits.md` promises.
 """
 
-KEYS: Mapping[LimitKind, str] = {"processor": "max-processor-s", "wall": "max-wall-s", "memory": "max-memory-gb"}
+_KEYS: Mapping[LimitKind, str] = {"processor": "max-processor-s", "wall": "max-wall-s", "memory": "max-memory-gb"}
 """What sets each limit of an allowance, in `[limits]` and on the command line."""
 
 
@@ -87,8 +87,8 @@ class Limits(msgspec.Struct, frozen=True):
             "memory": f"needs more memory than {_memory(self.memory_bytes)}",
         }
         return TraceError(
-            f"The {work} {amounts[limit]}, the limit `{KEYS[limit]}`.",
-            f"If you trust the file, raise it: `--{KEYS[limit]}`, or {CONFIGURED}. Otherwise record fewer steps.",
+            f"The {work} {amounts[limit]}, the limit `{_KEYS[limit]}`.",
+            f"If you trust the file, raise it: `--{_KEYS[limit]}`, or {CONFIGURED}. Otherwise record fewer steps.",
         )
 
 

@@ -21,9 +21,9 @@ from tb_tidy_plugin.trace.remote import AnyPath, is_file, size_of
 from tb_tidy_plugin.trace.side_file import refuse_link_away
 
 MAX_FILE_BYTES = 256 << 20
-WRITE_AGAIN = "Write it again with `torch.cuda.memory._dump_snapshot`, with fewer `max_entries`, or delete it."
+_WRITE_AGAIN = "Write it again with `torch.cuda.memory._dump_snapshot`, with fewer `max_entries`, or delete it."
 
-Size: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=1 << 50)]
+_Size: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=1 << 50)]
 Address: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 
 
@@ -39,9 +39,9 @@ class Block(msgspec.Struct, frozen=True):
     """A part of a segment; `frames` is where it was allocated, innermost first, empty where no history was recorded."""
 
     state: str
-    size: Size
+    size: _Size
     address: Address = 0
-    requested_size: Size | None = None
+    requested_size: _Size | None = None
     frames: list[StackFrame] = []
 
     @property
@@ -58,7 +58,7 @@ class Block(msgspec.Struct, frozen=True):
 class Segment(msgspec.Struct, frozen=True):
     """Memory that the allocator holds."""
 
-    total_size: Size
+    total_size: _Size
     address: Address = 0
     device: Annotated[int, msgspec.Meta(ge=0, lt=MOST_DEVICES)] = 0
     blocks: list[Block] = []
@@ -68,7 +68,7 @@ class Action(msgspec.Struct, frozen=True):
     """What the allocator did: `alloc`, `free_requested`, `segment_alloc`, `oom` and others; `time_us` in Unix time."""
 
     action: str
-    size: Size = 0
+    size: _Size = 0
     addr: Address = 0
     time_us: Annotated[int, msgspec.Meta(ge=0, le=1 << 53)] = 0
     frames: list[StackFrame] = []
@@ -107,7 +107,7 @@ def read_memory_snapshot(path: AnyPath) -> MemorySnapshot:
     """
     try:
         if size_of(path) > MAX_FILE_BYTES:
-            raise TraceError(f"It is larger than {MAX_FILE_BYTES >> 20} MiB.", WRITE_AGAIN)
+            raise TraceError(f"It is larger than {MAX_FILE_BYTES >> 20} MiB.", _WRITE_AGAIN)
         data = path.read_bytes()
     except OSError as problem:
         reason = problem.strerror or type(problem).__name__
@@ -116,4 +116,4 @@ def read_memory_snapshot(path: AnyPath) -> MemorySnapshot:
     try:
         return msgspec.convert(plain_object(data), type=MemorySnapshot)
     except (msgspec.ValidationError, RecursionError) as problem:
-        raise TraceError(f"It does not match the format of memory snapshots: {problem}.", WRITE_AGAIN) from None
+        raise TraceError(f"It does not match the format of memory snapshots: {problem}.", _WRITE_AGAIN) from None

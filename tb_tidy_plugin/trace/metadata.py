@@ -22,10 +22,10 @@ VERSIONS = ("cupti_version", "cuda_runtime_version", "cuda_driver_version", "roc
 _Value = TypeVar("_Value")
 
 
-KEYS = (*OPTIONS, *VERSIONS, "distributedInfo", "deviceProperties", "baseTimeNanoseconds")
+_KEYS = (*OPTIONS, *VERSIONS, "distributedInfo", "deviceProperties", "baseTimeNanoseconds")
 MAX_DEVICES_BYTES = 1 << 20  # eight devices take 3 kB
 
-_Texts = msgspec.defstruct("_Texts", [(key, msgspec.Raw, NOTHING) for key in KEYS])
+_Texts = msgspec.defstruct("_Texts", [(key, msgspec.Raw, NOTHING) for key in _KEYS])
 """The values of these keys, undecoded. Of all others nothing is made."""
 
 
@@ -47,7 +47,7 @@ def parse_metadata(document: bytes) -> Metadata | None:
             found = msgspec.json.decode(mend(document), type=_Texts)
         except NOT_JSON:
             continue
-        return _allowed({key: text for key in KEYS if (text := getattr(found, key))})
+        return _allowed({key: text for key in _KEYS if (text := getattr(found, key))})
     return None
 
 

@@ -25,12 +25,12 @@ MOST_BYTES = 1 << 20
 MATRICES = 3
 """Of an expert: gate, up and down, each hidden × intermediate size."""
 
-BITS: Mapping[str, float] = MappingProxyType({
+_BITS: Mapping[str, float] = MappingProxyType({
     "float32": 32, "bfloat16": 16, "float16": 16, "fp8": 8, "mxfp4": 4.25, "awq": 4, "gptq": 4,
 })  # fmt: skip
 """Of a weight, by dtype or method of quantisation; MXFP4 has a scale of 8 bits for 32 weights."""
 
-Size = Annotated[int, msgspec.Meta(ge=1, le=1 << 24)]
+_Size = Annotated[int, msgspec.Meta(ge=1, le=1 << 24)]
 Layers = Annotated[int, msgspec.Meta(ge=0, le=1 << 16)]
 
 
@@ -40,22 +40,22 @@ class _Quantisation(msgspec.Struct):
 
 
 class _Config(msgspec.Struct):
-    hidden_size: Size | None = None
-    moe_intermediate_size: Size | None = None
-    intermediate_size: Size | None = None
+    hidden_size: _Size | None = None
+    moe_intermediate_size: _Size | None = None
+    intermediate_size: _Size | None = None
     num_hidden_layers: Layers = 0
-    num_local_experts: Size | None = None
-    num_experts: Size | None = None
-    n_routed_experts: Size | None = None
-    num_experts_per_tok: Size | None = None
-    experts_per_token: Size | None = None
+    num_local_experts: _Size | None = None
+    num_experts: _Size | None = None
+    n_routed_experts: _Size | None = None
+    num_experts_per_tok: _Size | None = None
+    experts_per_token: _Size | None = None
     first_k_dense_replace: Layers | None = None
-    moe_layer_freq: Size | None = None
-    decoder_sparse_step: Size | None = None
+    moe_layer_freq: _Size | None = None
+    decoder_sparse_step: _Size | None = None
     mlp_only_layers: list[int] | None = None
-    interleave_moe_layer_step: Size | None = None
+    interleave_moe_layer_step: _Size | None = None
     moe_layers: list[int] | None = None
-    expert_layer_period: Size | None = None
+    expert_layer_period: _Size | None = None
     expert_layer_offset: Layers | None = None
     hybrid_override_pattern: str | None = None
     torch_dtype: str | None = None
@@ -134,6 +134,6 @@ def _layers_with_experts(config: _Config) -> int:
 
 def _bits(quantisation: _Quantisation | None, dtype: str) -> float | None:
     if quantisation is None:
-        return BITS.get(dtype.removeprefix("torch."))
-    known = BITS.get(quantisation.quant_method)
+        return _BITS.get(dtype.removeprefix("torch."))
+    known = _BITS.get(quantisation.quant_method)
     return known if quantisation.bits is None or known is None else float(quantisation.bits)

@@ -9,14 +9,8 @@ import os
 import re
 from typing import NamedTuple
 
+from tb_tidy_plugin.side_files import CAPTURE_SUFFIX, DEVICE_EVENTS_SUFFIX, GRAPH_SUFFIX
 from tb_tidy_plugin.trace.remote import AnyPath, absolute
-from tb_tidy_plugin.trace.side_file import SUFFIX as DEVICE_EVENTS
-
-CAPTURED = ".tidy.json.gz"
-"""Added to the whole name of a trace file, `.gz` included, to name the side file of `tb_tidy_plugin.capture`."""
-
-GRAPH_CAPTURE = ".tidy_graph.json.gz"
-"""Ends the name of a file with the capture of a graph, as `tb_tidy_plugin.capture.graphs` writes it."""
 
 MEMORY_SNAPSHOT = ".memory_snapshot.pickle"
 """Added to the name of a trace or of its worker, names what `torch.cuda.memory._dump_snapshot` wrote."""
@@ -32,10 +26,10 @@ AXIS = r"(?:TP|DP|PP|EP)-\d+"
 SGLANG = re.compile(rf"(?P<span>\d+(?:\.\d+)?)-(?P<worker>{AXIS}(?:-{AXIS})*)(?P<stage>-\w+)?(?:\.trace)?")
 """A stage, such as `DECODE`, is a recording of its own by the same worker."""
 
-BESIDE = (DEVICE_EVENTS, CAPTURED)
+BESIDE = (DEVICE_EVENTS_SUFFIX, CAPTURE_SUFFIX)
 """Added to the name of a trace, these name the files whose events are in its columns."""
 
-OURS = (CAPTURED, DEVICE_EVENTS, GRAPH_CAPTURE)
+OURS = (CAPTURE_SUFFIX, DEVICE_EVENTS_SUFFIX, GRAPH_SUFFIX)
 
 RANK_FOLDER = re.compile(r"rank[-_]?(\d{1,9})", re.IGNORECASE)
 RANK_IN_FILE = (

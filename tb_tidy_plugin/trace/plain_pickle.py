@@ -21,7 +21,7 @@ DICT_BYTES, LIST_BYTES, TUPLE_BYTES, NUMBER_BYTES, TEXT_BYTES, SLOT_BYTES = 240,
 """About what CPython takes for one of each, and for a place in a container."""
 
 LONGEST_NUMBER = 16
-ADVICE = "Write it again with `torch.cuda.memory._dump_snapshot`, or delete it."
+_ADVICE = "Write it again with `torch.cuda.memory._dump_snapshot`, or delete it."
 
 INT4, INT2, FLOAT8 = Struct("<i"), Struct("<H"), Struct(">d")
 COUNT1, COUNT4, COUNT8 = Struct("<B"), Struct("<I"), Struct("<Q")
@@ -36,7 +36,7 @@ def plain_object(data: bytes) -> object:
     try:
         return _Reader(data).read()
     except (IndexError, TypeError, ValueError, KeyError, StructError):
-        raise TraceError("It is not a complete pickle.", ADVICE) from None
+        raise TraceError("It is not a complete pickle.", _ADVICE) from None
 
 
 class _Reader:
@@ -71,12 +71,12 @@ class _Reader:
             if code in OBJECTS
             else f"It has opcode {code:#04x}"
         )
-        raise TraceError(f"{held}: only dictionaries, lists, tuples, numbers and text are read.", ADVICE)
+        raise TraceError(f"{held}: only dictionaries, lists, tuples, numbers and text are read.", _ADVICE)
 
     def _takes(self, size: int) -> None:
         self._left -= size
         if self._left < 0:
-            raise TraceError("It would take far more memory than its size.", ADVICE)
+            raise TraceError("It would take far more memory than its size.", _ADVICE)
 
     def _bytes(self, count: int) -> bytes:
         found = self._data[self._at : self._at + count]
@@ -105,7 +105,7 @@ class _Reader:
     def protocol(self) -> None:
         """Refuses what is newer than this reader."""
         if self._bytes(1)[0] > NEWEST:
-            raise TraceError(f"It is a pickle with a protocol newer than {NEWEST}.", ADVICE)
+            raise TraceError(f"It is a pickle with a protocol newer than {NEWEST}.", _ADVICE)
 
     def mark(self) -> None:
         """Begins a new stack above this one."""
@@ -130,7 +130,7 @@ class _Reader:
         """A number of as many bytes as it says."""
         count = self._bytes(1)[0]
         if count > LONGEST_NUMBER:
-            raise TraceError(f"It has a number of {count} bytes.", ADVICE)
+            raise TraceError(f"It has a number of {count} bytes.", _ADVICE)
         self._push(int.from_bytes(self._bytes(count), "little", signed=True), NUMBER_BYTES)
 
     def tuple_of(self, count: int) -> None:

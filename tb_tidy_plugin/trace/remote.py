@@ -45,10 +45,10 @@ PACKAGES = {
 NOT_THERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.EACCES})
 """How a disk says that there is no such file, or none for this user."""
 
-BLOCK_BYTES = 8 << 20  # one request: its latency (50 ms) is then small beside its transfer (80 ms at 100 MB/s)
+_BLOCK_BYTES = 8 << 20  # one request: its latency (50 ms) is then small beside its transfer (80 ms at 100 MB/s)
 BLOCKS_KEPT = 3  # the one being read, the one being fetched meanwhile, and one for a read across their border
 ETAGS = ("ETag", "etag", "content_md5", "md5Hash", "generation", "version_id")
-TIMES = ("LastModified", "last_modified", "updated", "mtime", "modified", "created")
+_TIMES = ("LastModified", "last_modified", "updated", "mtime", "modified", "created")
 
 
 class RemotePath(msgspec.Struct, frozen=True, order=True):
@@ -93,7 +93,7 @@ class RemotePath(msgspec.Struct, frozen=True, order=True):
         with _told(self.address):
             fs, path = _opened(self.address)
             ahead = {"cache_type": "background", "cache_options": {"maxblocks": BLOCKS_KEPT}}
-            return RemoteFile(self.address, fs.open(path, mode, block_size=BLOCK_BYTES, **ahead))
+            return RemoteFile(self.address, fs.open(path, mode, block_size=_BLOCK_BYTES, **ahead))
 
     def read_bytes(self) -> bytes:
         """All of a file that is known to be small."""
@@ -219,7 +219,7 @@ def changed_at(place: AnyPath) -> float:
 
 def identity_of(info: Info) -> tuple[int, int, str]:
     """Size, time of the last change in ns since 1970 and entity tag: what changes whenever the file does."""
-    when = next((info[key] for key in TIMES if info.get(key) is not None), None)
+    when = next((info[key] for key in _TIMES if info.get(key) is not None), None)
     tag = next((str(info[key]) for key in ETAGS if info.get(key) is not None), "")
     return _number(info.get("size")), _changed_ns(when), tag
 

@@ -10,18 +10,14 @@ import msgspec
 
 from tb_tidy_plugin.allowance import has_read
 from tb_tidy_plugin.errors import TraceError, UnreadError
+from tb_tidy_plugin.side_files import DEVICE_EVENTS_SUFFIX, DEVICE_EVENTS_VERSION, LONGEST_LATENCY_NS
 from tb_tidy_plugin.trace.limits import MOST_DEVICES
 from tb_tidy_plugin.trace.recover import NOT_JSON
 from tb_tidy_plugin.trace.remote import AnyPath, is_file, size_of
 
-SUFFIX = ".device_events.json"
-"""Added to the whole name of the trace file, `.gz` included, to name its side file."""
+_MAX_FILE_BYTES = 256 << 20
 
-VERSION = 1
-MAX_FILE_BYTES = 256 << 20
-MAX_LATENCY_NS = 10**9
-
-WRITE_AGAIN = "Write it again with `tb_tidy_plugin.capture.write_device_events`, or delete it."
+_WRITE_AGAIN = "Write it again with `tb_tidy_plugin.capture.write_device_events`, or delete it."
 
 
 class ExternalDevice(msgspec.Struct, frozen=True):
@@ -62,7 +58,7 @@ class DeviceEvents(msgspec.Struct, frozen=True):
 
     version: Literal[1]
     device: ExternalDevice
-    launch_latency_ns: Annotated[int, msgspec.Meta(ge=0, le=MAX_LATENCY_NS)]
+    launch_latency_ns: Annotated[int, msgspec.Meta(ge=0, le=LONGEST_LATENCY_NS)]
     operators: list[OperatorTime]
     memory: list[MemorySample] = []
 
@@ -72,9 +68,9 @@ class _Versioned(msgspec.Struct):
 
 
 def side_file_of(trace: AnyPath) -> AnyPath | None:
-    """The side file beside `trace`: its name plus `SUFFIX`; of a trace compressed later, also its name before that."""
+    """The side file beside `trace`, by its name; of a trace compressed later, also by its name before that."""
     names = [trace.name, trace.name.removesuffix(".gz")]
-    paths = (trace.with_name(name + SUFFIX) for name in names)
+    paths = (trace.with_name(name + DEVICE_EVENTS_SUFFIX) for name in names)
     return next((path for path in paths if is_file(path)), None)
 
 
@@ -107,20 +103,20 @@ def read_device_events(path: AnyPath) -> DeviceEvents:
     text = _text(path)
     try:
         version = msgspec.json.decode(text, type=_Versioned).version
-        if version != VERSION:
+        if version != DEVICE_EVENTS_VERSION:
             advice = "Write it again, or use a tb-tidy that supports this version."
-            raise TraceError(f"It has version {version}; this reader knows version {VERSION}.", advice)
+            raise TraceError(f"It has version {version}; this reader knows version {DEVICE_EVENTS_VERSION}.", advice)
         return msgspec.json.decode(text, type=DeviceEvents)
     except msgspec.ValidationError as problem:
-        raise TraceError(f"It does not match the format: {problem}.", WRITE_AGAIN) from None
+        raise TraceError(f"It does not match the format: {problem}.", _WRITE_AGAIN) from None
     except (*NOT_JSON, RecursionError):
-        raise TraceError("It is not JSON.", WRITE_AGAIN) from None
+        raise TraceError("It is not JSON.", _WRITE_AGAIN) from None
 
 
 def _text(path: AnyPath) -> bytes:
     try:
-        if size_of(path) > MAX_FILE_BYTES:
-            raise TraceError("It is larger than 256 MiB.", WRITE_AGAIN)
+        if size_of(path) > _MAX_FILE_BYTES:
+            raise TraceError("It is larger than 256 MiB.", _WRITE_AGAIN)
         text = path.read_bytes()
     except OSError as problem:
         raise _unread(problem) from None

@@ -22,9 +22,9 @@ import msgspec
 from tb_tidy_plugin.capture.verified import CHANNEL
 from tb_tidy_plugin.errors import TidyError
 
-MOST_LINES = 20  # of what a program has printed, where it broke
+_MOST_LINES = 20  # of what a program has printed, where it broke
 LONGEST_ANSWER = 64 << 20
-ENDS_S = 5.0
+_ENDS_S = 5.0
 
 
 class VerifyError(TidyError):
@@ -92,7 +92,7 @@ class Running(msgspec.Struct):
         """Ends it with all that it has started."""
         with suppress(OSError):
             os.killpg(self.process.pid, signal.SIGTERM)
-            self.process.wait(ENDS_S)
+            self.process.wait(_ENDS_S)
         with suppress(OSError, subprocess.TimeoutExpired):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
@@ -132,7 +132,7 @@ class Running(msgspec.Struct):
 
     def _broken(self, what: str) -> VerifyError:
         self.output.seek(0)
-        said = self.output.read().decode("utf-8", "replace").splitlines()[-MOST_LINES:]
+        said = self.output.read().decode("utf-8", "replace").splitlines()[-_MOST_LINES:]
         advice = "Mark its steps with `tidy_profile` or a callback of `tb_tidy_plugin.capture` (docs/capture.md)."
         return VerifyError(f"The program {self.name} {what}.", "\n".join([advice, *said]))
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 import tb_tidy_plugin
-from tb_tidy_plugin.capture import device_events, write_device_events
-from tb_tidy_plugin.trace import side_file
+from tb_tidy_plugin.capture import write_device_events
 from tb_tidy_plugin.trace.side_file import read_device_events
 from tests.support.full_disk import filling_disk
 from tests.support.made_up_device import KERNELS_US, Recorded, events_in, record, record_markers
@@ -22,13 +21,6 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> Recorded:
     return record(tmp_path_factory.mktemp("run") / "w.1.pt.trace.json")
-
-
-def test_both_ends_mean_the_same_file() -> None:
-    """Reader and writer import nothing of each other: the writer runs in a training job."""
-    assert device_events.SUFFIX == side_file.SUFFIX
-    assert device_events.VERSION == side_file.VERSION
-    assert device_events.LONGEST_LATENCY_NS == side_file.MAX_LATENCY_NS
 
 
 @pytest.mark.torch

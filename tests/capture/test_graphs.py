@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tb_tidy_plugin.capture import graphs
+from tb_tidy_plugin.side_files import GRAPH_SUFFIX
 from tb_tidy_plugin.trace import graphs as reader
 from tb_tidy_plugin.trace.kineto import read_trace
-from tb_tidy_plugin.trace.names import GRAPH_CAPTURE
 
 if TYPE_CHECKING:
     import torch
@@ -74,9 +74,8 @@ def names(path: Path) -> set[str]:
 
 
 def test_both_ends_mean_the_same_files() -> None:
-    assert graphs.SUFFIX == GRAPH_CAPTURE
     assert reader.REPLAYED.fullmatch(f"{graphs.REPLAY}host-12-0")
-    assert reader.FILE.fullmatch(f"graph-host-12-0{graphs.SUFFIX}")
+    assert reader.FILE.fullmatch(f"graph-host-12-0{GRAPH_SUFFIX}")
 
 
 def test_each_capture_is_a_file_with_operators_modules_and_shapes(
@@ -89,7 +88,7 @@ def test_each_capture_is_a_file_with_operators_modules_and_shapes(
     assert reader.FILE.fullmatch(first.name)
     assert {"aten::addmm", "nn.Module: Linear_0"} <= names(first)
     [mark] = [name for name in names(second) if name.startswith(graphs.CAPTURE)]
-    assert second.name == f"graph-{mark.removeprefix(graphs.CAPTURE)}{graphs.SUFFIX}"
+    assert second.name == f"graph-{mark.removeprefix(graphs.CAPTURE)}{GRAPH_SUFFIX}"
     table = read_trace(first)
     assert any('"Input Dims"' in text for text in table.input_texts)
 
@@ -105,10 +104,10 @@ def test_replays_are_named_while_a_profiler_records_and_only_then(
     with torch.profiler.profile() as recorded:
         graph.replay()
     recorded.export_chrome_trace(str(tmp_path / "run.json"))
-    [file] = tmp_path.glob(f"*{graphs.SUFFIX}")
+    [file] = tmp_path.glob(f"*{GRAPH_SUFFIX}")
     [replay] = [name for name in (each.get("name", "") for each in events((tmp_path / "run.json").read_bytes()))
                 if name.startswith(graphs.REPLAY)]  # fmt: skip
-    assert file.name == f"graph-{replay.removeprefix(graphs.REPLAY)}{graphs.SUFFIX}"
+    assert file.name == f"graph-{replay.removeprefix(graphs.REPLAY)}{GRAPH_SUFFIX}"
 
     def never(name: str) -> None:
         raise AssertionError(name)

@@ -11,7 +11,7 @@ from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.models import MuteChange, Mutes
 from tb_tidy_plugin.plugin.mutes import NAME, MutesError, MuteStore
 from tb_tidy_plugin.plugin.scan import Catalog, Key, look
-from tb_tidy_plugin.trace.capture_file import SUFFIX
+from tb_tidy_plugin.side_files import CAPTURE_SUFFIX
 from tb_tidy_plugin.trace.remote import RemotePath
 from tests.support.logdirs import trace
 from tests.support.stores import uploaded
@@ -64,7 +64,7 @@ def test_the_stamp_changes_with_the_file_and_what_lies_beside_it(tmp_path: Path)
     trace(path, operators=4)
     uploaded(tmp_path, STORE)
     stamps += [found.stamp for found in looked().values()]
-    fsspec.filesystem("memory").pipe_file(f"/bucket/runs/{path.name}{SUFFIX}", b"{}")
+    fsspec.filesystem("memory").pipe_file(f"/bucket/runs/{path.name}{CAPTURE_SUFFIX}", b"{}")
     stamps += [found.stamp for found in looked().values()]
     assert len(set(stamps)) == 3
 

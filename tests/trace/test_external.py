@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 
 from tb_tidy_plugin.capture import write_device_events
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.side_files import DEVICE_EVENTS_SUFFIX
 from tb_tidy_plugin.trace.columns import ABSENT, Category
 from tb_tidy_plugin.trace.external import LAUNCH, placed
 from tb_tidy_plugin.trace.kineto import read_trace
-from tb_tidy_plugin.trace.side_file import SUFFIX, side_file_of
+from tb_tidy_plugin.trace.side_file import side_file_of
 from tests.support.made_up_device import (
     KERNELS_US,
     LATENCY_NS,
@@ -263,7 +264,7 @@ def test_a_link_away_from_its_trace_is_not_read(tmp_path: Path) -> None:
     side_file(theirs, [("aten::mm", 1, 1, 5_000)])
     assert (read(theirs).category == Category.KERNEL).any()
     trace = traced(tmp_path, operators)
-    trace.with_name(trace.name + SUFFIX).symlink_to(theirs.with_name(theirs.name + SUFFIX))
+    trace.with_name(trace.name + DEVICE_EVENTS_SUFFIX).symlink_to(theirs.with_name(theirs.name + DEVICE_EVENTS_SUFFIX))
     table = read(trace)
     assert not (table.category == Category.KERNEL).any()
     [note] = table.metadata.notes

@@ -15,7 +15,8 @@ from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.benchmarks.store import read_beside, save_beside
 from tb_tidy_plugin.errors import NotFoundError, TidyError
 from tb_tidy_plugin.report.model import Problem, Report
-from tb_tidy_plugin.trace.capture_file import SUFFIX, with_capture
+from tb_tidy_plugin.side_files import CAPTURE_SUFFIX
+from tb_tidy_plugin.trace.capture_file import with_capture
 from tb_tidy_plugin.trace.files import find_traces
 from tb_tidy_plugin.trace.kineto import read_trace
 from tb_tidy_plugin.trace.remote import RemotePath, identity_of, is_file, on_this_machine, path_or_url, size_of
@@ -63,7 +64,7 @@ def test_a_file_and_a_run_may_be_named(tmp_path: Path, address: str) -> None:
 def test_files_beside_the_trace_are_read(tmp_path: Path) -> None:
     path = trace(tmp_path / "w.pt.trace.json")
     capture = {"version": 1, "sources": [{"file": "train.py", "text": "train()\n"}]}
-    path.with_name(path.name + SUFFIX).write_bytes(gzip.compress(msgspec.json.encode(capture)))
+    path.with_name(path.name + CAPTURE_SUFFIX).write_bytes(gzip.compress(msgspec.json.encode(capture)))
     uploaded(tmp_path, HERE)
     [file] = find_traces(path_or_url(HERE))
     [source] = with_capture(read_trace(file.path), file.path).metadata.captured.sources

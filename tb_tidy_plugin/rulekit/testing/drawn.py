@@ -35,12 +35,12 @@ from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.replay import with_replayed
 from tb_tidy_plugin.trace.kineto import read_trace
 
-LINE = re.compile(r"(?P<indent> *)(?P<name>\S.*?) +(?P<start>\d+)-(?P<end>\d+)(?P<attributes>( +\w+=\S*)*) *")
+_LINE = re.compile(r"(?P<indent> *)(?P<name>\S.*?) +(?P<start>\d+)-(?P<end>\d+)(?P<attributes>( +\w+=\S*)*) *")
 COMMENT = re.compile(r"# (?P<key>\w+): (?P<value>.*\S) *")
-ANNOTATION = re.compile(
+_ANNOTATION = re.compile(
     r"ProfilerStep#|gloo:|nccl:|Optimizer\.|DistributedDataParallel\.|enumerate\(DataLoader\)#|execute_|decode\[|## "
 )
-PYTHON = re.compile(r".*\(\d+\): |nn\.Module: |<built-in ")
+_PYTHON = re.compile(r".*\(\d+\): |nn\.Module: |<built-in ")
 COPY_NAMES = {
     "HtoD": "Memcpy HtoD (Pageable -> Device)",
     "DtoH": "Memcpy DtoH (Device -> Pageable)",
@@ -111,8 +111,8 @@ def _events(text: str, gpu: Gpu | None) -> Iterator[dict[str, Any]]:
         given = dict(attributes)
         number = next(ids)
         args: dict[str, Any] = {"Ev Idx": number}
-        category = "user_annotation" if ANNOTATION.match(name) else "cpu_op"
-        if PYTHON.match(name):
+        category = "user_annotation" if _ANNOTATION.match(name) else "cpu_op"
+        if _PYTHON.match(name):
             category = "python_function"
             args["Python id"] = next(python_ids)
         else:
@@ -180,7 +180,7 @@ def _complete(
 def _lines(text: str) -> Iterator[re.Match[str]]:
     for line in text.splitlines():
         if line.strip() and not line.startswith("# "):
-            match = LINE.fullmatch(line)
+            match = _LINE.fullmatch(line)
             assert match is not None, f"not a drawn event: {line!r}"
             yield match
 

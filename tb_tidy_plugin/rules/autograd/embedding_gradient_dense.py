@@ -42,19 +42,19 @@ from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.rulekit import Call, Code, Edit, Match, Nanoseconds, Profile, Rule, Scale, Share, Threshold, aten
 from tb_tidy_plugin.units import Count
 
-GRADIENTS = aten.by_name("known", {"embedding_dense_backward": 2, "_embedding_bag_dense_backward": 5})
+_GRADIENTS = aten.by_name("known", {"embedding_dense_backward": 2, "_embedding_bag_dense_backward": 5})
 """By name, at which position among the inputs the table's number of rows stands."""
 
-PRODUCTS = aten.names("known", "linear mm addmm matmul")
-INDICES = 1  # position among the inputs
+_PRODUCTS = aten.names("known", "linear mm addmm matmul")
+_INDICES = 1  # position among the inputs
 TAKE_SPARSE = {"SGD": 2, "Adagrad": 2, "SparseAdam": 5}
 """Optimizers that take sparse gradients, with how many arguments by position have no say in that."""
 
 TAKE_DENSE = ("momentum", "weight_decay", "fused", "differentiable")
 """Options with which those take dense gradients only."""
 
-OPTIMIZER = re.compile(r"torch\.optim\.[A-Z]\w*")
-LEAST_LEFT, MOST_LEFT = 0.1, 0.5
+_OPTIMIZER = re.compile(r"torch\.optim\.[A-Z]\w*")
+LEAST_LEFT, _MOST_LEFT = 0.1, 0.5
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -95,10 +95,10 @@ class EmbeddingGradientDense(Rule[Evidence]):
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         found: dict[tuple[int, int, int], list[int]] = {}
-        for row in profile.named(*GRADIENTS).tolist():
+        for row in profile.named(*_GRADIENTS).tolist():
             given = profile.inputs(row)
-            gradient, indices = given.shape(0), given.shape(INDICES)
-            rows = given.integers(GRADIENTS[profile.name(row)])
+            gradient, indices = given.shape(0), given.shape(_INDICES)
+            rows = given.integers(_GRADIENTS[profile.name(row)])
             if not gradient or indices is None or len(rows) != 1 or rows[0] < self.min_rows:
                 continue
             if prod(indices) <= self.max_used * rows[0]:
@@ -120,7 +120,7 @@ class EmbeddingGradientDense(Rule[Evidence]):
                 yield Match(anchor, (row,), evidence, subject=f"{rows_of_table}x{width}")
 
     def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
-        yield Scale(match.events, max(match.evidence.share, LEAST_LEFT), 0.0, MOST_LEFT)
+        yield Scale(match.events, max(match.evidence.share, LEAST_LEFT), 0.0, _MOST_LEFT)
 
     def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
         found = [made for call in code.calls_on(spot.lines) if (made := _lookup(code, call)) is not None]
@@ -131,7 +131,7 @@ class EmbeddingGradientDense(Rule[Evidence]):
             raise Unfixable("The lines do not look up rows of a single `Embedding` that this file creates.")
         if code.argument(found[0], "scale_grad_by_freq"):
             raise Unfixable("`scale_grad_by_freq` needs a dense gradient.")
-        optimizers = [call for call in code.calls if OPTIMIZER.fullmatch(code.qualified(call.func))]
+        optimizers = [call for call in code.calls if _OPTIMIZER.fullmatch(code.qualified(call.func))]
         if not optimizers:
             raise Unfixable("This file does not create the optimizer, which must support sparse gradients.")
         for call in optimizers:
@@ -147,7 +147,7 @@ class EmbeddingGradientDense(Rule[Evidence]):
 def _weights(profile: Profile) -> set[tuple[int, ...]]:
     """Shapes of factors of products, as rows and columns of a table that may be the same tensor."""
     found: set[tuple[int, ...]] = set()
-    for given in set(profile.inputs_of(profile.named(*PRODUCTS))):
+    for given in set(profile.inputs_of(profile.named(*_PRODUCTS))):
         shapes = [given.shape(position) for position in range(3)]
         found |= {each for shape in shapes if shape and len(shape) == 2 for each in (shape, shape[::-1])}  # noqa: PLR2004
     return found

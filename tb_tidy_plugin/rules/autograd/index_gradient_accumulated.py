@@ -37,10 +37,10 @@ from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.rulekit import Code, Edit, Inputs, Match, Nanoseconds, Profile, Rule, Scale, Sizes, Threshold, aten
 
 ACCUMULATES = aten.names("in_place", "_index_put_impl_ index_put_")
-NODE = "IndexBackward0"
-MASKS = aten.names("known", "nonzero")
-ON_CPU, ON_GPU = (0.6, 0.3, 1.0), (0.3, 0.04, 0.65)
-ACCUMULATE = 3  # the position of this switch among the inputs
+_NODE = "IndexBackward0"
+_MASKS = aten.names("known", "nonzero")
+_ON_CPU, _ON_GPU = (0.6, 0.3, 1.0), (0.3, 0.04, 0.65)
+_ACCUMULATE = 3  # the position of this switch among the inputs
 ROWS = 2  # dimensions of a table whose rows are vectors, as `embedding` takes it
 
 
@@ -75,10 +75,10 @@ class IndexGradientAccumulated(Rule[Evidence]):
         found: dict[tuple[Sizes, Sizes], list[tuple[int, int]]] = {}
         for row in profile.named(*ACCUMULATES).tolist():
             above, forward = profile.parent(row), profile.forward_of(row)
-            if above is None or forward is None or profile.name(above) != NODE:
+            if above is None or forward is None or profile.name(above) != _NODE:
                 continue
             shapes = _picked(profile.inputs(row))
-            if shapes and not any(profile.name(inner) in MASKS for inner in profile.subtree(forward)):
+            if shapes and not any(profile.name(inner) in _MASKS for inner in profile.subtree(forward)):
                 found.setdefault(shapes, []).append((row, forward))
         for (table, picked), calls in found.items():
             rows = rows_of(row for row, _ in calls)
@@ -89,7 +89,7 @@ class IndexGradientAccumulated(Rule[Evidence]):
             yield from (Match(forward, (row,), evidence, subject=str(table)) for row, forward in calls)
 
     def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
-        yield Scale(match.events, *(ON_GPU if match.evidence.on_gpu else ON_CPU))
+        yield Scale(match.events, *(_ON_GPU if match.evidence.on_gpu else _ON_CPU))
 
     def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
         found = code.indexed_by_names(spot.lines)
@@ -117,6 +117,6 @@ class IndexGradientAccumulated(Rule[Evidence]):
 def _picked(given: Inputs) -> tuple[Sizes, Sizes] | None:
     """Shapes of the table and of its picked rows; None where more than the first dimension is indexed."""
     table, picked = given.shape(0), given.shape(2)
-    if table is None or picked is None or len(table) < ROWS or given.scalar(ACCUMULATE) != "True":
+    if table is None or picked is None or len(table) < ROWS or given.scalar(_ACCUMULATE) != "True":
         return None
     return (Sizes(table), Sizes(picked)) if picked[-len(table) + 1 :] == table[1:] else None

@@ -49,7 +49,7 @@ from tb_tidy_plugin.profile.compiled import skip_reasons
 from tb_tidy_plugin.profile.compiled_graphs import region_id
 from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Rule, Scale, Threshold
 
-CURES: Mapping[str, str] = {
+_CURES: Mapping[str, str] = {
     r"mutat": (
         "Return the new value instead of writing to an input, or write to a buffer marked with "
         "`torch._dynamo.mark_static_address`"
@@ -92,7 +92,7 @@ class Evidence(msgspec.Struct, frozen=True):
     @property
     def cure(self) -> str:
         """What removes the reason."""
-        return next((cure for pattern, cure in CURES.items() if re.search(pattern, self.reason)), OTHERWISE)
+        return next((cure for pattern, cure in _CURES.items() if re.search(pattern, self.reason)), OTHERWISE)
 
 
 class CudaGraphsSkipped(Rule[Evidence]):

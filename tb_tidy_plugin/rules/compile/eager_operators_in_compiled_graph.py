@@ -55,7 +55,7 @@ from tb_tidy_plugin.profile.sides import slower_side
 from tb_tidy_plugin.rulekit import Match, Nanoseconds, Profile, Rule, Threshold
 from tb_tidy_plugin.trace.columns import ABSENT
 
-GENERATED = aten.names(
+_GENERATED = aten.names(
     "pointwise",
     """
     abs acos add addcdiv addcmul asin atan clamp cos cosh div eq exp expm1 ge gelu gt le leaky_relu lerp log log1p lt
@@ -65,7 +65,7 @@ GENERATED = aten.names(
 )
 """What Inductor always generates for real numbers."""
 
-COMPLEX, NAMED = "complex", 3
+COMPLEX, _NAMED = "complex", 3
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -88,8 +88,8 @@ class Evidence(msgspec.Struct, frozen=True):
     @property
     def which(self) -> str:
         """The operators, as far as a sentence has room."""
-        more = [f"{len(self.names) - NAMED} more"] if len(self.names) > NAMED else []
-        return ", ".join([*(f"`{name}`" for name in self.names[:NAMED]), *more])
+        more = [f"{len(self.names) - _NAMED} more"] if len(self.names) > _NAMED else []
+        return ", ".join([*(f"`{name}`" for name in self.names[:_NAMED]), *more])
 
     @property
     def counted(self) -> str:
@@ -165,7 +165,7 @@ def _by_call(profile: Profile) -> Mapping[tuple[int, int], list[int]]:
     found: dict[tuple[int, int], list[int]] = {}
     for each in eager_operators(profile):
         name = _name(profile, each.row)
-        if name in GENERATED or (each.custom != ABSENT and aten.is_a("pointwise", name)):
+        if name in _GENERATED or (each.custom != ABSENT and aten.is_a("pointwise", name)):
             found.setdefault((each.call, each.custom), []).append(each.row)
     return found
 

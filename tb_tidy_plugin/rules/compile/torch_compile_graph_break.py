@@ -52,10 +52,10 @@ from tb_tidy_plugin.profile.compiled import BrokenCall, CodePiece, break_reasons
 from tb_tidy_plugin.profile.readbacks import READS
 from tb_tidy_plugin.rulekit import Category, Match, Nanoseconds, Profile, Rule, Threshold, parse_frame
 
-LINE = re.compile(r"^.*torch_dynamo_resume_in_(?P<function>.{1,500})_at_(?P<line>\d{1,9})$")
+_LINE = re.compile(r"^.*torch_dynamo_resume_in_(?P<function>.{1,500})_at_(?P<line>\d{1,9})$")
 DISABLED = re.compile(r"^torch/_dynamo/(?:eval_frame\.py\(\d+\): _fn|decorators\.py\(\d+\): graph_break)$")
-COMPILED = ("TorchDynamo Cache Lookup", "Torch-Compiled Region")
-FEWEST = 2  # in the profile
+_COMPILED = ("TorchDynamo Cache Lookup", "Torch-Compiled Region")
+_FEWEST = 2  # in the profile
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -125,7 +125,7 @@ class TorchCompileGraphBreak(Rule[Evidence]):
                     by_cause.setdefault(match.evidence.where, []).append(match)
         for matches in by_cause.values():
             rate = profile.per_step_count(rows_of(match.anchor for match in matches))
-            if len(matches) >= FEWEST and rate >= self.min_breaks:
+            if len(matches) >= _FEWEST and rate >= self.min_breaks:
                 yield from matches
 
     def _match(
@@ -133,7 +133,7 @@ class TorchCompileGraphBreak(Rule[Evidence]):
     ) -> Match[Evidence]:
         events = tuple(row for piece in pieces for row in (*piece.overhead, *piece.eager))
         lost = profile.covered(rows_of(events)).plus(time_apart(profile, pieces))
-        line = LINE.match(profile.name(cause.resumed)) if cause.resumed >= 0 else None
+        line = _LINE.match(profile.name(cause.resumed)) if cause.resumed >= 0 else None
         frame = parse_frame(profile.name(cause.resumed)) if line else None
         reads_back = any(profile.name(row) in READS for piece in pieces for row in piece.gap)
         return Match(
@@ -175,6 +175,6 @@ def _is_asked_for(profile: Profile, cause: CodePiece) -> bool:
             if names[0].endswith("graph_break"):
                 return True
             frames = [frame for name in names if (frame := parse_frame(name)) is not None]
-            if any(frame.own_code for frame in frames) and not any(name.startswith(COMPILED) for name in names):
+            if any(frame.own_code for frame in frames) and not any(name.startswith(_COMPILED) for name in names):
                 return True
     return False

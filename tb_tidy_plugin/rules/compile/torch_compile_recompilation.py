@@ -43,15 +43,15 @@ from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.compiled import Compilation, compilations, recompile_reasons
 from tb_tidy_plugin.rulekit import Category, Code, Made, Match, Nanoseconds, Profile, Rule, Share, Threshold
 
-COMPILED = Made("compiled function", "call", "torch.compile".__eq__, "")
+_COMPILED = Made("compiled function", "call", "torch.compile".__eq__, "")
 STATIC_NUMBER = "integer attributes of the nn.Module"
 """Of Dynamo's hint about a guard on a number of a module, which `dynamic=True` leaves static."""
 SIZE = re.compile(
     r"^tensor '(?:L\['(?P<local>\w+)'\]|(?P<name>[\w.\[\]'\"]{1,80}))' size mismatch at index (?P<at>\d{1,2})\b"
 )
 """A guard on a size, as Dynamo says that it failed."""
-MARKS = 3
-NUMBERS = "_dynamo.config.allow_unspec_int_on_nn_module"
+_MARKS = 3
+_NUMBERS = "_dynamo.config.allow_unspec_int_on_nn_module"
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -83,8 +83,8 @@ class Evidence(msgspec.Struct, frozen=True):
                 "`torch._dynamo.mark_dynamic`, pass `dynamic=True` or pad to a few sizes. Keep changing Python "
                 "numbers in tensors, or set `torch._dynamo.config.allow_unspec_int_on_nn_module` for those of modules"
             )
-        marks = [f"`torch._dynamo.mark_dynamic({tensor}, {at})`" for tensor, at in self.sizes[:MARKS]]
-        others = [f"{len(self.sizes) - MARKS} more"] if len(self.sizes) > MARKS else []
+        marks = [f"`torch._dynamo.mark_dynamic({tensor}, {at})`" for tensor, at in self.sizes[:_MARKS]]
+        others = [f"{len(self.sizes) - _MARKS} more"] if len(self.sizes) > _MARKS else []
         return (
             f"Say which sizes change before the first call: {', '.join([*marks, *others])}, on the tensors that are "
             "passed for these names. Or pass `dynamic=True`, or pad to a few sizes"
@@ -171,15 +171,15 @@ class TorchCompileRecompilation(Rule[Evidence]):
             yield Match(anchor, (each.row,), evidence, function, "high" if function else "medium")
 
     def made_by(self, evidence: Evidence) -> Made:
-        return COMPILED
+        return _COMPILED
 
     def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
         if STATIC_NUMBER in evidence.reason:
-            if NUMBERS in code.text:
-                raise Unfixable(f"The file sets `{NUMBERS}` already.")
-            line = f"{code.module_called('torch')}.{NUMBERS} = True"
+            if _NUMBERS in code.text:
+                raise Unfixable(f"The file sets `{_NUMBERS}` already.")
+            line = f"{code.module_called('torch')}.{_NUMBERS} = True"
             return Change((code.after_imports(line),), SAME_UP_TO_ROUNDING)
-        made = code.constructor([call.func for call in code.calls_on(spot.lines)], COMPILED)
+        made = code.constructor([call.func for call in code.calls_on(spot.lines)], _COMPILED)
         splices = code.with_arguments(made, {"dynamic": "True"}, instead_of="False")
         return Change(tuple(splices), SAME_UP_TO_ROUNDING, "Only sizes change: see `TORCH_LOGS=recompiles`.")
 

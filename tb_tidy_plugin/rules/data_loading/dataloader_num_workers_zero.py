@@ -72,7 +72,7 @@ from tb_tidy_plugin.rulekit import (
 from tb_tidy_plugin.units import plural
 
 LEAST_NAMED = 0.2  # of the loading, that a function or an operator takes which is named
-MOST_NAMED = 3
+_MOST_NAMED = 3
 PER_ITEM = 1.5  # calls per batch: what runs more often works on single items
 KEPT_ON_BUSY_CORES = 0.5  # of the best saving, where the step's own operators use all cores
 LONGEST_NS = 20_000_000  # that loader or step take in the benchmark: a call of it is eight of both
@@ -238,7 +238,7 @@ def _usual_ns(profile: Profile, rows: Rows) -> int:
 def _largest_parts(profile: Profile, rows: Rows) -> list[LoadingPart]:
     """The functions or operators that take a good part of the loading each."""
     loading_ns = max(profile.covered(rows).total_ns, 1)
-    parts = loading_functions(profile, rows)[:MOST_NAMED]
+    parts = loading_functions(profile, rows)[:_MOST_NAMED]
     return [part for part in parts if part.time_ns >= LEAST_NAMED * loading_ns]
 
 

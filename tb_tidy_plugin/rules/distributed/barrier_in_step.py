@@ -62,5 +62,5 @@ class BarrierInStep(Rule[WaitingCalls]):
         return Change(
             (splice,),
             SAME_RESULTS,
-            ("No rank reads a file that another one writes, and no time is measured with the barrier."),
+            "No rank reads a file that another one writes, and no time is measured with the barrier.",
         )

@@ -43,7 +43,7 @@ import msgspec
 from tb_tidy_plugin.profile.stragglers import Straggler, comparable_steps, straggler_of
 from tb_tidy_plugin.rulekit import Nanoseconds, Run, RunMatch, RunRule, Share, Threshold
 
-WORK = {
+_WORK = {
     "data_loading": "loading data",
     "idle_data_loading": "loading data",
     "python": "Python",
@@ -178,4 +178,4 @@ def _clearly_more(found: Straggler) -> float:
 
 
 def _words(part: str) -> str:
-    return WORK.get(part, f"{part.replace('_', ' ')} work")
+    return _WORK.get(part, f"{part.replace('_', ' ')} work")

@@ -43,7 +43,7 @@ import msgspec
 from tb_tidy_plugin.profile.collectives import ExposedKind, exposed_collectives
 from tb_tidy_plugin.rulekit import Bytes, Edit, Match, Nanoseconds, Overlap, Profile, Rule, Share, Threshold
 
-GRADIENTS = (
+_GRADIENTS = (
     "Let `DistributedDataParallel` send gradients in buckets while the backward pass runs (`bucket_cap_mb` sets their "
     "size), or send fewer bytes with a `bf16_compress_hook` or `no_sync()` between accumulation steps"
 )
@@ -52,7 +52,7 @@ PREFETCH = (
     "you gather results, reduce them on each rank first"
 )
 ASYNC = "Start it with `async_op=True` as soon as its input is ready, and call `wait()` where its result is first used"
-ADVICE = {"all_reduce": GRADIENTS, "all_gather": PREFETCH, "reduce_scatter": PREFETCH}
+_ADVICE = {"all_reduce": _GRADIENTS, "all_gather": PREFETCH, "reduce_scatter": PREFETCH}
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -112,7 +112,7 @@ class Evidence(msgspec.Struct, frozen=True):
     @property
     def advice(self) -> str:
         """What helps against this kind."""
-        return ADVICE.get(self.kind, ASYNC)
+        return _ADVICE.get(self.kind, ASYNC)
 
 
 class ExposedCommunication(Rule[Evidence]):

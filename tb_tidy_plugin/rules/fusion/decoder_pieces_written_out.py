@@ -55,7 +55,7 @@ from tb_tidy_plugin.units import plural
 
 BEYOND_BYTES = 1.25  # times as long as its bytes alone let one kernel take; it also reduces, or takes sines
 COMPILE = "`torch.compile` the model, or use the Liger kernels (`apply_liger_kernel_to_…`)"
-FIXES = {
+_FIXES = {
     "RMSNorm": f"Call `F.rms_norm`, which has a kernel of its own in newer versions of PyTorch, or {COMPILE}",
     "Rotary embedding": COMPILE,
     "Gated activation": COMPILE,
@@ -66,7 +66,7 @@ class Evidence(msgspec.Struct, frozen=True):
     """A piece of a decoder.
 
     Attributes:
-        piece: what it is, a key of `FIXES`. operators: what it is written out as. shape: of what they work on.
+        piece: what it is, a key of `_FIXES`. operators: what it is written out as. shape: of what they work on.
         gradients: how many operators of the backward pass belong to it.
         time: what all of them take.
         bytes_ratio: the bytes that they move, by those of one kernel.
@@ -108,7 +108,7 @@ class Evidence(msgspec.Struct, frozen=True):
     @property
     def fix(self) -> str:
         """The replacement to call."""
-        return FIXES[self.piece]
+        return _FIXES[self.piece]
 
 
 class DecoderPiecesWrittenOut(Rule[Evidence]):

@@ -44,7 +44,7 @@ from tb_tidy_plugin.profile.sides import slower_side
 from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Rule, Scale, Shape, Share, Sizes, Threshold, aten
 
 MEANS = aten.names("known", "mean")
-LONGEST = 16  # operators behind a mean that are looked at
+_LONGEST = 16  # operators behind a mean that are looked at
 OF_TENSORS = aten.by_name(
     "known",
     {
@@ -62,9 +62,9 @@ FORM = re.compile("m[ga]*(?:(?:q[ga]*m|v)[ga]*r|d)[ga]*ng{0,2}")
 In between tensors or statistics are added, subtracted or scaled.
 """
 
-BATCH = 0  # the dimension
+_BATCH = 0  # the dimension
 
-LEFT: dict[str, tuple[float, float, float]] = {
+_LEFT: dict[str, tuple[float, float, float]] = {
     "layer_norm": (0.15, 0.08, 0.4),
     "batch_norm": (0.5, 0.35, 0.9),
     "instance_norm": (0.5, 0.25, 1.0),
@@ -72,7 +72,7 @@ LEFT: dict[str, tuple[float, float, float]] = {
 }
 """What one operator leaves of the time, most likely, at best and at worst; see the page."""
 
-FIXES = {
+_FIXES = {
     "layer_norm": "Call `F.layer_norm`, or make it an `nn.LayerNorm`",
     "batch_norm": "Call `F.batch_norm(…, training=True)`, or make it an `nn.BatchNorm1d` or `2d`",
     "instance_norm": "Call `F.instance_norm`",
@@ -88,7 +88,7 @@ class Evidence(msgspec.Struct, frozen=True):
     Attributes:
         operators: what it is written out as. shape: of what it normalises. reduced: of its statistics.
         gradients: how many operators of the backward pass belong to it. time: what all of them take.
-        instead: a key of `FIXES`.
+        instead: a key of `_FIXES`.
     """
 
     operators: tuple[str, ...]
@@ -111,12 +111,12 @@ class Evidence(msgspec.Struct, frozen=True):
     @property
     def left(self) -> Share:
         """What one operator leaves of the time."""
-        return Share(LEFT[self.instead][0])
+        return Share(_LEFT[self.instead][0])
 
     @property
     def advice(self) -> str:
         """The replacement to call."""
-        return FIXES[self.instead]
+        return _FIXES[self.instead]
 
 
 class NormalisationWrittenOut(Rule[Evidence]):
@@ -137,7 +137,7 @@ class NormalisationWrittenOut(Rule[Evidence]):
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         seen: set[int] = set()
-        for calls, at in calls_around(profile, MEANS, 0, LONGEST):
+        for calls, at in calls_around(profile, MEANS, 0, _LONGEST):
             found = _norm(calls[at:])
             if found is not None and calls[at].row not in seen:
                 mine, reduced = found
@@ -145,7 +145,7 @@ class NormalisationWrittenOut(Rule[Evidence]):
                 yield self._match(profile, mine, reduced)
 
     def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
-        yield Scale(match.events, *LEFT[match.evidence.instead])
+        yield Scale(match.events, *_LEFT[match.evidence.instead])
 
     def _match(self, profile: Profile, mine: Sequence[PieceCall], reduced: Shape) -> Match[Evidence]:
         operators = [call.row for call in mine]
@@ -203,7 +203,7 @@ def _is_reduced(reduced: Shape, shape: Shape) -> bool:
 def _instead(shape: Shape, reduced: Shape) -> str:
     """The operator for these dimensions."""
     over = [at for at, size in enumerate(reduced) if size == 1 and shape[at] > 1]
-    if BATCH in over:
+    if _BATCH in over:
         return "batch_norm"
     if over == list(range(over[0], len(shape))):
         return "layer_norm" if len(over) == 1 or over[0] == 1 else "instance_norm"

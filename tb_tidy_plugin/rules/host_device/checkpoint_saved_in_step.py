@@ -39,7 +39,7 @@ from tb_tidy_plugin.profile.library_calls import usual_calls
 from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Overlap, Profile, Rule, Threshold
 
 SAVES = r"^torch/(?:serialization|distributed/checkpoint/state_dict_saver)\.py\(\d+\): save$"
-COPY = 0.1  # of the time, which stays in line
+_COPY = 0.1  # of the time, which stays in line
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -75,4 +75,4 @@ class CheckpointSavedInStep(Rule[Evidence]):
         yield from (Match(row, (row,), evidence) for row in rows.tolist())
 
     def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
-        yield Overlap(match.events, left=COPY)
+        yield Overlap(match.events, left=_COPY)

@@ -56,18 +56,18 @@ from tb_tidy_plugin.rulekit import (
     known_dtype,
 )
 
-FACTORIES = aten.names(
+_FACTORIES = aten.names(
     "factory",
     """
     arange eye full full_like linspace logspace new_full new_ones new_zeros ones ones_like rand rand_like randint
     randint_like randn randn_like randperm zeros zeros_like
     """,
 )
-FILLS = aten.names("in_place", "bernoulli_ exponential_ fill_ normal_ random_ uniform_ zero_")
+_FILLS = aten.names("in_place", "bernoulli_ exponential_ fill_ normal_ random_ uniform_ zero_")
 ALLOCATIONS = aten.names("factory", "empty empty_like empty_strided new_empty new_empty_strided")
-COPY = frozenset({"aten::copy_"})
+_COPY = frozenset({"aten::copy_"})
 
-TO_DEVICE = r"(HtoD|HostToDevice)(?!.{0,100}Pinned)"
+_TO_DEVICE = r"(HtoD|HostToDevice)(?!.{0,100}Pinned)"
 MEASURED = aten.names("factory", "ones rand randn zeros")  # that need no more than a shape
 
 RANDOM = frozenset(map(aten.short_name, aten.names("factory", "rand randn randint randperm")))
@@ -116,7 +116,7 @@ class TensorCreatedOnCpuThenMoved(Rule[Evidence]):
     )
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
-        causes = profile.launched_by[profile.matching(TO_DEVICE, Category.COPY)]
+        causes = profile.launched_by[profile.matching(_TO_DEVICE, Category.COPY)]
         moves = {copying_operator(profile, cause) for cause in causes[causes >= 0].tolist()}
         taken: set[int] = set()
         for move in sorted(move for move in moves if move is not None):
@@ -131,7 +131,7 @@ class TensorCreatedOnCpuThenMoved(Rule[Evidence]):
 
     def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
         made, move = match.events
-        yield Remove((_first_below(profile, made, FILLS), _first_below(profile, move, COPY)))
+        yield Remove((_first_below(profile, made, _FILLS), _first_below(profile, move, _COPY)))
 
     def benchmark(self, evidence: Evidence) -> Benchmark | None:
         factory, dtype, shape = evidence.factory, known_dtype(evidence.dtype), tuple(evidence.shape)
@@ -182,8 +182,8 @@ class TensorCreatedOnCpuThenMoved(Rule[Evidence]):
 def _makes(profile: Profile, row: int, shape: Shape, dtype: str) -> bool:
     """True if the operator `row` makes a tensor of this shape and dtype, and does so on the CPU."""
     name, before = profile.name(row), profile.operators_before(row, 1)
-    is_filled = name in FILLS and any(profile.name(other) in ALLOCATIONS for other in before)
-    if len(profile.device_activity_of(row)) or not (is_filled or name in FACTORIES):
+    is_filled = name in _FILLS and any(profile.name(other) in ALLOCATIONS for other in before)
+    if len(profile.device_activity_of(row)) or not (is_filled or name in _FACTORIES):
         return False
     return any(_gives(profile, inner, shape, dtype) for inner in profile.subtree(row))
 

@@ -60,7 +60,7 @@ from tb_tidy_plugin.rulekit import (
 )
 
 CONSTRUCTORS = {"float": "FloatTensor", "double": "DoubleTensor", "long int": "LongTensor", "int": "IntTensor"}
-LOOKED_AT = 0.15  # of the time, before memory is allocated: 0.3 to 0.7 for numbers, below 0.08 for arrays
+_LOOKED_AT = 0.15  # of the time, before memory is allocated: 0.3 to 0.7 for numbers, below 0.08 for arrays
 FILLS = {"float32": "rand", "float64": "rand", "int64": "ones", "int32": "ones"}  # data for the benchmark
 OBJECT_BYTES = 64  # of a number in a list, with its share of the tensors that are made of it
 
@@ -141,7 +141,7 @@ class TensorFromPythonData(Rule[Evidence]):
     def _match(self, profile: Profile, row: int, each: Conversion, idle: Intervals) -> Match[Evidence]:
         time_ns, inputs = each.end_ns - each.start_ns, profile.inputs(row)
         extents, dtype = inputs.shape(0) or (), TORCH_DTYPES.get(inputs.dtype(0), inputs.dtype(0))
-        is_numbers = each.looked_ns >= LOOKED_AT * time_ns or len(extents) == 1
+        is_numbers = each.looked_ns >= _LOOKED_AT * time_ns or len(extents) == 1
         span = Intervals(rows_of([each.start_ns]), rows_of([each.end_ns]))
         return Match(
             anchor=row,

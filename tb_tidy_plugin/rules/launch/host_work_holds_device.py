@@ -52,7 +52,7 @@ from tb_tidy_plugin.rulekit import (
     parse_frame,
 )
 
-NAMED = 3  # parts in the message
+_NAMED = 3  # parts in the message
 SPARSE_NS, DENSE_NS = 20_000, 1_000
 """Recording a Python function takes some hundred ns. Where events are farther apart than the first, that is little of
 the time; where they are closer than the second, it is much of it."""
@@ -112,7 +112,7 @@ class HostWorkHoldsDevice(Rule[Evidence]):
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         for wait in waits_for_host_work(profile):
-            named_ns = sum(time_ns for _, time_ns in wait.parts[:NAMED])
+            named_ns = sum(time_ns for _, time_ns in wait.parts[:_NAMED])
             is_long = wait.share >= self.min_share and wait.per_step_ns >= self.min_ns
             if is_long and named_ns >= self.min_named * wait.time.total_ns:
                 yield self._match(profile, wait)
@@ -147,7 +147,7 @@ def _stretch(apart_ns: float) -> tuple[str, Confidence]:
 
 def _places(profile: Profile, wait: HostWait) -> tuple[tuple[str, Nanoseconds], ...]:
     of_a_step = wait.per_step_ns / wait.time.total_ns
-    parts = wait.parts[:NAMED]
+    parts = wait.parts[:_NAMED]
     return tuple((_named(profile.name(row)), Nanoseconds(round(time_ns * of_a_step))) for row, time_ns in parts)
 
 

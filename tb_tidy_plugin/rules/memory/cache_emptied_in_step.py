@@ -38,7 +38,7 @@ from tb_tidy_plugin.profile.library_calls import usual_calls
 from tb_tidy_plugin.rulekit import Category, Code, Match, Nanoseconds, Profile, Rows, Rule
 
 EMPTIES = r"^torch/(?:cuda|xpu|mps)/(?:memory|__init__)\.py\(\d+\): empty_cache$"
-ALLOCATES = r"^(?:cuda|hip)Malloc(?:Async)?$"
+_ALLOCATES = r"^(?:cuda|hip)Malloc(?:Async)?$"
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -96,6 +96,6 @@ class CacheEmptiedInStep(Rule[Evidence]):
 
 
 def _allocations(profile: Profile) -> Rows:
-    rows = profile.matching(ALLOCATES, Category.RUNTIME)
+    rows = profile.matching(_ALLOCATES, Category.RUNTIME)
     found: Rows = rows[np.asarray(profile.step_of(rows)) >= 0]
     return found

@@ -40,7 +40,7 @@ from tb_tidy_plugin.rulekit import Category, Code, Match, Nanoseconds, Profile, 
 
 CONVERSION = r"(?i:nchwToNhwc|nhwcToNchw)|^batched_transpose_\d"
 CONVOLUTION = re.compile(r"convolution")
-ON_ROCM = "; on ROCm, older versions of PyTorch need `PYTORCH_MIOPEN_SUGGEST_NHWC=1` as well"
+_ON_ROCM = "; on ROCm, older versions of PyTorch need `PYTORCH_MIOPEN_SUGGEST_NHWC=1` as well"
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -73,7 +73,7 @@ class Evidence(msgspec.Struct, frozen=True):
     @property
     def further(self) -> str:
         """What else it takes."""
-        return ON_ROCM if self.on_rocm else ""
+        return _ON_ROCM if self.on_rocm else ""
 
 
 class ConvolutionLayoutConverted(Rule[Evidence]):

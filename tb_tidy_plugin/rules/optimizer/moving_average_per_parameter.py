@@ -57,8 +57,8 @@ ADD_ = "aten::add_"
 MUL = "aten::mul"
 ADD = "aten::add"
 COPY_ = "aten::copy_"
-IN_PLACE, COPIED = (MUL_, ADD_), (MUL, MUL, ADD, COPY_)
-LEFT = {1: (0.45, 0.19, 0.93), 2: (0.25, 0.1, 0.62), 4: (0.09, 0.04, 0.3)}
+_IN_PLACE, COPIED = (MUL_, ADD_), (MUL, MUL, ADD, COPY_)
+_LEFT = {1: (0.45, 0.19, 0.93), 2: (0.25, 0.1, 0.62), 4: (0.09, 0.04, 0.3)}
 """Of the time, by operators for each parameter: most likely, at least, at most; see the page."""
 
 SAID = {1: "`lerp_`", 2: "`mul_` and `add_`", 4: "two products, a sum and `copy_`"}
@@ -107,7 +107,7 @@ class MovingAveragePerParameter(Rule[Evidence]):
                 yield from self._matches(profile, kept, parameters)
 
     def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
-        yield Scale(match.events, *LEFT[match.evidence.each])
+        yield Scale(match.events, *_LEFT[match.evidence.each])
 
     def fixer(self, code: Code, spot: "Spot", evidence: Evidence) -> "Change":
         from tb_tidy_plugin.fixes.averaging import averaged
@@ -139,7 +139,7 @@ def _averages(profile: Profile) -> Iterator[tuple[int, ...]]:
         if profile.name(row) == LERP:
             yield (row,)
             continue
-        wanted = IN_PLACE if profile.name(row) == MUL_ else COPIED
+        wanted = _IN_PLACE if profile.name(row) == MUL_ else COPIED
         average = (row, *profile.operators_after(row, len(wanted) - 1))
         if tuple(map(profile.name, average)) == wanted and _averages_one(profile, average):
             yield average

@@ -63,13 +63,15 @@ FUSED_ON_CPU = {
 """What is left with `fused=True` on a CPU, see the page: factors for small and large parameters, low and high. On a GPU
 no others take it either."""
 
-SMALL, LARGE = 1_000, 65_000  # elements of a parameter
+SMALL, _LARGE = 1_000, 65_000  # elements of a parameter
 
-ON_GPU = (0.3, 0.13, 0.88)  # what is left with `foreach=True`; `fused` takes no longer
+_ON_GPU = (0.3, 0.13, 0.88)  # what is left with `foreach=True`; `fused` takes no longer
 UNSUPPORTED = aten.names("known", "coalesce view_as_real")  # of sparse gradients, of complex parameters
 OFTEN = 2  # steps of an optimizer with equal numbers of parameters
-FOREACH, FUSED = "foreach=True", "fused=True"
-TENSORS = 8  # of a parameter's size in the benchmark: itself, gradient, two states and one temporary for each optimizer
+FOREACH, _FUSED = "foreach=True", "fused=True"
+_TENSORS = (
+    8  # of a parameter's size in the benchmark: itself, gradient, two states and one temporary for each optimizer
+)
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -107,7 +109,7 @@ class Evidence(msgspec.Struct, frozen=True):
     @property
     def setting(self) -> str:
         """What makes one update of all."""
-        return FUSED if self.algorithm in FUSED_ON_CPU else FOREACH
+        return _FUSED if self.algorithm in FUSED_ON_CPU else FOREACH
 
 
 class OptimizerSingleTensor(Rule[Evidence]):
@@ -143,11 +145,11 @@ class OptimizerSingleTensor(Rule[Evidence]):
                         yield Match(update.events[0], update.events, evidence, subject=subject)
 
     def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
-        yield Scale(match.events, *(ON_GPU if match.evidence.on_gpu else _fused_on_cpu(match.evidence)))
+        yield Scale(match.events, *(_ON_GPU if match.evidence.on_gpu else _fused_on_cpu(match.evidence)))
 
     def benchmark(self, evidence: Evidence) -> Benchmark | None:
         elements, algorithm = evidence.elements, evidence.algorithm
-        if not elements or not (parameters := fitting(evidence.parameters, TENSORS * 4 * elements)):
+        if not elements or not (parameters := fitting(evidence.parameters, _TENSORS * 4 * elements)):
             return None
         optimizer = f"torch.optim.{WITH_FOREACH[algorithm]}(parameters, lr=1e-3"
         optimizer += ", momentum=0.9" if algorithm == "sgd" and evidence.each > 1 else ""
@@ -180,8 +182,8 @@ class OptimizerSingleTensor(Rule[Evidence]):
 def _fused_on_cpu(evidence: Evidence) -> tuple[float, float, float]:
     """Factor, low and high; half way between small and large parameters where shapes were not recorded."""
     (small, large), low, high = FUSED_ON_CPU[evidence.algorithm]
-    elements = min(max(evidence.elements, SMALL), LARGE) if evidence.elements else sqrt(SMALL * LARGE)
-    return small + (large - small) * log(elements / SMALL) / log(LARGE / SMALL), low, high
+    elements = min(max(evidence.elements, SMALL), _LARGE) if evidence.elements else sqrt(SMALL * _LARGE)
+    return small + (large - small) * log(elements / SMALL) / log(_LARGE / SMALL), low, high
 
 
 def _by_object(updates: list[Update]) -> dict[int, list[Update]]:

@@ -56,11 +56,11 @@ from tb_tidy_plugin.rulekit import (
     fitting,
 )
 
-ANNOTATION = re.compile(r"^Optimizer\.zero_grad#(?P<owner>.+)\.zero_grad$")
+_ANNOTATION = re.compile(r"^Optimizer\.zero_grad#(?P<owner>.+)\.zero_grad$")
 FUNCTION = re.compile(r"\): zero_grad$")
-FILLS = aten.names("in_place", "_foreach_zero_ zero_")
+_FILLS = aten.names("in_place", "_foreach_zero_ zero_")
 ADDITION = "aten::add_"  # of a gradient to one of zeros
-MODULE = "Module"  # owner of a call without annotation, which only optimizers have
+_MODULE = "Module"  # owner of a call without annotation, which only optimizers have
 DATA_PARALLEL = r"^DistributedDataParallel\.forward|torch/nn/parallel/distributed\.py"
 
 
@@ -153,20 +153,20 @@ class ZeroGradMemset(Rule[Evidence]):
 def _fills_by_call(profile: Profile) -> dict[tuple[int, str], list[int]]:
     """Operators that fill gradients, by the call of `zero_grad` around them and whose gradients it clears."""
     functions = profile.matching(FUNCTION.pattern, Category.PYTHON)
-    annotations = profile.matching(ANNOTATION.pattern, Category.ANNOTATION)
+    annotations = profile.matching(_ANNOTATION.pattern, Category.ANNOTATION)
     below = profile.inside(functions) | profile.inside(annotations)
-    fills = profile.calls.among(profile.named(*FILLS))
+    fills = profile.calls.among(profile.named(*_FILLS))
     fills = fills[below[fills]]
     found: dict[tuple[int, str], list[int]] = {}
     for row, annotation in zip(fills.tolist(), profile.covering(fills, annotations).tolist(), strict=True):
         call = next(above for above in profile.ancestors(row) if _is_zero_grad(profile.name(above)))
-        named = ANNOTATION.search(profile.name(annotation)) if annotation in annotations else None
-        found.setdefault((call, named["owner"] if named else MODULE), []).append(row)
+        named = _ANNOTATION.search(profile.name(annotation)) if annotation in annotations else None
+        found.setdefault((call, named["owner"] if named else _MODULE), []).append(row)
     return found
 
 
 def _is_zero_grad(name: str) -> bool:
-    return bool(FUNCTION.search(name) or ANNOTATION.search(name))
+    return bool(FUNCTION.search(name) or _ANNOTATION.search(name))
 
 
 def _shapes(profile: Profile, fills: list[int]) -> Counter[Shape]:

@@ -50,9 +50,9 @@ from tb_tidy_plugin.rulekit import (
 )
 from tb_tidy_plugin.rulekit.made import mixed_precision
 
-PRODUCTS = aten.by_name("product", {"linear": (0, 1), "mm": (0, 1), "addmm": (1, 2), "bmm": (0, 1), "baddbmm": (1, 2)})
-CONVOLUTIONS = aten.names("product", "convolution mkldnn_convolution convolution_backward _convolution")
-HALF = frozenset({"c10::BFloat16", "c10::Half"})
+_PRODUCTS = aten.by_name("product", {"linear": (0, 1), "mm": (0, 1), "addmm": (1, 2), "bmm": (0, 1), "baddbmm": (1, 2)})
+_CONVOLUTIONS = aten.names("product", "convolution mkldnn_convolution convolution_backward _convolution")
+_HALF = frozenset({"c10::BFloat16", "c10::Half"})
 SMALLEST_SIZE = 128  # rows and columns of a product
 MOST_SIZE = 4096
 
@@ -107,9 +107,9 @@ class Float32BesideBfloat16Units(Rule[Evidence]):
         return None if known else "The CPU does not multiply bfloat16 faster than float32."
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
-        candidates = profile.named(*PRODUCTS, *CONVOLUTIONS)
+        candidates = profile.named(*_PRODUCTS, *_CONVOLUTIONS)
         inputs = profile.inputs_of(candidates)
-        if any(not HALF.isdisjoint(given.dtypes) for given in inputs):
+        if any(not _HALF.isdisjoint(given.dtypes) for given in inputs):
             return
         gains = [
             row
@@ -151,7 +151,7 @@ class Float32BesideBfloat16Units(Rule[Evidence]):
         found = estimate(name, given)
         if found is None or found.dtype != "float" or (found.flops or 0) < self.min_flops:
             return False
-        if name not in PRODUCTS:
+        if name not in _PRODUCTS:
             return True
-        shapes = [given.shape(position) or () for position in PRODUCTS[name]]
+        shapes = [given.shape(position) or () for position in _PRODUCTS[name]]
         return all(len(shape) > 1 and min(prod(shape[:-1]), shape[-1]) >= SMALLEST_SIZE for shape in shapes)

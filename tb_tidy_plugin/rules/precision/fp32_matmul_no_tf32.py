@@ -54,7 +54,7 @@ from tb_tidy_plugin.rulekit import (
 FULL_FP32 = re.compile(r"\b\w{0,200}(?<![A-Za-z0-9])sgemm(?:_|Ex)\w*|\b\w{0,200}f32f32_f32f32_f32_\w{0,200}ffma\w*")
 """On CUDA cores: `ampere_sgemm_128x64_nn`, `cutlass_80_simt_sgemm_…`, `magma_sgemmEx_kernel`, `sm80_xmma_…_ffma_…`."""
 
-TENSOR_CORES = re.compile(r"tf32|tensorop|1688|16816|wgmma|nvjet")
+_TENSOR_CORES = re.compile(r"tf32|tensorop|1688|16816|wgmma|nvjet")
 """On tensor cores: `cutlass_80_tensorop_s1688gemm_…`, `sm90_xmma_gemm_f32f32_tf32f32_…`, `nvjet_…`."""
 
 FIRST_WITH_TF32 = 8  # major compute capability: Ampere
@@ -132,7 +132,7 @@ class Fp32MatmulNoTf32(Rule[Evidence]):
         products = profile.products("float")
         launched = profile.device_activity_of_all(rows_of(product.row for product in products))
         names = {profile.table.names[number] for number in set(profile.table.name[launched].tolist())}
-        is_allowed = profile.settings.numerics.tf32_matmul or any(map(TENSOR_CORES.search, names))
+        is_allowed = profile.settings.numerics.tf32_matmul or any(map(_TENSOR_CORES.search, names))
         if is_allowed or not any(map(FULL_FP32.search, names)):
             return  # TF32 is allowed, or nothing runs without it
         for product in products:

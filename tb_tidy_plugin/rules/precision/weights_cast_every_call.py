@@ -40,12 +40,12 @@ from tb_tidy_plugin.rulekit import Call, Category, Code, Match, Nanoseconds, Pro
 LAYERS = aten.by_name("product", {"linear": 1, "conv1d": 1, "conv2d": 1, "conv3d": 1})
 """Operators with weights, and which input the weight is."""
 
-CAST = "aten::to"
-BACKWARD = r"^autograd::engine::evaluate_function"
-MODULES = frozenset(f"torch.nn.{name}" for name in ("Linear", "Conv1d", "Conv2d", "Conv3d"))
+_CAST = "aten::to"
+_BACKWARD = r"^autograd::engine::evaluate_function"
+_MODULES = frozenset(f"torch.nn.{name}" for name in ("Linear", "Conv1d", "Conv2d", "Conv3d"))
 """Modules that do nothing but such an operator, which autocast runs in half precision anyway."""
 
-HALF = {"5": "float16", "15": "bfloat16"}
+_HALF = {"5": "float16", "15": "bfloat16"}
 """Numbers of dtypes, as `aten::to` is given them."""
 
 
@@ -77,7 +77,7 @@ class WeightsCastEveryCall(Rule[Evidence]):
     min_casts = Threshold(4, "per step; fewer are a small part of any model")
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
-        if len(profile.matching(BACKWARD, Category.OPERATOR)):
+        if len(profile.matching(_BACKWARD, Category.OPERATOR)):
             return
         found: dict[str, list[int]] = {}
         for row in profile.named(*LAYERS).tolist():
@@ -87,8 +87,8 @@ class WeightsCastEveryCall(Rule[Evidence]):
                 continue
             for child in profile.children(row):
                 cast = profile.inputs(child)
-                dtype = HALF.get(cast.scalar(1), "")
-                if profile.name(child) == CAST and dtype and cast.shape(0) == given.shape(position):
+                dtype = _HALF.get(cast.scalar(1), "")
+                if profile.name(child) == _CAST and dtype and cast.shape(0) == given.shape(position):
                     found.setdefault(dtype, []).append(child)
                     break
         for dtype, casts in found.items():
@@ -101,7 +101,7 @@ class WeightsCastEveryCall(Rule[Evidence]):
     def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
         called = [call for call in code.calls_on(spot.lines) if code.bound(code.source(call.func)) == 1]
         made = list(dict.fromkeys(code.made_by(call.func) for call in called if _is_made(code, call)))
-        layers = [each for each in made if code.qualified(each.func) in MODULES]
+        layers = [each for each in made if code.qualified(each.func) in _MODULES]
         if not layers and len(made) != 1:
             raise Unfixable("The lines do not call a layer or one model that this file makes.")
         added = f".to({code.module_called('torch')}.{evidence.dtype})"

@@ -57,7 +57,7 @@ from tb_tidy_plugin.rulekit import (
 )
 from tb_tidy_plugin.trace.columns import ABSENT
 
-JOINS = aten.names("known", "cat stack")
+_JOINS = aten.names("known", "cat stack")
 
 
 class _Joined(msgspec.Struct, frozen=True):
@@ -108,7 +108,7 @@ class EqualModulesOneByOne(Rule[Evidence]):
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         joins = [
             (row, joined)
-            for row in profile.calls.among(profile.named(*JOINS)).tolist()
+            for row in profile.calls.among(profile.named(*_JOINS)).tolist()
             if (joined := self._joined(profile, row))
         ]
         if not joins:

@@ -53,15 +53,15 @@ from tb_tidy_plugin.rulekit import (
     fitting,
 )
 
-CELLS = aten.by_name("product", {"lstm_cell": "LSTM", "gru_cell": "GRU", "rnn_tanh_cell": "RNN"})
-MODULES = aten.by_name("product", {"lstm": "LSTM", "gru": "GRU", "rnn_tanh": "RNN"})
-KINDS = {**CELLS, **MODULES}
-EMBEDDING, INDICES = "aten::embedding", "long int"
-AFTER = aten.names("known", "dropout cross_entropy_loss")
-ON_CPU = {"LSTM": (0.4, 0.2, 0.75), "GRU": (0.9, 0.7, 1.0), "RNN": (0.9, 0.7, 1.0)}
+_CELLS = aten.by_name("product", {"lstm_cell": "LSTM", "gru_cell": "GRU", "rnn_tanh_cell": "RNN"})
+_MODULES = aten.by_name("product", {"lstm": "LSTM", "gru": "GRU", "rnn_tanh": "RNN"})
+_KINDS = {**_CELLS, **_MODULES}
+EMBEDDING, _INDICES = "aten::embedding", "long int"
+_AFTER = aten.names("known", "dropout cross_entropy_loss")
+_ON_CPU = {"LSTM": (0.4, 0.2, 0.75), "GRU": (0.9, 0.7, 1.0), "RNN": (0.9, 0.7, 1.0)}
 ON_CPU_BY_ONE = {"LSTM": (0.3, 0.06, 0.6), "GRU": (0.65, 0.45, 0.9), "RNN": (0.5, 0.3, 0.95)}
-ON_GPU = (0.3, 0.1, 0.75)
-NEAR = 12  # operators between two calls that are looked at
+_ON_GPU = (0.3, 0.1, 0.75)
+_NEAR = 12  # operators between two calls that are looked at
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -119,11 +119,11 @@ class RecurrentCellInLoop(Rule[Evidence]):
         for rows in _in_a_row(profile):
             if len(rows) >= self.min_calls:
                 given = profile.inputs(rows[0])
-                is_cell = profile.name(rows[0]) in CELLS
+                is_cell = profile.name(rows[0]) in _CELLS
                 weight = given.dims[3] if is_cell and len(given.dims) > 3 else ()  # noqa: PLR2004 - hidden, weights
                 units = weight[-1] if weight and isinstance(weight[-1], int) else 0
                 evidence = Evidence(
-                    fused=KINDS[profile.name(rows[0])],
+                    fused=_KINDS[profile.name(rows[0])],
                     is_cell=is_cell,
                     on_gpu=bool(len(profile.device_activity_of(rows[0]))),
                     calls=len(rows),
@@ -134,11 +134,11 @@ class RecurrentCellInLoop(Rule[Evidence]):
                 yield Match(rows[0], tuple(rows), evidence)
 
     def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
-        on_cpu = ON_CPU if match.evidence.is_cell else ON_CPU_BY_ONE
-        yield Scale(match.events, *(ON_GPU if match.evidence.on_gpu else on_cpu[match.evidence.fused]))
+        on_cpu = _ON_CPU if match.evidence.is_cell else ON_CPU_BY_ONE
+        yield Scale(match.events, *(_ON_GPU if match.evidence.on_gpu else on_cpu[match.evidence.fused]))
 
     def benchmark(self, evidence: Evidence) -> Benchmark | None:
-        if len(evidence.inputs) != 2 or evidence.fused not in ON_CPU:  # noqa: PLR2004 - sequences and features
+        if len(evidence.inputs) != 2 or evidence.fused not in _ON_CPU:  # noqa: PLR2004 - sequences and features
             return None
         sequences, features = evidence.inputs
         kind, units = evidence.fused, evidence.units
@@ -157,8 +157,8 @@ class RecurrentCellInLoop(Rule[Evidence]):
 
 def _in_a_row(profile: Profile) -> Iterator[list[int]]:
     """Calls of one cell or module with equal inputs of one position, of which none needs the one before."""
-    called = profile.calls.among(profile.named(*KINDS)).tolist()
-    rows = [row for row in called if profile.name(row) in CELLS or _is_one_position(profile, row)]
+    called = profile.calls.among(profile.named(*_KINDS)).tolist()
+    rows = [row for row in called if profile.name(row) in _CELLS or _is_one_position(profile, row)]
     run = rows[:1]
     for before, row in pairwise(rows):
         if not _follows(profile, before, row):
@@ -173,12 +173,12 @@ def _follows(profile: Profile, before: int, row: int) -> bool:
     table = profile.table
     if table.inputs[before] != table.inputs[row] or table.name[before] != table.name[row]:
         return False
-    after = profile.operators_after(before, NEAR)
+    after = profile.operators_after(before, _NEAR)
     if row not in after:
         return False
     between = after[: after.index(row)]
     work = [each for each in between if not aten.is_a("view", profile.name(each))]
-    if not work or profile.name(row) in CELLS:
+    if not work or profile.name(row) in _CELLS:
         return not work
     return _embeds_a_piece(profile, between, work[-1]) and all(
         _makes_no_index(profile.name(each)) for each in work[:-1]
@@ -194,7 +194,7 @@ def _is_one_position(profile: Profile, row: int) -> bool:
 
 
 def _makes_no_index(name: str) -> bool:
-    return name in AFTER or aten.is_a("product", name) or aten.is_a("pointwise", name)
+    return name in _AFTER or aten.is_a("product", name) or aten.is_a("pointwise", name)
 
 
 def _embeds_a_piece(profile: Profile, between: list[int], row: int) -> bool:
@@ -202,4 +202,4 @@ def _embeds_a_piece(profile: Profile, between: list[int], row: int) -> bool:
     at = between.index(row)
     if profile.name(row) != EMBEDDING or at == 0:
         return False
-    return aten.is_a("view", profile.name(between[at - 1])) and profile.inputs(between[at - 1]).dtype(0) == INDICES
+    return aten.is_a("view", profile.name(between[at - 1])) and profile.inputs(between[at - 1]).dtype(0) == _INDICES

@@ -62,11 +62,11 @@ from tb_tidy_plugin.rulekit import (
 from tb_tidy_plugin.trace.columns import Numbers
 from tb_tidy_plugin.trace.sets import among, distinct, united
 
-PICKS = aten.names("known", "index select slice unbind")
+_PICKS = aten.names("known", "index select slice unbind")
 ARITHMETIC = aten.names("pointwise", "add add_ div div_ mul mul_ neg pow rsub sub sub_")
-NEAR = 12  # other operators between two numbers of one loop
+_NEAR = 12  # other operators between two numbers of one loop
 MOST_OTHERS = 0.25  # operators on larger tensors, for each that computes a number
-SHOWN = 8
+_SHOWN = 8
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -131,7 +131,7 @@ class ScalarTensorsInLoop(Rule[Evidence]):
         start_ns, end_ns = profile.start_ns(calls[0]), profile.end_ns(calls[-1])
         evidence = Evidence(
             operators=count,
-            names=tuple(map(profile.name, operators[:SHOWN])),
+            names=tuple(map(profile.name, operators[:_SHOWN])),
             time=Nanoseconds(end_ns - start_ns),
         )
         lost = None if "device" in profile.recorded else ((start_ns, end_ns),)
@@ -153,7 +153,7 @@ class ScalarTensorsInLoop(Rule[Evidence]):
                 continue
             if len(run) >= self.min_operators:
                 first = run[0]
-                while first and aten.without_overload(profile.name(body[first - 1])) in PICKS:
+                while first and aten.without_overload(profile.name(body[first - 1])) in _PICKS:
                     first -= 1
                 yield first, run[-1], len(run)
             run = [place]
@@ -161,7 +161,7 @@ class ScalarTensorsInLoop(Rule[Evidence]):
 
 def _is_near(before: Numbers, never: Rows, row: int, after: int) -> bool:
     is_through = np.searchsorted(never, row) == np.searchsorted(never, after)
-    return bool(is_through and before[after] - before[row] <= NEAR)
+    return bool(is_through and before[after] - before[row] <= _NEAR)
 
 
 def _numbers(profile: Profile) -> Rows:

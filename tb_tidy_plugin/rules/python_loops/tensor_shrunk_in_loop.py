@@ -56,10 +56,10 @@ from tb_tidy_plugin.rulekit import (
 )
 from tb_tidy_plugin.trace.sets import united
 
-MASKS = aten.names("read", "nonzero") | aten.names("known", "masked_select")
+_MASKS = aten.names("read", "nonzero") | aten.names("known", "masked_select")
 """They find what a mask selects; `x[mask]` runs the first."""
 
-LARGEST_BODY = 128  # operators from one mask to the next
+_LARGEST_BODY = 128  # operators from one mask to the next
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -132,7 +132,7 @@ class TensorShrunkInLoop(Rule[Evidence]):
 
 def _masks(profile: Profile) -> dict[int, int]:
     """The operators that no other operator runs and that select by a mask, with the number of places to select from."""
-    inner = profile.named(*MASKS)
+    inner = profile.named(*_MASKS)
     found: dict[int, int] = {}
     for row, inputs in zip(inner.tolist(), profile.inputs_of(inner), strict=True):
         around = row
@@ -151,7 +151,7 @@ def _runs(
     run = list(at[:1])
     for place in at[1:]:
         row, after = body[run[-1]], body[place]
-        is_near = before[after] - before[row] <= LARGEST_BODY
+        is_near = before[after] - before[row] <= _LARGEST_BODY
         is_through = np.searchsorted(never, row) == np.searchsorted(never, after)
         if not (is_near and is_through and sizes[after] <= sizes[row]):
             yield run

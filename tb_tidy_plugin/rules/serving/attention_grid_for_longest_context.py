@@ -42,7 +42,7 @@ from tb_tidy_plugin.rulekit import Category, Edit, Match, Nanoseconds, Profile, 
 from tb_tidy_plugin.trace.columns import ABSENT
 from tb_tidy_plugin.units import plural
 
-GOOD = 0.8
+_GOOD = 0.8
 """Of the bandwidth that makers state; the fastest kernels that read a large cache once reach this."""
 
 
@@ -139,7 +139,7 @@ class AttentionGridForLongestContext(Rule[Evidence]):
             kernels=len(found),
             time=Nanoseconds(time_ns),
             share=Share(share),
-            kept=Share(share / GOOD),
+            kept=Share(share / _GOOD),
         )
         anchor = max(found, key=profile.duration_ns)
         return Match(int(profile.launched_by[anchor]), tuple(found), evidence, confidence="medium")

@@ -47,7 +47,7 @@ from tb_tidy_plugin.trace.columns import ABSENT
 from tb_tidy_plugin.trace.sets import distinct
 
 FILL = "aten::fill_"  # `zeros`, `ones` and `full` call it, too
-COMPILED = re.compile(r"triton_poi_fused_(?:\w+_)?(?:zeros|ones|full|arange)(?:_like)?(?:_\w+)?")
+_COMPILED = re.compile(r"triton_poi_fused_(?:\w+_)?(?:zeros|ones|full|arange)(?:_like)?(?:_\w+)?")
 """Compiled operators, which name what they were made of, that write a constant where they have one tensor."""
 
 
@@ -109,7 +109,7 @@ class ConstantFilledInReplay(Rule[Evidence]):
     def _is_fill(self, profile: Profile, rows: Rows) -> bool:
         replays = len(distinct(profile.launch[rows]))
         name = profile.replayed.operator_name(int(rows[0])) or ""
-        is_fill = name == FILL or COMPILED.fullmatch(name) is not None
+        is_fill = name == FILL or _COMPILED.fullmatch(name) is not None
         return is_fill and len(rows) >= self.min_times * replays
 
     def _elements(self, profile: Profile, operator: int) -> int:

@@ -36,7 +36,7 @@ import msgspec
 from tb_tidy_plugin.rulekit import Benchmark, Match, Nanoseconds, Profile, Rule, Threshold
 from tb_tidy_plugin.units import Count
 
-MOST_ROWS = 8192
+_MOST_ROWS = 8192
 
 MOST_ELEMENTS = 1 << 25  # in the benchmark, of 4 bytes
 
@@ -74,7 +74,7 @@ class FullVocabularySort(Rule[Evidence]):
             if not shape or shape[-1] < self.min_values or not len(work):
                 continue
             requests = prod(shape[:-1])
-            if requests <= MOST_ROWS:
+            if requests <= _MOST_ROWS:
                 time = Nanoseconds(int(profile.table.duration_ns[work].sum()))
                 yield Match(row, tuple(work.tolist()), Evidence(requests, Count(shape[-1]), time))
 

@@ -35,7 +35,7 @@ from tb_tidy_plugin.profile.iterations import Iteration, iterations_of, mark_of
 from tb_tidy_plugin.rulekit import Edit, Match, Profile, Rule, Scale, Share, Threshold
 from tb_tidy_plugin.units import times
 
-LIKELY = 0.25
+_LIKELY = 0.25
 """Part of the padded share that is most likely won: products of small batches are bound by reading weights."""
 
 
@@ -101,7 +101,7 @@ class GraphLargerThanBatch(Rule[Evidence]):
 
     def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
         padded = match.evidence.padded
-        yield Scale(match.events, 1 - LIKELY * padded, 1 - padded, 1.0)
+        yield Scale(match.events, 1 - _LIKELY * padded, 1 - padded, 1.0)
 
 
 def _captured(iteration: Iteration) -> int:

@@ -38,7 +38,7 @@ from tb_tidy_plugin.profile.engine_work import functions_that_hold_up, share_hel
 from tb_tidy_plugin.rulekit import Match, Nanoseconds, Profile, Rule, Share, Threshold
 from tb_tidy_plugin.units import times
 
-PARTS = {
+_PARTS = {
     "scheduler": r"(?:^|/)(?:scheduler\w*|schedule_batch|schedule_policy|kv_cache_manager|block_manager)\.py\(|"
     r"/sched/\w+\.py\(",
     "sampler": r"(?:^|/)(?:sampler|sampling\w*|rejection_sampler)\.py\(|/(?:sample|sampling)/(?:\w+/){0,4}\w+\.py\(",
@@ -84,7 +84,7 @@ class HostWorkBetweenIterations(Rule[Evidence]):
     min_waiting = Threshold(0.03, "of the time; shorter pauses between two batches are normal")
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
-        for part, files in PARTS.items():
+        for part, files in _PARTS.items():
             found = functions_that_hold_up(profile, files, inside=False)
             share = share_held_up(profile, found)
             if share <= self.min_waiting:

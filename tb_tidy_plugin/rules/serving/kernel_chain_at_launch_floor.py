@@ -39,9 +39,9 @@ from tb_tidy_plugin.event_names import MODULE, class_of_module
 from tb_tidy_plugin.rulekit import Category, Edit, Match, Nanoseconds, Profile, Rows, Rule, Scale, Threshold
 from tb_tidy_plugin.trace.columns import ABSENT
 
-SHORTEST = 0.05  # of all kernels are as short as a launch: what the floor is taken from
+_SHORTEST = 0.05  # of all kernels are as short as a launch: what the floor is taken from
 WORST = 0.5
-MOST_NAMED = 6
+_MOST_NAMED = 6
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -64,8 +64,8 @@ class Evidence(msgspec.Struct, frozen=True):
     @property
     def names(self) -> str:
         """The operators."""
-        more = len(self.operators) - MOST_NAMED
-        shown = ", ".join(f"`{name}`" for name in self.operators[:MOST_NAMED])
+        more = len(self.operators) - _MOST_NAMED
+        shown = ", ".join(f"`{name}`" for name in self.operators[:_MOST_NAMED])
         return f"{shown} and {more} more" if more > 0 else shown
 
 
@@ -93,7 +93,7 @@ class KernelChainAtLaunchFloor(Rule[Evidence]):
         kernels = np.flatnonzero((table.category == Category.KERNEL) & (profile.launched_by != ABSENT))
         if not len(kernels):
             return
-        floor = int(np.sort(table.duration_ns[kernels])[int(SHORTEST * (len(kernels) - 1))])
+        floor = int(np.sort(table.duration_ns[kernels])[int(_SHORTEST * (len(kernels) - 1))])
         chains: dict[tuple[int, ...], list[Rows]] = {}
         for chain in _chains(profile, kernels, self.max_floors * floor, floor, int(self.min_kernels)):
             chains.setdefault(tuple(table.name[chain].tolist()), []).append(chain)

@@ -37,7 +37,7 @@ from tb_tidy_plugin.profile.rated_products import RatedProduct, rated_products
 from tb_tidy_plugin.rulekit import TORCH_DTYPES, Edit, Match, Nanoseconds, Profile, Rule, Scale, Share, Threshold
 from tb_tidy_plugin.units import PerSecond
 
-COMPARABLE = 2  # times as many operations per byte: below that the same limit holds
+_COMPARABLE = 2  # times as many operations per byte: below that the same limit holds
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -122,6 +122,6 @@ def _fastest_sibling(each: RatedProduct, among: Sequence[RatedProduct]) -> Rated
         other
         for other in among
         if other.product.dtype == each.product.dtype
-        and each.intensity / COMPARABLE <= other.intensity <= each.intensity * COMPARABLE
+        and each.intensity / _COMPARABLE <= other.intensity <= each.intensity * _COMPARABLE
     ]
     return min(alike, key=lambda other: _share(each, other), default=each)

@@ -38,7 +38,7 @@ from tb_tidy_plugin.profile.rated_products import RatedProduct, rated_products
 from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Rule, Scale, Share, Threshold, parse_frame
 from tb_tidy_plugin.units import PerSecond, plural
 
-GOOD = 0.8
+_GOOD = 0.8
 """Of the bandwidth that makers state; the fastest kernels that read a large matrix once reach this."""
 
 
@@ -119,8 +119,8 @@ class SmallBatchProductBelowBandwidth(Rule[Evidence]):
                 rate=PerSecond(rate),
                 share=Share(rate / bandwidth),
                 caller=caller,
-                kept=Share(max(min(rate / best, 1.0), rate / bandwidth / GOOD)),
-                least=Share(rate / bandwidth / GOOD),
+                kept=Share(max(min(rate / best, 1.0), rate / bandwidth / _GOOD)),
+                least=Share(rate / bandwidth / _GOOD),
             )
             for row in sorted(row for each in group for row in each.rows):
                 work = tuple(profile.device_activity_of(row).tolist())

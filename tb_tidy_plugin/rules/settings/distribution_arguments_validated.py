@@ -37,7 +37,7 @@ from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.library_calls import calls_in_steps
 from tb_tidy_plugin.rulekit import Code, Match, Profile, Rule, Threshold
 
-CHECKS = r"^torch/distributions/distribution\.py\(\d+\): (?:__init__|_validate_sample)$"
+_CHECKS = r"^torch/distributions/distribution\.py\(\d+\): (?:__init__|_validate_sample)$"
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -71,7 +71,7 @@ class DistributionArgumentsValidated(Rule[Evidence]):
     min_checks = Threshold(2, "per step; a single check costs little")
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
-        frames = calls_in_steps(profile, CHECKS)
+        frames = calls_in_steps(profile, _CHECKS)
         rows = rows_of(row for row in frames.tolist() if profile.calls.operators_in([row]))
         checks = profile.per_step_count(rows)
         if checks >= self.min_checks:

@@ -43,7 +43,7 @@ from tb_tidy_plugin.rulekit import Match, Nanoseconds, Profile, Rule, Share
 from tb_tidy_plugin.trace.columns import ABSENT
 from tb_tidy_plugin.trace.sets import among, distinct
 
-WARM_UP = "Record steady steps: run some steps first, or use `schedule(wait=5, warmup=2, active=3)`"
+_WARM_UP = "Record steady steps: run some steps first, or use `schedule(wait=5, warmup=2, active=3)`"
 
 
 class _Kind(msgspec.Struct, frozen=True):
@@ -58,11 +58,11 @@ class _Kind(msgspec.Struct, frozen=True):
     fix: str
 
 
-KINDS: Mapping[RecordingKind, _Kind] = {
+_KINDS: Mapping[RecordingKind, _Kind] = {
     "start-up": _Kind(
-        OF_START_UP, "start-up: first launches, allocations and single long calls of the runtime", WARM_UP
+        OF_START_UP, "start-up: first launches, allocations and single long calls of the runtime", _WARM_UP
     ),
-    "compilation": _Kind(OF_COMPILATION, "compilation", f"{WARM_UP}, so that everything is compiled before"),
+    "compilation": _Kind(OF_COMPILATION, "compilation", f"{_WARM_UP}, so that everything is compiled before"),
     "capture": _Kind(
         ("graph_capture",),
         "the capture of a graph, in which the device runs nothing",
@@ -85,12 +85,12 @@ class Evidence(msgspec.Struct, frozen=True):
     @property
     def what(self) -> str:
         """What it is, in words."""
-        return KINDS[self.kind].what
+        return _KINDS[self.kind].what
 
     @property
     def fix(self) -> str:
         """What to record instead."""
-        return KINDS[self.kind].fix
+        return _KINDS[self.kind].fix
 
 
 class RecordingNotSteady(Rule[Evidence]):
@@ -105,7 +105,7 @@ class RecordingNotSteady(Rule[Evidence]):
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         account = account_of(profile)
-        kind = KINDS.get(account.ledger.recording)
+        kind = _KINDS.get(account.ledger.recording)
         if kind is None:
             return
         segments = account.segments

@@ -56,9 +56,9 @@ from tb_tidy_plugin.trace.columns import ABSENT
 from tb_tidy_plugin.trace.sets import among, distinct
 
 TUNED = 'Measure several kernels and keep the fastest: `torch.compile(mode="max-autotune")`'
-ON_ROCM = "; on ROCm, `PYTORCH_TUNABLEOP_ENABLED=1` does so for products"
+_ON_ROCM = "; on ROCm, `PYTORCH_TUNABLEOP_ENABLED=1` does so for products"
 LARGER = "Multiply more in one call (a larger batch), so that the device reads the factors less often"
-FIXES = {
+_FIXES = {
     "convolution": (
         "Set `torch.backends.cudnn.benchmark = True`, which measures several kernels and keeps the fastest, and keep "
         "model and input in channels_last"
@@ -107,11 +107,11 @@ class Evidence(msgspec.Struct, frozen=True):
     def advice(self) -> str:
         """Advice."""
         kind = kind_of_operator(self.op)
-        if kind in FIXES:
-            return FIXES[kind]
+        if kind in _FIXES:
+            return _FIXES[kind]
         if self.moves:
             return LARGER if kind == "matrix" else BY_BYTES
-        return f"{TUNED}{ON_ROCM if self.on_rocm else ''}"
+        return f"{TUNED}{_ON_ROCM if self.on_rocm else ''}"
 
 
 class KernelsFarFromLimit(Rule[Evidence]):

@@ -41,13 +41,13 @@ from tb_tidy_plugin.units import Count
 
 LAYER = "aten::linear"
 PICK = "aten::select"
-PICKS = aten.names("view", "select slice")
-OF_BACKWARD = "autograd::"
+_PICKS = aten.names("view", "select slice")
+_OF_BACKWARD = "autograd::"
 POSITIONS, DIMENSIONS = 1, 3  # batch, positions, columns
 ONE_POSITION = re.compile(r"\[ *: *, *-?\d+ *(?:, *: *)?\]")
-NAME = re.compile(r"[^\W\d][\w.]*")
+_NAME = re.compile(r"[^\W\d][\w.]*")
 MANY = 64  # positions
-LEFT_OF_MANY, LEFT_OF_FEW, MOST_LEFT = 0.1, 0.5, 0.7
+LEFT_OF_MANY, LEFT_OF_FEW, _MOST_LEFT = 0.1, 0.5, 0.7
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -98,7 +98,7 @@ class LogitsForAllPositions(Rule[Evidence]):
     def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
         positions = match.evidence.positions
         left = LEFT_OF_MANY if positions >= MANY else LEFT_OF_FEW
-        yield Scale(match.events, left, min(1 / positions, left), MOST_LEFT)
+        yield Scale(match.events, left, min(1 / positions, left), _MOST_LEFT)
 
     def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
         picked = [(call, index) for call, index in code.indexed_on(spot.lines) if ONE_POSITION.fullmatch(index)]
@@ -106,7 +106,7 @@ class LogitsForAllPositions(Rule[Evidence]):
             raise Unfixable("The lines do not select one position of the result of a single `Linear`.")
         call, index = picked[0]
         given = call.args[0] if len(call.args) == 1 and not call.args[0].star else None
-        if given is None or given.keyword is not None or not NAME.fullmatch(code.source(given.value)):
+        if given is None or given.keyword is not None or not _NAME.fullmatch(code.source(given.value)):
             raise Unfixable("The argument of the call is not a plain name.")
         argument_end, call_end = code.span(given.value)[1], code.span(call)[1]
         splices = (Splice(argument_end, argument_end, index), Splice(call_end, call_end + len(index), ""))
@@ -130,8 +130,8 @@ def _picked(profile: Profile, result: Shape) -> int:
     inputs = [at for at, given in enumerate(profile.known_inputs) if result in _shapes(given.dims)]
     reads = np.flatnonzero(among(profile.table.inputs[: profile.tree.size], inputs))
     readers = {row: aten.without_overload(profile.name(row)) for row in profile.calls.among(reads).tolist()}
-    readers = {row: name for row, name in readers.items() if not name.startswith(OF_BACKWARD)}
-    if not PICKS.issuperset(readers.values()):
+    readers = {row: name for row, name in readers.items() if not name.startswith(_OF_BACKWARD)}
+    if not _PICKS.issuperset(readers.values()):
         return 0
     return sum(name == PICK and profile.inputs(row).integers(1) == (POSITIONS,) for row, name in readers.items())
 

@@ -49,7 +49,7 @@ from tb_tidy_plugin.rulekit import (
     known_dtype,
 )
 
-HALF = {"c10::Half": "float16", "c10::BFloat16": "bfloat16"}
+_HALF = {"c10::Half": "float16", "c10::BFloat16": "bfloat16"}
 MULTIPLE = 8  # values of 2 bytes in one load of 16 bytes
 FIRST_WITH_TENSOR_CORES = 7  # NVIDIA's major compute capability: Volta
 
@@ -61,8 +61,8 @@ SIGNS = {
 and the expected and the least part of the time that padding leaves. On ordinary cores a 16-bit product has a quarter of
 the tensor cores' peak (A100: 78 and 312 TFLOP/s)."""
 
-MOST_BYTES = 1 << 30  # in the benchmark
-COMPARABLE = 2  # times as much or as little arithmetic and traffic: the speed of a kernel depends on both
+_MOST_BYTES = 1 << 30  # in the benchmark
+_COMPARABLE = 2  # times as much or as little arithmetic and traffic: the speed of a kernel depends on both
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -132,7 +132,7 @@ class TensorCoreShapeMisaligned(Rule[Evidence]):
         return None
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
-        timed = [(product, _time_ns(profile, product)) for product in profile.products(*HALF)]
+        timed = [(product, _time_ns(profile, product)) for product in profile.products(*_HALF)]
         calls = [(product, time_ns) for product, time_ns in timed if time_ns >= self.min_kernel_ns]
         aligned: dict[Product, list[float]] = {}
         for product, time_ns in calls:
@@ -148,7 +148,9 @@ class TensorCoreShapeMisaligned(Rule[Evidence]):
     def benchmark(self, evidence: Evidence) -> Benchmark | None:
         batch, m, k, n, dtype = evidence.batch, evidence.m, evidence.k, evidence.n, known_dtype(evidence.dtype)
         wide = Product(0, batch, m, k, n, "c10::Half").padded(MULTIPLE)
-        batch = min(batch, MOST_BYTES * batch // (2 * wide.bytes - 2 * batch * wide.m * wide.n))  # one result at a time
+        batch = min(
+            batch, _MOST_BYTES * batch // (2 * wide.bytes - 2 * batch * wide.m * wide.n)
+        )  # one result at a time
         shapes = {"a": (batch, m, k), "b": (batch, k, n), "c": (batch, wide.m, wide.k), "d": (batch, wide.k, wide.n)}
         made = [f"{name} = torch.randn({shape}, dtype=torch.{dtype}, device=device)" for name, shape in shapes.items()]
         setup = "\n".join(["import torch", *made])
@@ -178,7 +180,7 @@ class TensorCoreShapeMisaligned(Rule[Evidence]):
             evidence=Evidence(
                 op=profile.name(product.row),
                 kernel=max(re.findall(r"\w+", " ".join(map(profile.name, events))), key=len),
-                dtype=HALF[product.dtype],
+                dtype=_HALF[product.dtype],
                 batch=product.batch,
                 m=product.m,
                 k=product.k,
@@ -206,5 +208,5 @@ def _sign(profile: Profile, product: Product) -> tuple[str, float, float] | None
 
 def _is_comparable(one: Product, other: Product) -> bool:
     ratios = (one.flops / other.flops, one.bytes / other.bytes)
-    is_near = all(1 / COMPARABLE <= ratio <= COMPARABLE for ratio in ratios)
+    is_near = all(1 / _COMPARABLE <= ratio <= _COMPARABLE for ratio in ratios)
     return is_near and one.dtype == other.dtype and (one.batch > 1) == (other.batch > 1)

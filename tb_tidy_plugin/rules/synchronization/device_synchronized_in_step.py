@@ -38,7 +38,7 @@ from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.library_calls import WaitingCalls, usual_calls, waiting_calls
 from tb_tidy_plugin.rulekit import Code, Edit, Match, Profile, Rule, Threshold, Unblock
 
-WAITS = r"^torch/(?:cuda/__init__|xpu/__init__|accelerator/__init__|cuda/streams)\.py\(\d+\): synchronize$"
+_WAITS = r"^torch/(?:cuda/__init__|xpu/__init__|accelerator/__init__|cuda/streams)\.py\(\d+\): synchronize$"
 OF_PROFILER = "torch/profiler/"
 
 
@@ -55,7 +55,7 @@ class DeviceSynchronizedInStep(Rule[WaitingCalls]):
     min_wait_ns = Threshold(50_000, "per step; a shorter wait leaves the device idle only for a few launches")
 
     def detect(self, profile: Profile) -> Iterator[Match[WaitingCalls]]:
-        frames = usual_calls(profile, WAITS).tolist()
+        frames = usual_calls(profile, _WAITS).tolist()
         rows = rows_of(row for row in frames if not profile.calls.caller_name(row).startswith(OF_PROFILER))
         if evidence := waiting_calls(profile, rows, self.min_wait_ns):
             yield from (Match(row, (row,), evidence) for row in rows.tolist())

@@ -38,9 +38,9 @@ from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.rulekit import Code, Match, Nanoseconds, Profile, Rule, Threshold, aten, parse_frame
 
 TESTS = aten.names("known", "isnan isinf isfinite")
-JOINS = aten.names("known", "any all _is_any_true _is_all_true logical_not bitwise_not")
-READS = aten.names("read", "is_nonzero item")
-REACH = 3  # operators after a test: its negation, its reduction, and the read
+_JOINS = aten.names("known", "any all _is_any_true _is_all_true logical_not bitwise_not")
+_READS = aten.names("read", "is_nonzero item")
+_REACH = 3  # operators after a test: its negation, its reduction, and the read
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -91,10 +91,10 @@ class FiniteCheckPerTensor(Rule[Evidence]):
 def _check(profile: Profile, first: int) -> tuple[int, ...]:
     """The operators of the check that `first` begins; none where its result is not read at once."""
     rows = [first]
-    for row in profile.operators_after(first, REACH):
+    for row in profile.operators_after(first, _REACH):
         rows.append(row)
-        if profile.name(row) in READS:
+        if profile.name(row) in _READS:
             return tuple(rows)
-        if profile.name(row) not in JOINS:
+        if profile.name(row) not in _JOINS:
             break
     return ()

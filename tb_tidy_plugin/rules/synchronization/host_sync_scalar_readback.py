@@ -59,9 +59,9 @@ from tb_tidy_plugin.rulekit import (
 )
 from tb_tidy_plugin.units import times
 
-OTHERS = ("Optimizer.", "torch/optim/", "torch/amp/", "torch/cuda/amp/", "torch/profiler/", "enumerate(DataLoader)#")
+_OTHERS = ("Optimizer.", "torch/optim/", "torch/amp/", "torch/cuda/amp/", "torch/profiler/", "enumerate(DataLoader)#")
 """Callers whose reads nobody would change: optimizers, gradient scalers, the profiler, loaders."""
-LEFT = (0.5, 0.0, 0.7)  # of a loop's time: most likely, at least, at most; see the page
+_LEFT = (0.5, 0.0, 0.7)  # of a loop's time: most likely, at least, at most; see the page
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -132,7 +132,7 @@ class HostSyncScalarReadback(Rule[Evidence]):
         return self._waits(profile) if "device" in profile.recorded else self._loops(profile)
 
     def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
-        yield Scale(match.events, *LEFT) if match.evidence.values else Unblock(match.anchor)
+        yield Scale(match.events, *_LEFT) if match.evidence.values else Unblock(match.anchor)
 
     def benchmark(self, evidence: Evidence) -> Benchmark | None:
         setup, values = "import torch\nx = torch.zeros({}, device=device)", evidence.values
@@ -199,12 +199,12 @@ def _by_place(profile: Profile, rows: Iterable[int]) -> list[list[int]]:
     found: dict[str, list[int]] = {}
     for row in rows:
         found.setdefault(_place(profile, row), []).append(row)
-    return [rows for place, rows in found.items() if not place.startswith(OTHERS)]
+    return [rows for place, rows in found.items() if not place.startswith(_OTHERS)]
 
 
 def _place(profile: Profile, row: int) -> str:
-    """The name of the nearest caller that is the user's own or one of `OTHERS`; empty for none."""
-    while (name := profile.calls.caller_name(row)) and not _is_own(name) and not name.startswith(OTHERS):
+    """The name of the nearest caller that is the user's own or one of `_OTHERS`; empty for none."""
+    while (name := profile.calls.caller_name(row)) and not _is_own(name) and not name.startswith(_OTHERS):
         row = int(profile.calls.caller[row])
     return name
 
@@ -212,7 +212,7 @@ def _place(profile: Profile, row: int) -> str:
 def _is_own(caller: str) -> bool | None:
     """Whether a caller is the user's own function; None where it is not a function."""
     frame = parse_frame(caller)
-    return frame.own_code if frame else False if caller.startswith(OTHERS) else None
+    return frame.own_code if frame else False if caller.startswith(_OTHERS) else None
 
 
 def _anchor(profile: Profile, first: int) -> int:

@@ -48,7 +48,7 @@ from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Spot, Unfixable
 from tb_tidy_plugin.rulekit import Benchmark, Code, Edit, Match, Nanoseconds, Profile, Rule, Scale, Share, Threshold
 from tb_tidy_plugin.rules.autograd.grad_graph_never_consumed.recorded_nodes import UnusedPass, unused_passes
 
-MOST, USUAL = (4_000, 0.5), (1_200, 0.15)  # what a node costs in ns, and what part of its operator, see the page
+_MOST, _USUAL = (4_000, 0.5), (1_200, 0.15)  # what a node costs in ns, and what part of its operator, see the page
 NO_MODULE = -1
 
 
@@ -110,7 +110,7 @@ class GradGraphNeverConsumed(Rule[Evidence]):
     def _match(self, profile: Profile, unused: UnusedPass) -> Match[Evidence]:
         nodes, has_module = unused.nodes.tolist(), unused.module != NO_MODULE
         module = profile.name(unused.module).removeprefix(MODULE) if has_module else ""
-        lost, usual = (unused.time_recording(profile, *each) for each in (MOST, USUAL))
+        lost, usual = (unused.time_recording(profile, *each) for each in (_MOST, _USUAL))
         return Match(
             anchor=unused.module if has_module else nodes[0],
             events=tuple(nodes),

@@ -43,8 +43,8 @@ from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Remove, Rule, Scale, Shape, Threshold, aten
 from tb_tidy_plugin.rules.autograd.gradients_thrown_away.owners import Block, Pass, outcomes
 
-PRODUCTS = aten.names("known", "mm bmm")
-CONVOLUTIONS = aten.names("known", "convolution_backward")
+_PRODUCTS = aten.names("known", "mm bmm")
+_CONVOLUTIONS = aten.names("known", "convolution_backward")
 WEIGHT = 2  # its position among the inputs of `convolution_backward`
 SUMS = aten.names("known", "sum")
 TURNS = "TBackward"
@@ -115,8 +115,8 @@ class GradientsThrownAway(Rule[Evidence]):
                 yield Match(of.called_by, events, evidence, subject=f"{evidence.gradients} {is_tail}")
 
     def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
-        scaled = tuple(row for row in match.events if profile.name(row) in CONVOLUTIONS)
-        removed = tuple(row for row in match.events if profile.name(row) not in CONVOLUTIONS)
+        scaled = tuple(row for row in match.events if profile.name(row) in _CONVOLUTIONS)
+        removed = tuple(row for row in match.events if profile.name(row) not in _CONVOLUTIONS)
         if removed:
             yield Remove(removed)
         if scaled:
@@ -153,12 +153,12 @@ def _of_weights(profile: Profile, node: int, left: Counter[Shape]) -> tuple[list
     inner = list(profile.subtree(node))[1:]
     for row in inner:
         given = profile.inputs(row)
-        if profile.name(row) in PRODUCTS and (made := _product(given.shape(0), given.shape(1))) is not None:
+        if profile.name(row) in _PRODUCTS and (made := _product(given.shape(0), given.shape(1))) is not None:
             shape = next((each for each in (made, made[::-1]) if left[each] > 0), None)
             if shape is not None:
                 left[shape] -= 1
                 return [row, *(each for each in inner if profile.name(each) in SUMS)], []
-        if profile.name(row) in CONVOLUTIONS and (weight := given.shape(WEIGHT)) is not None and left[weight] > 0:
+        if profile.name(row) in _CONVOLUTIONS and (weight := given.shape(WEIGHT)) is not None and left[weight] > 0:
             left[weight] -= 1
             return [], [row]
     return [], []

@@ -21,10 +21,10 @@ from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.rulekit import Category, aten
 from tb_tidy_plugin.trace.columns import ABSENT, Rows
 
-Owner: TypeAlias = frozenset[tuple[Shape, int]]
+_Owner: TypeAlias = frozenset[tuple[Shape, int]]
 """An optimizer: how many parameters of each shape it updates."""
 
-NODE = r"^autograd::engine::evaluate_function"
+_NODE = r"^autograd::engine::evaluate_function"
 ADDS = aten.names("known", "add_ add")
 MOST_OPTIMIZERS = 8
 FIRST_STEPS = 10
@@ -38,7 +38,7 @@ class Block(msgspec.Struct, frozen=True):
         is_fresh: whether they took places that were empty; else they were added to gradients that were there.
     """
 
-    owner: Owner
+    owner: _Owner
     rows: tuple[int, ...]
     shapes: tuple[Shape, ...]
     is_fresh: bool
@@ -81,7 +81,7 @@ def outcomes(profile: Profile) -> Iterator[tuple[Pass, Block, bool]]:
                 emptied = begins if block.is_fresh else emptied
 
 
-def _steps(profile: Profile) -> Mapping[int, Owner]:
+def _steps(profile: Profile) -> Mapping[int, _Owner]:
     """The optimizer of each step, by the annotation's row; empty where that of one is not known, or all are one's.
 
     Of a single optimizer, as most jobs have, only the first steps are looked at.
@@ -91,9 +91,9 @@ def _steps(profile: Profile) -> Mapping[int, Owner]:
     return _owners_of(profile, marks) if len(set(_owners_of(profile, some).values())) > 1 else {}
 
 
-def _owners_of(profile: Profile, marks: Rows) -> Mapping[int, Owner]:
+def _owners_of(profile: Profile, marks: Rows) -> Mapping[int, _Owner]:
     """The optimizer of each of these steps; empty where that of one is not known."""
-    table, found = profile.table, dict[int, Owner]()
+    table, found = profile.table, dict[int, _Owner]()
     operators = np.flatnonzero(table.category == Category.OPERATOR)
     operators = operators[np.argsort(table.start_ns[operators], kind="stable")]
     starts, left = table.start_ns[operators], len(operators)
@@ -107,7 +107,7 @@ def _owners_of(profile: Profile, marks: Rows) -> Mapping[int, Owner]:
     return found
 
 
-def _updated(profile: Profile, operators: Rows) -> Owner:
+def _updated(profile: Profile, operators: Rows) -> _Owner:
     """What a step updates: the shapes of the rarest operator that writes to all of them."""
     by_name: dict[str, Counter[Shape]] = {}
     for row, given in zip(operators.tolist(), profile.inputs_of(operators), strict=True):
@@ -122,9 +122,9 @@ def _updated(profile: Profile, operators: Rows) -> Owner:
     return frozenset(min(whole, key=Counter.total).items()) if every and whole else frozenset()
 
 
-def _passes(profile: Profile, owners: Sequence[Owner]) -> Iterator[Pass]:
+def _passes(profile: Profile, owners: Sequence[_Owner]) -> Iterator[Pass]:
     """Backward passes whose gradients have known owners; between two of them the host runs an operator."""
-    nodes = profile.matching(NODE, Category.OPERATOR)
+    nodes = profile.matching(_NODE, Category.OPERATOR)
     nodes = nodes[np.argsort(profile.table.start_ns[nodes], kind="stable")]
     if not len(nodes):
         return
@@ -157,7 +157,7 @@ def _operators_outside(profile: Profile, nodes: Rows) -> Rows:
     return ordered
 
 
-def _parted(shapes: Sequence[Shape], owners: Sequence[Owner]) -> list[tuple[Owner, slice]]:
+def _parted(shapes: Sequence[Shape], owners: Sequence[_Owner]) -> list[tuple[_Owner, slice]]:
     """One or two owners of a pass' gradients, where that is certain; an owner's own whole set is surest."""
     whole = Counter(shapes)
     if one := [owner for owner in owners if frozenset(whole.items()) == owner]:
@@ -170,7 +170,7 @@ def _parted(shapes: Sequence[Shape], owners: Sequence[Owner]) -> list[tuple[Owne
     return list(_with_part(shapes, owners, found))
 
 
-def _ends(shapes: Sequence[Shape], owner: Owner) -> Iterator[int]:
+def _ends(shapes: Sequence[Shape], owner: _Owner) -> Iterator[int]:
     """Where a pass may be cut so that one side is the owner's whole set: positive for the first, negative the last."""
     size = sum(count for _, count in owner)
     if size < len(shapes):
@@ -181,8 +181,8 @@ def _ends(shapes: Sequence[Shape], owner: Owner) -> Iterator[int]:
 
 
 def _with_part(
-    shapes: Sequence[Shape], owners: Sequence[Owner], whole: Sequence[tuple[Owner, int]]
-) -> Iterator[tuple[Owner, slice]]:
+    shapes: Sequence[Shape], owners: Sequence[_Owner], whole: Sequence[tuple[_Owner, int]]
+) -> Iterator[tuple[_Owner, slice]]:
     """One owner's whole set, and a part of one other's; nothing where several ways would do."""
     ways = []
     for owner, at in whole:
@@ -196,7 +196,7 @@ def _with_part(
         yield (other if at > 0 else owner), slice(cut, None)
 
 
-def _block(profile: Profile, owner: Owner, known: Sequence[tuple[int, Shape]]) -> Block:
+def _block(profile: Profile, owner: _Owner, known: Sequence[tuple[int, Shape]]) -> Block:
     rows = tuple(row for row, _ in known)
     added = sum(any(profile.name(each) in ADDS for each in profile.children(row)) for row in rows)
     return Block(owner, rows, tuple(shape for _, shape in known), is_fresh=2 * added < len(rows))

@@ -54,9 +54,9 @@ from tb_tidy_plugin.rulekit import (
 from tb_tidy_plugin.rules.fusion.conv_bias_before_batchnorm.biases import BIAS, bias_handed_over, bias_work
 from tb_tidy_plugin.rules.fusion.conv_bias_before_batchnorm.parameter_costs import ParameterCosts, costs_of_parameters
 
-MODULES = aten.by_name("product", {"conv1d": "Conv1d", "conv2d": "Conv2d", "conv3d": "Conv3d"})  # with a benchmark
+_MODULES = aten.by_name("product", {"conv1d": "Conv1d", "conv2d": "Conv2d", "conv3d": "Conv3d"})  # with a benchmark
 TRANSPOSED = aten.names("product", "conv_transpose1d conv_transpose2d conv_transpose3d")
-CONVOLUTIONS = (*MODULES, *TRANSPOSED, "aten::convolution")
+_CONVOLUTIONS = (*_MODULES, *TRANSPOSED, "aten::convolution")
 TRAINING = 5  # which input of a batch norm this is
 SYNCHRONISED = "SyncBatchNorm"  # runs in training mode only
 BATCH_NORMS = aten.names("known", "batch_norm cudnn_batch_norm native_batch_norm") | {SYNCHRONISED}
@@ -119,7 +119,7 @@ class ConvBiasBeforeBatchnorm(Rule[Evidence]):
     )
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
-        convs = profile.named(*CONVOLUTIONS)
+        convs = profile.named(*_CONVOLUTIONS)
         convs = convs[~profile.inside(convs)[convs]]
         given, reach = zip(convs.tolist(), profile.inputs_of(convs), strict=True), int(self.max_operators)
         norms = {conv: norm for conv, each in given if (norm := _norm_after(profile, conv, each, reach)) is not None}
@@ -128,7 +128,7 @@ class ConvBiasBeforeBatchnorm(Rule[Evidence]):
             yield _match(profile, conv, profile.inputs(conv), norm, costs)
 
     def benchmark(self, evidence: Evidence) -> Benchmark | None:
-        module, data, weight = MODULES.get(evidence.op), tuple(evidence.input), tuple(evidence.weight)
+        module, data, weight = _MODULES.get(evidence.op), tuple(evidence.input), tuple(evidence.weight)
         if module is None or evidence.dtype != "float" or not (data and weight):
             return None
         batch = fitting(data[0], 16 * prod(data[2:]) * (data[1] + weight[0]))

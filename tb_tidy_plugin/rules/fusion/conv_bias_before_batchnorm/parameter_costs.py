@@ -13,7 +13,7 @@ from tb_tidy_plugin.profile.optimizers import BATCHED
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows, Times
 
-LOOPS = r"^Optimizer\.(?:step|zero_grad)#"
+_LOOPS = r"^Optimizer\.(?:step|zero_grad)#"
 """What goes over all parameters in Python, one after the other."""
 
 CALL_NS = 5_000
@@ -29,7 +29,7 @@ def costs_of_parameters(profile: Profile) -> ParameterCosts:
     All parameters of a step share its optimizers' time equally, without that of operators that work on elements. Which
     part of that time is whose nobody recorded, so they take it in the order of their gradients.
     """
-    handed, loops = accumulations(profile), profile.matching(LOOPS, Category.ANNOTATION)
+    handed, loops = accumulations(profile), profile.matching(_LOOPS, Category.ANNOTATION)
     operators = np.flatnonzero(profile.calls.outermost & profile.inside(loops)[: profile.tree.size])
     steps, loops_in, operators_in = (profile.step_of(rows) for rows in (handed, loops, operators))
     found: dict[int, tuple[tuple[int, int], ...]] = {}

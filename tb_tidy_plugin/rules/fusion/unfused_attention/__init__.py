@@ -60,7 +60,7 @@ from tb_tidy_plugin.rulekit import (
 )
 from tb_tidy_plugin.rules.fusion.unfused_attention.attention import AttentionCall, attentions, left_of_products
 
-FUSED = "Call `F.scaled_dot_product_attention`"
+_FUSED = "Call `F.scaled_dot_product_attention`"
 LEFT_OF_PRODUCTS = (0.85, 0.7)  # most likely, at least, where the device does not tell
 WITHOUT_WEIGHTS = "Pass `need_weights=False` to `nn.MultiheadAttention`"
 
@@ -104,7 +104,7 @@ class Evidence(msgspec.Struct, frozen=True):
     @property
     def fix(self) -> str:
         """The replacement to call."""
-        return WITHOUT_WEIGHTS if self.averages_weights else FUSED
+        return WITHOUT_WEIGHTS if self.averages_weights else _FUSED
 
 
 class UnfusedAttention(Rule[Evidence]):

@@ -17,21 +17,21 @@ from tb_tidy_plugin.profile.products import FACTORS, Product, product_of
 from tb_tidy_plugin.profile.profile import Profile
 
 SOFTMAX = aten.names("known", "_softmax softmax")
-BATCHED = aten.names("product", "baddbmm bmm")
+_BATCHED = aten.names("product", "baddbmm bmm")
 """What `matmul`, `@` and `einsum` come down to where both factors have a batch; a layer's product is none of these."""
 
-MASKS = aten.names("pointwise", "add masked_fill where")
-ON_SCORES = MASKS | aten.names("known", "clone div mul rsub sub to")
+_MASKS = aten.names("pointwise", "add masked_fill where")
+ON_SCORES = _MASKS | aten.names("known", "clone div mul rsub sub to")
 """What a fused operator does to scores, too: scale them, add a mask or a bias, and compute in more bits."""
 
 ON_WEIGHTS = aten.names("known", "alpha_dropout clone dropout native_dropout to")
 AVERAGES = aten.names("reduction", "mean sum")
-CAST = "aten::to"
+_CAST = "aten::to"
 ADDS_SCORES = "aten::baddbmm"
 LEAST_DIMS = 3  # of scores: a batch, queries and keys
 WEIGHTS_DIMS = 4  # of `nn.MultiheadAttention`, which have a batch and heads
-REACH = 12  # operators: before the softmax scale, bias and mask, which may be made there, too
-AFTER = 24  # operators after the last product, in which the weights are looked for
+_REACH = 12  # operators: before the softmax scale, bias and mask, which may be made there, too
+_AFTER = 24  # operators after the last product, in which the weights are looked for
 REACHED, REACHED_AT_BEST = 0.2, 0.4
 """Parts of their peak in half precision that devices reach in fused attention: an MI300X 0.21 with heads of 64, by what
 flash kernels do on it; newer kernels and larger heads more."""
@@ -100,8 +100,8 @@ def left_of_products(
 
 
 def _around(profile: Profile, softmax: int, sizes: Shape) -> Iterator[AttentionCall]:
-    before = _until_product(profile, profile.operators_before(softmax, REACH), sizes, ON_SCORES)
-    after = _until_product(profile, profile.operators_after(softmax, REACH), sizes, ON_WEIGHTS)
+    before = _until_product(profile, profile.operators_before(softmax, _REACH), sizes, ON_SCORES)
+    after = _until_product(profile, profile.operators_after(softmax, _REACH), sizes, ON_WEIGHTS)
     if before is None or after is None:
         return
     (scores_at, scores, on_scores), (output_at, output, on_weights) = before, after
@@ -110,14 +110,14 @@ def _around(profile: Profile, softmax: int, sizes: Shape) -> Iterator[AttentionC
     if not _fit(scores, output, sizes) or (uses and not multihead) or scores_at == output_at:
         return
     names = {aten.without_writing(profile.name(row)) for row in (*on_scores, scores_at)}
-    is_masked = not names.isdisjoint(MASKS | {ADDS_SCORES})
+    is_masked = not names.isdisjoint(_MASKS | {ADDS_SCORES})
     between = (*sorted(on_scores), softmax, *on_weights)
     yield AttentionCall(softmax, between, (scores_at, output_at), scores, sizes, is_masked, next(iter(multihead), None))
 
 
 def _before_next(profile: Profile, output: int) -> Iterator[int]:
     """The operators that follow, up to the next batched product: the scores of the next layer are as large."""
-    near = profile.operators_after(output, AFTER)
+    near = profile.operators_after(output, _AFTER)
     return takewhile(lambda row: _batched_product(profile, row) is None, near)
 
 
@@ -143,7 +143,7 @@ def _until_product(
 def _batched_product(profile: Profile, row: int) -> Product | None:
     """The only batched product that an operator consists of."""
     rows = [inner for inner in profile.subtree(row) if profile.name(inner) in FACTORS]
-    if len(rows) != 1 or profile.name(rows[0]) not in BATCHED:
+    if len(rows) != 1 or profile.name(rows[0]) not in _BATCHED:
         return None
     return product_of(rows[0], profile.name(rows[0]), profile.inputs(rows[0]))
 
@@ -151,7 +151,7 @@ def _batched_product(profile: Profile, row: int) -> Product | None:
 def _goes_over(profile: Profile, row: int, sizes: Shape) -> bool:
     """True if an operator that is more than a view is given the matrix of scores or weights."""
     name = profile.name(row)
-    if is_passing(name) and name != CAST:
+    if is_passing(name) and name != _CAST:
         return False
     given = profile.inputs(row)
     shapes = [given.shape(at) for at in range(len(given.dtypes))]
@@ -172,4 +172,4 @@ def _is_multihead(profile: Profile, row: int) -> bool:
     if not is_mean or not any(profile.name(above).endswith(MULTIHEAD) for above in profile.ancestors(row)):
         return False
     sizes = (averaged[0], *averaged[2:])
-    return not any(_goes_over(profile, later, sizes) for later in profile.operators_after(row, AFTER))
+    return not any(_goes_over(profile, later, sizes) for later in profile.operators_after(row, _AFTER))

@@ -58,8 +58,8 @@ from tb_tidy_plugin.rules.launch.gpu_idle_host_bound.idle import HostBoundIdle, 
 RECORDER = {True: (1.7, 2.7), False: (1.4, 2.3)}
 """By how much recording slows the host, likely and at most, with and without Python stacks."""
 
-BACKWARD, ANNOTATIONS = "autograd::engine::", ("Optimizer.", "## ", "enumerate(DataLoader)#")
-EVIDENCE, NAMED = 200, 3  # longest gaps whose events are shown; places in the text
+_BACKWARD, ANNOTATIONS = "autograd::engine::", ("Optimizer.", "## ", "enumerate(DataLoader)#")
+EVIDENCE, _NAMED = 200, 3  # longest gaps whose events are shown; places in the text
 NO_LAUNCH = -1
 
 
@@ -185,7 +185,7 @@ class GpuIdleHostBound(Rule[Evidence]):
 
 def _is_place(name: str) -> bool:
     """True if a reader would look there: a function of the user's own, an annotation, the backward pass."""
-    return _frame(name) is not None or name.startswith((*ANNOTATIONS, BACKWARD))
+    return _frame(name) is not None or name.startswith((*ANNOTATIONS, _BACKWARD))
 
 
 def _frame(name: str) -> str | None:
@@ -198,7 +198,7 @@ def _largest(profile: Profile, places: list[tuple[int, int, int]], total_ns: int
     shares: dict[str, int] = {}
     for place, time_ns, _ in places:
         name = profile.name(place)
-        text = _frame(name) or ("the backward pass" if name.startswith(BACKWARD) else f"`{name}`")
+        text = _frame(name) or ("the backward pass" if name.startswith(_BACKWARD) else f"`{name}`")
         shares[text] = shares.get(text, 0) + time_ns
-    largest = sorted(shares.items(), key=lambda entry: -entry[1])[:NAMED]
+    largest = sorted(shares.items(), key=lambda entry: -entry[1])[:_NAMED]
     return tuple((text, Share(time_ns / total_ns)) for text, time_ns in largest)

@@ -26,7 +26,7 @@ from tb_tidy_plugin.rules.memory.constant_rebuilt_every_step.writes import (
 )
 from tb_tidy_plugin.trace.columns import ABSENT, Rows
 
-FACTORIES = aten.names(
+_FACTORIES = aten.names(
     "factory",
     """
     arange bartlett_window blackman_window eye full full_like hamming_window hann_window kaiser_window linspace logspace
@@ -35,7 +35,7 @@ FACTORIES = aten.names(
 )
 """Operators whose result follows from their arguments alone; `rand`, `randperm` and their kin are none."""
 
-ACTIVATIONS = aten.names(
+_ACTIVATIONS = aten.names(
     "pointwise",
     """
     celu elu gelu hardshrink hardsigmoid hardswish hardtanh leaky_relu log_sigmoid mish prelu relu relu6 selu sigmoid
@@ -44,8 +44,8 @@ ACTIVATIONS = aten.names(
 )
 """What networks run on their data. All other pointwise operators make constants of constants."""
 
-COPIES = aten.names("known", "_to_copy clone contiguous to")
-REARRANGES = COPIES | aten.names(
+_COPIES = aten.names("known", "_to_copy clone contiguous to")
+REARRANGES = _COPIES | aten.names(
     "known", "cat concat copy_ cumsum fill_ flip outer repeat stack tril tril_ triu triu_ zero_"
 )
 """Operators that do so, too, and are not pointwise."""
@@ -60,13 +60,13 @@ JOINS_EQUAL_SHAPES = aten.names(
 """Of both, those that do so with several tensors of one shape. Sums and products of such often are of data too."""
 
 SETS_ALL = aten.names("in_place", "fill_ zero_")
-ALLOCATES = aten.by_name("known", {"empty": 0, "resize_": 1})
+_ALLOCATES = aten.by_name("known", {"empty": 0, "resize_": 1})
 """What factories run: operators that set all elements, and those that are given a size, with its position."""
 
-NUMBERS = frozenset({"double", "long int", "bool"})
+_NUMBERS = frozenset({"double", "long int", "bool"})
 """Types of Python's numbers, which are recorded as tensors without dimensions."""
 
-REACH = 64  # operators after a factory that may make a constant of it
+_REACH = 64  # operators after a factory that may make a constant of it
 END_NS = 1 << 62  # behind the last event
 
 
@@ -112,7 +112,7 @@ def constants_made_again(profile: Profile, least_repeats: int, least_elements: f
 
     Left out are those that something may be written to afterwards.
     """
-    factories = of_the_model(profile, profile.calls.among(profile.named(*FACTORIES)))
+    factories = of_the_model(profile, profile.calls.among(profile.named(*_FACTORIES)))
     writes, taken = Writes(profile), set[int]()
     for repeated in _repeated(profile, factories, least_repeats):
         free = [row for row in repeated.rows if row not in taken]
@@ -174,13 +174,15 @@ def _unwritten_run(
     None where its size was not recorded or is too small, or where something may be written to it. Other factories that
     follow are part of it, as those of positions and frequencies are, unless something is written to what they make.
     """
-    after = profile.operators_after(factory, REACH)
+    after = profile.operators_after(factory, _REACH)
     whole = _run(profile, factory, after)
     if whole is None or whole.elements < least_elements:
         return None
     if not writes.may_reach(whole.shapes, _lives(profile, calls, whole)):
         return whole
-    following = next((at for at, row in enumerate(after) if row in whole.rows and profile.name(row) in FACTORIES), None)
+    following = next(
+        (at for at, row in enumerate(after) if row in whole.rows and profile.name(row) in _FACTORIES), None
+    )
     alone = None if following is None else _run(profile, factory, after[:following])
     if alone is None or alone.elements < least_elements:
         return None
@@ -260,13 +262,13 @@ def _made_from(profile: Profile, row: int, known: _Known) -> frozenset[Shape] | 
     """
     name, inputs = profile.name(row), profile.inputs(row)
     operator, given = aten.operator(name), [shape for _, shape in tensors_in(inputs)]
-    is_computed = name not in COPIES
+    is_computed = name not in _COPIES
     if name in HANDS_OUT:
         return None
-    if name in FACTORIES:
+    if name in _FACTORIES:
         shape = made_shape(profile, row) if _is_of_numbers(name, inputs) else None
         made, given, factories = _only(shape), [], frozenset([row])
-    elif {"known", "shares"} <= operator.kinds and name not in COPIES:
+    elif {"known", "shares"} <= operator.kinds and name not in _COPIES:
         is_computed, given = False, [shape for at, shape in tensors_in(inputs) if operator.may_share(at)]
         is_known = operator.kinds.isdisjoint({"in_place", "random", "product"}) and known.hold(given)
         made, factories = shapes_of_views(profile, row) if is_known else None, known.factories_of(given)
@@ -288,20 +290,20 @@ def made_shape(profile: Profile, factory: int) -> Shape | None:
         inputs, name = profile.inputs(row), profile.name(row)
         if name in SETS_ALL:
             return inputs.shape(0)
-        if name in ALLOCATES:
-            found = sizes_in(inputs.scalar(ALLOCATES[name])) or found
+        if name in _ALLOCATES:
+            found = sizes_in(inputs.scalar(_ALLOCATES[name])) or found
     return found
 
 
 def _computed(name: str, inputs: Inputs, known: _Known) -> Shape | None:
     """The shape of what an operator computes of known constants."""
     operator = aten.operator(name)
-    if aten.without_writing(name) in ACTIVATIONS or ("pointwise" not in operator.kinds and name not in REARRANGES):
+    if aten.without_writing(name) in _ACTIVATIONS or ("pointwise" not in operator.kinds and name not in REARRANGES):
         return None
     targets = [(at, shape) for at, shape in tensors_in(inputs) if operator.may_write(at)]
     if targets:
         return _overwritten(name, inputs, targets, known)
-    given = [shape for at, shape in tensors_in(inputs) if shape or inputs.dtype(at) not in NUMBERS]
+    given = [shape for at, shape in tensors_in(inputs) if shape or inputs.dtype(at) not in _NUMBERS]
     if "TensorList" in inputs.dtypes:
         given = list(set(given))  # a list may hold one constant again and again
     is_alike = len(given) > 1 and len(set(given)) == 1

@@ -20,7 +20,7 @@ Layout: TypeAlias = Literal["transposed", "sliced", "expanded", "not recorded"]
 CONTIGUOUS = "aten::contiguous"
 CLONE = "aten::clone"
 IN_ORDER = frozenset({CONTIGUOUS, CLONE})
-COPIES = IN_ORDER | aten.names("shares", "flatten reshape")
+_COPIES = IN_ORDER | aten.names("shares", "flatten reshape")
 """Operators that copy a tensor whose layout is not the one wanted."""
 
 ROW_MAJOR = frozenset({"0", ""})
@@ -35,7 +35,7 @@ PRODUCTS_OF_ANY_LAYOUT = aten.by_name("product", {"matmul": 3})
 OF_SOME_LAYOUTS = aten.names("view", "_reshape_alias _unsafe_view as_strided view view_as view_as_complex")
 """Views that cannot be made of a tensor in any layout."""
 
-REACH = 16  # operators after a copy that are searched for its reader
+_REACH = 16  # operators after a copy that are searched for its reader
 
 
 class LayoutCopy(msgspec.Struct, frozen=True):
@@ -66,7 +66,7 @@ def layout_copies(profile: Profile, least_bytes: float) -> Iterator[LayoutCopy]:
     Left out are copies into and from channels-last, which are made once for many convolutions, and those that are
     written to: these must be copies.
     """
-    outer = of_the_model(profile, profile.calls.among(profile.named(*COPIES)))
+    outer = of_the_model(profile, profile.calls.among(profile.named(*_COPIES)))
     copies = profile.named("aten::copy_")
     copies = copies[profile.inside(outer)[copies]]
     above = outer[np.searchsorted(outer, copies) - 1]
@@ -103,7 +103,7 @@ def _copy(profile: Profile, row: int, copied: Inputs, size: int) -> Iterator[Lay
 
 def _reader(profile: Profile, row: int, shape: Shape) -> tuple[str, Inputs] | None:
     """The first operator after `row` that is given a tensor of this shape and makes no mere view of it."""
-    after = profile.operators_after(row, REACH)
+    after = profile.operators_after(row, _REACH)
     for following, inputs in zip(after, profile.inputs_of(rows_of(after)), strict=True):
         name = profile.name(following)
         tensors = [inputs.shape(position) for position in range(len(inputs.dtypes))]

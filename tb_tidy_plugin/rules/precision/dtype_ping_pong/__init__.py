@@ -56,14 +56,14 @@ from tb_tidy_plugin.rulekit import (
 )
 from tb_tidy_plugin.rules.precision.dtype_ping_pong.casts import Cast, casts
 
-EXACT = aten.names("known", "abs clamp clone dropout hardtanh masked_fill max_pool1d max_pool2d neg relu")
+_EXACT = aten.names("known", "abs clamp clone dropout hardtanh masked_fill max_pool1d max_pool2d neg relu")
 """Their results are the same in fewer bits (`clamp` and `masked_fill` up to the rounding of their constant)."""
 
-METHODS = {"float": "float32", "half": "float16", "bfloat16": "bfloat16", "double": "float64"}
+_METHODS = {"float": "float32", "half": "float16", "bfloat16": "bfloat16", "double": "float64"}
 """Methods of tensors that cast, with the dtype. Dtypes of `torch` have these names, too."""
 
-BITS = {"double": 64, "float": 32, "c10::Half": 16, "c10::BFloat16": 16}
-BITS_OF = {TORCH_DTYPES[dtype]: bits for dtype, bits in BITS.items()}
+_BITS = {"double": 64, "float": 32, "c10::Half": 16, "c10::BFloat16": 16}
+BITS_OF = {TORCH_DTYPES[dtype]: bits for dtype, bits in _BITS.items()}
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -175,7 +175,7 @@ class DtypePingPong(Rule[Evidence]):
 
 
 def _may_run_in_either(name: str, there: Cast) -> bool:
-    return is_passing(name) or aten.without_writing(name) in EXACT or (_narrows(there) and is_pointwise(name))
+    return is_passing(name) or aten.without_writing(name) in _EXACT or (_narrows(there) and is_pointwise(name))
 
 
 def _is_return(there: Cast, back: Cast) -> bool:
@@ -184,14 +184,14 @@ def _is_return(there: Cast, back: Cast) -> bool:
 
 
 def _narrows(cast: Cast) -> bool:
-    return BITS[cast.target] < BITS[cast.source]
+    return _BITS[cast.target] < _BITS[cast.source]
 
 
 def _cast_to(code: Code, call: Call) -> str:
     """The dtype to which a call of a method casts, empty for any other call."""
     method = code.source(call.func).rpartition(".")[2]
     if not call.args:
-        return METHODS.get(method, "") if "." in code.source(call.func) else ""
+        return _METHODS.get(method, "") if "." in code.source(call.func) else ""
     name = code.qualified(call.args[0].value)
     is_cast = method in {"to", "type"} and len(call.args) == 1 and name.startswith("torch.")
-    return METHODS.get(name[6:], name[6:]) if is_cast else ""
+    return _METHODS.get(name[6:], name[6:]) if is_cast else ""

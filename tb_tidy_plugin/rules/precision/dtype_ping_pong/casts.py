@@ -14,8 +14,8 @@ from tb_tidy_plugin.trace.columns import ABSENT
 from tb_tidy_plugin.trace.sets import among
 from tb_tidy_plugin.trace.strings import numbers_where
 
-CASTS = aten.names("known", "_autocast_to_reduced_precision _to_copy to type_as")
-OF_BACKWARD = re.compile("autograd::engine::")
+_CASTS = aten.names("known", "_autocast_to_reduced_precision _to_copy to type_as")
+_OF_BACKWARD = re.compile("autograd::engine::")
 
 
 class Cast(msgspec.Struct, frozen=True):
@@ -49,7 +49,7 @@ def casts(profile: Profile, min_bytes: int = 0) -> list[Cast]:
     copies = profile.named("aten::copy_")
     copies = copies[among(table.inputs[copies], large)]
     is_cast = np.zeros(tree.size + 1, np.bool_)  # the last one stands for ABSENT
-    is_cast[profile.named(*CASTS)] = True
+    is_cast[profile.named(*_CASTS)] = True
     copies = copies[is_cast[tree.parent[copies]]]
     rows = copies
     while (is_inside := is_cast[tree.parent[rows]]).any():
@@ -57,7 +57,7 @@ def casts(profile: Profile, min_bytes: int = 0) -> list[Cast]:
     tops = np.flatnonzero(profile.calls.outermost)
     around = np.append(tops, ABSENT)[np.searchsorted(tops, copies, side="right") - 1]
     operators = np.where((around != ABSENT) & (tree.last_descendant[around] >= copies), around, rows)
-    is_backward = among(table.name[operators], numbers_where(table.names, OF_BACKWARD.match))
+    is_backward = among(table.name[operators], numbers_where(table.names, _OF_BACKWARD.match))
     columns = (each[~is_backward].tolist() for each in (rows, operators, table.inputs[copies]))
     return [Cast(row, operator, *kinds[number]) for row, operator, number in zip(*columns, strict=True)]
 

@@ -10,9 +10,9 @@ from tb_tidy_plugin.profile.inputs import Inputs, Shape
 from tb_tidy_plugin.profile.joins import CAT, JOINS, STACK, Join, join_of
 from tb_tidy_plugin.profile.profile import Profile
 
-REACH = 64  # operators after a call that are searched for one that reads its result
-NEAR = 8  # of them are searched first: a reader mostly follows at once
-LOOKED_AT = 4  # calls of a series, the last ones: of the first ones other tensors may have the shape by chance
+_REACH = 64  # operators after a call that are searched for one that reads its result
+_NEAR = 8  # of them are searched first: a reader mostly follows at once
+_LOOKED_AT = 4  # calls of a series, the last ones: of the first ones other tensors may have the shape by chance
 
 
 def growing_tensors(profile: Profile, least: int, is_own: Callable[[str], bool | None]) -> Iterator[tuple[Join, ...]]:
@@ -33,12 +33,12 @@ def growing_tensors(profile: Profile, least: int, is_own: Callable[[str], bool |
 
 def is_read_between(profile: Profile, series: Sequence[Join]) -> bool:
     """True if between most calls an operator that joins nothing is given the tensor as it is then."""
-    pairs = list(pairwise(series))[-LOOKED_AT:]
+    pairs = list(pairwise(series))[-_LOOKED_AT:]
     return 2 * sum(_is_read(profile, join, following.row) for join, following in pairs) > len(pairs)
 
 
 def _is_read(profile: Profile, join: Join, end: int) -> bool:
-    for reach in (NEAR, REACH):
+    for reach in (_NEAR, _REACH):
         between = [row for row in profile.operators_after(join.row, reach) if row < end]
         others = rows_of(row for row in between if profile.name(row) not in JOINS)
         if any(join.result in shapes_in(inputs) for inputs in profile.inputs_of(others)):

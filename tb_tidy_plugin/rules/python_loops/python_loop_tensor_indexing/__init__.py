@@ -70,10 +70,10 @@ from tb_tidy_plugin.rules.python_loops.python_loop_tensor_indexing.pieces import
     time_of_loop,
 )
 
-OTHERS = ("enumerate(DataLoader)#", "Optimizer.")  # annotations around PyTorch's own loops
+_OTHERS = ("enumerate(DataLoader)#", "Optimizer.")  # annotations around PyTorch's own loops
 MIN_ALIKE = 0.7  # of the groups: conditions and inner loops make them differ, in straight code hardly two are alike
-STORES = aten.names("in_place", "copy_ fill_")  # right after a pick: `x[i] = …`
-SHOWN, NO_CALLER = 8, -1
+_STORES = aten.names("in_place", "copy_ fill_")  # right after a pick: `x[i] = …`
+_SHOWN, NO_CALLER = 8, -1
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -189,7 +189,7 @@ class PythonLoopTensorIndexing(Rule[Evidence]):
             is_of_batches = is_of_batches or (is_model and not moves)
             if is_small or not (moves or is_over_items(profile, loop, names)):
                 return None
-        stored = sum(name in PICKS and after in STORES for name, after in pairwise(names))
+        stored = sum(name in PICKS and after in _STORES for name, after in pairwise(names))
         is_rollout = is_model and 2 * stored > len(picks)
         stride = (movement.stride if movement else 0) if picks else 1
         is_of_later = stride < 0 and falls(given, least)
@@ -206,7 +206,7 @@ class PythonLoopTensorIndexing(Rule[Evidence]):
                 elements=next((prod(shape[1:]) for each in inputs if (shape := each.shape(0))), 0),
                 work=Share(work),
                 part=Share(taken.part),
-                names=tuple(names[: min(len(names) // iterations, SHOWN)]),
+                names=tuple(names[: min(len(names) // iterations, _SHOWN)]),
                 step=stride if stride or movement else None,
                 time=Nanoseconds(profile.end_ns(loop.calls[-1]) - profile.start_ns(first)),
                 least=least,
@@ -249,4 +249,4 @@ def _whole(profile: Profile, found: Iterable[_Found]) -> list[_Found]:
 
 def _is_own(caller: str) -> bool | None:
     frame = parse_frame(caller)
-    return frame.own_code if frame else False if caller.startswith(OTHERS) else None
+    return frame.own_code if frame else False if caller.startswith(_OTHERS) else None

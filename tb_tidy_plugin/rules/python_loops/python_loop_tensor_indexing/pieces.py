@@ -22,15 +22,17 @@ PICKS = aten.names("known", "index select slice")
 ITERATION = r"^torch/_tensor\.py\(\d+\): __iter__$"  # `for row in x`, which unbinds
 COMPREHENSION = re.compile(r"\): <(?:list|set|dict)comp>$|\): <genexpr>$")
 UNBIND = aten.names("view", "unbind")
-NEVER = (
+_NEVER = (
     r"^ProfilerStep#|^Optimizer\.|^enumerate\(DataLoader\)#|^autograd::|^torch/(?:profiler|optim|utils/data)/"
     r"|^torch/_tensor\.py\(\d+\): backward$"
 )
-CELLS = aten.names("known", "_thnn_fused_gru_cell _thnn_fused_lstm_cell gru_cell lstm_cell rnn_relu_cell rnn_tanh_cell")
+_CELLS = aten.names(
+    "known", "_thnn_fused_gru_cell _thnn_fused_lstm_cell gru_cell lstm_cell rnn_relu_cell rnn_tanh_cell"
+)
 """What no such loop holds: a step, a backward pass, a recurrent cell."""
 RAGGED = aten.names("known", "masked_select nonzero unique_consecutive")
 """Their results have as many elements as the values say, so that those of several items do not fit together."""
-LARGEST_BODY = 32  # operators: a loop over batches or layers has more
+_LARGEST_BODY = 32  # operators: a loop over batches or layers has more
 MOST_OF_AN_ITEM = 256  # operators: more are a whole step
 
 
@@ -56,7 +58,7 @@ def loops_over_pieces(profile: Profile, least: int, is_own: Callable[[str], bool
     """
     picks, unbinds = (profile.calls.among(profile.named(*names)) for names in (PICKS, UNBIND))
     heads = rows_of([*unbinds.tolist(), *profile.matching(ITERATION, Category.PYTHON).tolist()])
-    return profile.calls.loops(picks, heads, LoopLimits(_never(profile), LARGEST_BODY, least), is_own)
+    return profile.calls.loops(picks, heads, LoopLimits(_never(profile), _LARGEST_BODY, least), is_own)
 
 
 def loops_over_items(profile: Profile, least: int, is_own: Callable[[str], bool | None]) -> Iterator[Loop]:
@@ -85,8 +87,8 @@ def is_over_items(profile: Profile, loop: Loop, names: Iterable[str]) -> bool:
 
 
 def _never(profile: Profile) -> Rows:
-    found = profile.matching(NEVER, Category.OPERATOR, Category.ANNOTATION, Category.PYTHON)
-    return united(found, profile.named(*CELLS))
+    found = profile.matching(_NEVER, Category.OPERATOR, Category.ANNOTATION, Category.PYTHON)
+    return united(found, profile.named(*_CELLS))
 
 
 def falls(picks: Sequence[tuple[str, Inputs]], least: int) -> bool:
