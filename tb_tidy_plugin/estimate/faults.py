@@ -32,22 +32,17 @@ def fault_time(profile: Profile, host: HostLanes) -> Floats:
     spent_ns, captured = np.zeros(len(host.work_ns)), profile.metadata.captured.faults
     if captured is None:
         return spent_ns
-    makers = makers_of(profile, host)
-    step = profile.step_of(makers)
-    for number, faults in enumerate(_beyond_usual(profile)):
-        here = makers[step == number]
-        depth = np.cumsum(
-            np.bincount(host.start_cut[here], minlength=len(spent_ns))
-            - np.bincount(host.end_cut[here], minlength=len(spent_ns))
-        )
-        work_ns = np.where(depth > 0, host.work_ns, 0.0)
-        total_ns = work_ns.sum()
-        if total_ns and faults > 0:
-            spent_ns += work_ns * min(faults * captured.each_ns / total_ns, MOST)
+    makers, step = _makers(profile, host), profile.steps.index_of(host.time_ns)
+    begin, end = (np.bincount(cuts[makers], minlength=len(spent_ns)) for cuts in (host.start_cut, host.end_cut))
+    inside = (np.cumsum(begin - end) > 0) & (step != ABSENT)
+    fault_ns = _beyond_usual(profile) * captured.each_ns
+    total_ns = np.bincount(step[inside], host.work_ns[inside], minlength=len(fault_ns))
+    share = np.minimum(fault_ns / np.maximum(total_ns, 1.0), MOST)
+    spent_ns[inside] = host.work_ns[inside] * share[step[inside]]
     return spent_ns
 
 
-def makers_of(profile: Profile, host: HostLanes) -> Rows:
+def _makers(profile: Profile, host: HostLanes) -> Rows:
     """Long operators that make new tensors and neither multiply matrices nor hand on what they are given."""
     table = profile.table
     names = numbers_where(table.names, _makes)
