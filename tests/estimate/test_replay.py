@@ -292,6 +292,15 @@ class TestRecording:
         assert saving.expected_ns == pytest.approx((replayed_us + gain_us) * US, rel=0.002)
         assert saving.low_ns < saving.expected_ns < saving.high_ns < 493_325
 
+    def test_what_stays_gains_nothing_beside_a_device_nor_where_work_goes_beside_the_step(self) -> None:
+        """A step of 1000 µs truly takes 500: 200 of 400 µs go, and on a CPU alone 30 more; beside 400 µs, 100 do."""
+        lines = "ProfilerStep#1  0-1000\n  aten::cat  100-500\n  aten::mul  600-700"
+        alone, beside = draw(lines), draw(f"{lines} kernel=mul@610-690", A100)
+        for profile, kind, expected_us in ((alone, Remove, 230), (beside, Remove, 200), (alone, Overlap, 100)):
+            fix = Fix([kind((row_of(profile, "aten::cat"),))])
+            saving = SavingEstimates(profile, true_step_ns=500 * US).saving(fix)
+            assert saving.expected_ns == pytest.approx(expected_us * US, rel=0.01), kind
+
     def test_without_it_the_least_allows_for_recording(self) -> None:
         profile = draw(self.STEPS)
         saving = SavingEstimates(profile).saving(Fix([Remove((row_of(profile, "aten::add"),))]))

@@ -8,6 +8,7 @@ import tarfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from tb_tidy_plugin.files import write_whole
 from tests.gpu_proof.state import RESULT
 
 MB = 1_000_000
@@ -42,14 +43,15 @@ def pack(state: Path, out: Path, most_bytes: int = MOST_BYTES, part_bytes: int |
         information = tarfile.TarInfo(LEFT_OUT)
         information.size = len(said)
         tar.addfile(information, io.BytesIO(said))
-    out.mkdir(parents=True, exist_ok=True)
-    for old in out.glob(f"{NAME}*"):
-        old.unlink()
     content = buffer.getvalue()
-    if part_bytes is None or len(content) <= part_bytes:
-        return [_written(out / NAME, content)]
-    starts = range(0, len(content), part_bytes)
-    return [_written(out / f"{NAME}.{number:02}", content[at : at + part_bytes]) for number, at in enumerate(starts)]
+    size = len(content) if part_bytes is None else part_bytes
+    parts = [content[at : at + size] for at in range(0, len(content), size)]
+    names = [NAME] if len(parts) == 1 else [f"{NAME}.{number:02}" for number in range(len(parts))]
+    out.mkdir(parents=True, exist_ok=True)
+    paths = [write_whole(out / name, part) for name, part in zip(names, parts, strict=True)]
+    for old in set(out.glob(f"{NAME}*")).difference(paths):
+        old.unlink()
+    return paths
 
 
 def unpack(archive: Path, into: Path) -> None:
@@ -107,8 +109,3 @@ def _parts(archive: Path) -> Sequence[Path]:
     if archive.suffix == ".00":
         return sorted(archive.parent.glob(f"{archive.stem}.[0-9][0-9]"))
     return [archive]
-
-
-def _written(path: Path, content: bytes) -> Path:
-    path.write_bytes(content)
-    return path

@@ -59,14 +59,18 @@ class Piece:
 
 
 def pieces(plan: Plan) -> Iterator[Piece]:
-    """All pieces, those first that say most: each pair at its middle size, then the benchmarks."""
-    for size in sorted(plan.sizes, key=lambda each: each != "middle"):
-        for pair in pairs():
-            yield Piece(f"pair/{pair.name}/{size}", _of_pair(pair, size, plan))
-        if size == "middle" or "middle" not in plan.sizes:
-            yield from (Piece(f"benchmark/{name_of(each)}", _of_rule(each, plan)) for each in OF_RULES)
+    """All pieces, those first that say most: pairs at their middle size, benchmarks, samples, then the other sizes."""
+    first, *others = sorted(plan.sizes, key=lambda each: each != "middle")
+    yield from _of_pairs(first, plan)
+    yield from (Piece(f"benchmark/{name_of(each)}", _of_rule(each, plan)) for each in OF_RULES)
     for sample in sorted(path for path in SAMPLES.iterdir() if any(path.glob("*.py"))):
         yield Piece(f"sample/{sample.name}", _of_sample(sample, plan))
+    for size in others:
+        yield from _of_pairs(size, plan)
+
+
+def _of_pairs(size: str, plan: Plan) -> Iterator[Piece]:
+    return (Piece(f"pair/{pair.name}/{size}", _of_pair(pair, size, plan)) for pair in pairs())
 
 
 def name_of(program: Program) -> str:
@@ -77,7 +81,14 @@ def name_of(program: Program) -> str:
 def run(
     state: State, chosen: Sequence[Piece], seconds: float, clocks: Callable[[], str], say: Callable[[str], object]
 ) -> bool:
-    """Runs what is not done, as long as the time allows; whether everything is done then."""
+    """Runs what is not done, as long as the time allows; whether everything is done then.
+
+    Args:
+        state, chosen: where results go, and the pieces in order.
+        seconds: the time.
+        clocks: reads the device's clocks.
+        say: is called with a line after each piece.
+    """
     ends = time.monotonic() + seconds
     for number, piece in enumerate(chosen, start=1):
         if state.result(piece.name) is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import itertools
 import json
 import tarfile
 import time
@@ -21,6 +22,7 @@ from tb_tidy_plugin.rulekit.testing.drawn import draw_into
 from tests.accuracy.corpus import CORPUS
 from tests.accuracy.page import percent
 from tests.accuracy.statements import OF_RULES
+from tests.gpu_proof import __main__ as kit
 from tests.gpu_proof import archive, machine, pieces
 from tests.gpu_proof.__main__ import DONE, MISSING, NOT_DONE, main
 from tests.gpu_proof.archive import ArchiveError, pack, unpack
@@ -103,8 +105,10 @@ class TestRun:
         assert not run(State(tmp_path), [counted(made, "pair/a/small")], 1, no_clocks, quiet)
         assert not made
 
-    def test_every_pair_size_rule_and_sample_is_a_piece(self) -> None:
+    def test_every_pair_size_rule_and_sample_is_a_piece_and_the_middle_size_goes_first(self) -> None:
         names = [piece.name for piece in pieces.pieces(Plan("cuda", ["small", "middle", "large"]))]
+        kinds = [name.partition("/")[0] if name.count("/") == 1 else name.rpartition("/")[2] for name in names]
+        assert [kind for kind, _ in itertools.groupby(kinds)] == ["middle", "benchmark", "sample", "small", "large"]
         assert len(set(names)) == len(names)
         assert sum(name.startswith("pair/") for name in names) == 3 * len(pairs())
         assert {f"benchmark/{pieces.name_of(each)}" for each in OF_RULES} < set(names)
@@ -135,6 +139,25 @@ def test_the_rehearsal_goes_from_programs_to_the_page(tmp_path: Path, monkeypatc
     assert len(rows) == 2, "a prediction and a cause"
     assert "of 1 | 0 |" in next(line for line in text.splitlines() if line.startswith("| `zero-grad-memset`"))
     assert "the middle of 4 readings: 1980 MHz" in text
+
+
+def test_a_run_that_is_killed_has_packed_what_was_done_a_minute_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("torch")
+    made: list[str] = []
+    chosen = [counted(made, "pair/a/small"), counted(made, "pair/b/small", KeyboardInterrupt())]
+    monkeypatch.setattr(pieces, "pieces", lambda plan: chosen)
+    monkeypatch.setattr(kit, "PACKED_EVERY_S", 0.0)
+    options = ["--device", "cpu", "--state", f"{tmp_path}/state", "--out", f"{tmp_path}/out"]
+    with pytest.raises(KeyboardInterrupt):
+        main(options)
+    unpack(tmp_path / "out" / archive.NAME, tmp_path / "back")
+    assert State(tmp_path / "back").result("pair/a/small") is not None
+    made.clear()
+    chosen[1] = counted(made, "pair/b/small")
+    assert main([*options, "--state", f"{tmp_path}/fresh", "--resume", f"{tmp_path}/out"]) == DONE
+    assert made == ["pair/b/small"], "on a fresh machine it goes on from there"
 
 
 @pytest.mark.torch
