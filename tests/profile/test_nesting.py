@@ -205,7 +205,7 @@ def test_the_nearest_one_is_the_first_on_the_way_up(is_compiled: bool, drawn: li
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(nesting, "IS_COMPILED", is_compiled)
-        found = nesting.nearest(np.array(parent, np.int64), np.array(wanted, np.bool_))
+        found = nesting.nearest(np.array(parent, np.int32), np.array(wanted, np.bool_))
     assert found.tolist() == list(map(first, range(len(drawn))))
 
 

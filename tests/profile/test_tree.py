@@ -266,3 +266,34 @@ def _literal_replay(table: EventTable) -> dict[int, int | None]:
 def test_shared_recordings_are_known() -> None:
     shared("parity")
     assert len(list(SHARED.glob("parity/*/live_tree.json.gz"))) == 26
+
+
+@pytest.mark.parametrize("is_compiled", [pytest.param(True, marks=pytest.mark.compiled), False])
+@given(st.lists(st.tuples(st.integers(0, 1 << 16), st.booleans()), max_size=30))
+def test_the_nearest_ancestor_is_the_first_wanted_one_on_the_way_up(
+    is_compiled: bool, drawn: list[tuple[int, bool]]
+) -> None:
+    if is_compiled and not tree.IS_COMPILED:
+        pytest.skip("the loops of the tree were not compiled")
+    parent = [number % (at + 1) + ABSENT for at, (number, _) in enumerate(drawn)]
+    wanted = [each for _, each in drawn]
+    rows = np.array(parent, np.int32)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tree, "IS_COMPILED", is_compiled)
+        found = Tree(rows, rows, rows).nearest_ancestor(np.array(wanted, np.bool_))
+    for at, nearest in enumerate(found.tolist()):
+        above = parent[at]
+        while above != ABSENT and not wanted[above]:
+            above = parent[above]
+        assert nearest == above
+
+
+def test_columns_of_which_nothing_is_known_take_no_memory(tmp_path: Path) -> None:
+    profile = Profile(
+        read_trace(write(tmp_path / "t.json", kineto_text([event("aten::mm", at, 1) for at in range(3)])))
+    )
+    graphs, replayed = profile.compiled_graphs, profile.replayed
+    known = (replayed.operator, replayed.known, replayed.inserted, graphs.call, graphs.launch)
+    work = (profile.launch, profile.launched_by, profile.table.device, profile.operators.device_total_ns)
+    assert {column.strides for column in (*known, *work)} == {(0,)}
+    assert {len(column) for column in (*known, *work)} == {3}
