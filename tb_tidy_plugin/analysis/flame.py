@@ -142,7 +142,7 @@ def _account_parts(profile: Profile, account: Account, forest: _Forest, node: Ro
     row = np.where(is_busy | (account.calls == ABSENT), segments.work, account.calls)
     parents = forest.children(_around(profile, node, row), _call_frames(profile, forest, row))
     name = np.where(is_busy, np.append(table.name, ABSENT).astype(np.int64)[segments.work], ABSENT)
-    codes, number = np.unique(account.entry * (len(table.names) + 1) + name + 1, return_inverse=True)
+    codes, number = np.unique(account.entry.astype(np.int64) * (len(table.names) + 1) + name + 1, return_inverse=True)
     frames = []
     for code in codes.tolist():
         entry, which = divmod(code, len(table.names) + 1)

@@ -9,7 +9,7 @@ from tb_tidy_plugin.ledger.model import OF_DEVICE
 from tb_tidy_plugin.ledger.owners import ledger_name
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report.idle import IdleGaps
-from tb_tidy_plugin.trace.columns import ABSENT, Rows
+from tb_tidy_plugin.trace.columns import ABSENT, Ids
 from tb_tidy_plugin.trace.strings import NumberTable
 
 MOST_GAPS = 20_000
@@ -64,12 +64,12 @@ def idle_gaps(profile: Profile, most: int = MOST_GAPS) -> IdleGaps:
     )
 
 
-def _ids(profile: Profile, rows: Rows) -> list[int]:
+def _ids(profile: Profile, rows: Ids) -> list[int]:
     found: list[int] = np.where(rows == ABSENT, ABSENT, profile.table.file_order[rows]).tolist()
     return found
 
 
-def _names(profile: Profile, rows: Rows, names: NumberTable[str]) -> list[int]:
+def _names(profile: Profile, rows: Ids, names: NumberTable[str]) -> list[int]:
     table = profile.table
     return [
         ABSENT if row == ABSENT else names.number(ledger_name(table.names[table.name[row]])) for row in rows.tolist()

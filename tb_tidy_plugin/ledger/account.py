@@ -6,6 +6,7 @@ from functools import cached_property
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from tb_tidy_plugin.event_names import BEGIN_CAPTURE, GRAPH_LAUNCH
 from tb_tidy_plugin.ledger import advice
@@ -36,7 +37,7 @@ from tb_tidy_plugin.profile.iteration_marks import merged
 from tb_tidy_plugin.profile.kept import once
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.step_bounds import DeviceWork, StepSpan
-from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Rows
+from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Numbers, Rows
 from tb_tidy_plugin.trace.sets import distinct
 from tb_tidy_plugin.units import Nanoseconds, Share
 from tb_tidy_plugin.vocabulary import Phase
@@ -90,8 +91,8 @@ class Account(msgspec.Struct, frozen=True):
 
     ledger: Ledger
     segments: Segments
-    entry: Rows
-    calls: Rows
+    entry: NDArray[np.int16]
+    calls: Numbers
     limits: WorkLimits
 
     def overlaps(self, time: Intervals) -> Rows:
@@ -169,17 +170,17 @@ class _Book:
         self.length = segments.ends - segments.starts
         self.limits = WorkLimits(profile)
 
-    def entries(self) -> tuple[list[Entry], Rows]:
+    def entries(self) -> tuple[list[Entry], NDArray[np.int16]]:
         """All entries, the largest first, and for each segment the position of its entry."""
-        code = self.segments.cause * (len(KINDS) + 1) + self.names.kind + 1
+        code = self.segments.cause.astype(np.int16) * np.int16(len(KINDS) + 1) + self.names.kind + np.int16(1)
         total = _sums(code, self.length, len(CAUSES) * (len(KINDS) + 1))
         there = np.flatnonzero(total)
         there = there[np.argsort(-total[there], kind="stable")]
-        position = np.full(len(total), ABSENT, np.int64)
+        position = np.full(len(total), ABSENT, np.int16)
         position[there] = np.arange(len(there))
         entry = position[code] if len(code) else code
         # Runs of one entry, and segments in the order of entries: all that follows looks at slices of these.
-        order = np.argsort(entry.astype(np.int16), kind="stable")  # a small type is sorted by its digits
+        order = np.argsort(entry, kind="stable")  # a small type is sorted by its digits
         bounds = np.append(0, np.cumsum(np.bincount(entry, minlength=len(there))))
         by_step = self._by_step(entry, len(there))
         pieces = self._pieces(entry, len(there))
@@ -189,21 +190,22 @@ class _Book:
             found.append(self._entry(number, int(total[number]), mine, by_step[at], pieces[at]))
         return found, entry
 
-    def _by_step(self, entry: Rows, count: int) -> list[list[int]]:
+    def _by_step(self, entry: NDArray[np.int16], count: int) -> list[list[int]]:
         steps = len(self.span.names)
-        step = np.searchsorted(self.span.bounds, self.segments.starts, side="right") - 1
-        sums = _sums(entry * steps + step, self.length, count * steps)
+        first = np.searchsorted(self.segments.starts, self.span.bounds)  # segments are cut where steps are
+        step = np.repeat(np.arange(steps, dtype=np.int32), np.diff(first))
+        sums = _sums(entry * np.int32(steps) + step, self.length, count * steps)
         found: list[list[int]] = sums.reshape(count, steps).tolist()
         return found
 
-    def _pieces(self, entry: Rows, count: int) -> list[tuple[int, list[tuple[int, int, int]]]]:
+    def _pieces(self, entry: NDArray[np.int16], count: int) -> list[tuple[int, list[tuple[int, int, int]]]]:
         """For each entry how many uninterrupted pieces it has, and the longest: start, end, first segment."""
         if not len(entry):
             return []
         first = np.flatnonzero(np.append(True, np.diff(entry) != 0))
         starts = self.segments.starts[first]
         ends = np.append(starts[1:], self.segments.ends[-1])
-        of = entry[first].astype(np.int16)
+        of = entry[first]
         order, found = np.argsort(of, kind="stable"), []
         for runs in np.split(order, np.cumsum(np.bincount(of, minlength=count))[:-1]):
             length = starts[runs] - ends[runs]
@@ -287,9 +289,9 @@ class _Book:
         return found
 
     @cached_property
-    def calls(self) -> Rows:
+    def calls(self) -> Numbers:
         """For each piece the row of what the host does, `ABSENT` for none."""
-        return np.append(self.host.rows, ABSENT)[self.segments.call]
+        return np.append(self.host.rows, np.int32(ABSENT))[self.segments.call]
 
     def _is_in_graph(self, mine: Rows) -> bool:
         """True if most of the work was launched by a graph's replay, and its operators are not known."""
@@ -374,7 +376,7 @@ class _Book:
         return len(gaps) >= LEAST_NUMBERED and 2 * int(np.count_nonzero(gaps >= THINNED_GAP)) > len(gaps)
 
 
-def _sums(number: Rows, values: Rows, count: int) -> Rows:
+def _sums(number: NDArray[np.integer], values: Rows, count: int) -> Rows:
     """Sum of `values` by number, exact."""
     found = np.zeros(count, np.int64)
     np.add.at(found, number, values)

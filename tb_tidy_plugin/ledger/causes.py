@@ -13,6 +13,7 @@ from collections.abc import Callable
 import msgspec
 import numpy as np
 from msgspec.structs import fields
+from numpy.typing import NDArray
 
 from tb_tidy_plugin.event_names import COPY_OR_FILL, GRAPH_LAUNCH, STREAM_WAIT
 from tb_tidy_plugin.ledger.host import Host
@@ -21,7 +22,7 @@ from tb_tidy_plugin.profile.intervals import Intervals, cut
 from tb_tidy_plugin.profile.kernels import kernel_kind
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.step_bounds import DeviceWork, StepSpan
-from tb_tidy_plugin.trace.columns import ABSENT, Category, EventTable, Mask, Rows, Times
+from tb_tidy_plugin.trace.columns import ABSENT, Category, EventTable, Ids, Mask, Numbers, Rows, Times
 from tb_tidy_plugin.trace.sets import among, distinct, united
 from tb_tidy_plugin.trace.strings import numbers_where
 
@@ -52,6 +53,9 @@ _UNSET = ABSENT
 class Segments(msgspec.Struct, frozen=True):
     """Pieces of the window, in order of time, without gaps; all arrays have one entry per piece.
 
+    A recording has twice as many pieces as events, so numbers are as small as they can be: cast before they are
+    multiplied.
+
     Attributes:
         cause: position in `CAUSES`.
         work: row of the device work that runs, or that the device waits for; `ABSENT` for none.
@@ -61,10 +65,10 @@ class Segments(msgspec.Struct, frozen=True):
 
     starts: Times
     ends: Times
-    cause: Rows
-    work: Rows
-    call: Rows
-    thread: Rows
+    cause: NDArray[np.int8]
+    work: Numbers
+    call: Numbers
+    thread: Numbers
 
     def take(self, chosen: Rows | Mask) -> Segments:
         """Only the `chosen` ones."""
@@ -82,7 +86,7 @@ def segments_of(profile: Profile, work: DeviceWork, span: StepSpan, host: Host) 
     """The window of `span`, cut where the cause changes and where a step ends."""
     if not span.end_ns > span.start_ns:
         none = np.empty(0, np.int64)
-        return Segments(none, none, none, none, none, none)
+        return _segments(none, none, none, none, none, none)
     if len(work.rows):
         busy, order = _busy(profile, work, span)
         found = joined(busy, _idle(profile, work, span, host, Intervals.union(busy.starts, busy.ends), order))
@@ -99,8 +103,11 @@ def joined(*parts: Segments) -> Segments:
     return Segments(*columns).take(np.argsort(columns[0], kind="stable"))
 
 
-def _segments(starts: Times, ends: Times, cause: int | Rows, work: Rows, call: Rows, thread: Rows) -> Segments:
-    return Segments(starts, ends, np.broadcast_to(np.asarray(cause, np.int64), starts.shape), work, call, thread)
+def _segments(
+    starts: Times, ends: Times, cause: int | Rows | NDArray[np.int8], work: Ids, call: Ids, thread: Ids
+) -> Segments:
+    numbers = (each.astype(np.int32, copy=False) for each in (work, call, thread))
+    return Segments(starts, ends, np.broadcast_to(np.asarray(cause, np.int8), starts.shape), *numbers)
 
 
 # The device at work
@@ -279,8 +286,10 @@ def _asked(host: Host, segments: Segments, thread: int) -> Segments:
     # Pieces begin at one change after the other; the first one of a segment lies behind the last change before that.
     first = np.searchsorted(piece, np.arange(len(segments.starts)))
     since = np.searchsorted(changes, segments.starts, side="right") - 1
-    call = np.append(innermost, ABSENT)[np.arange(len(piece)) + (since - first)[piece]]
-    own = np.full(len(piece), thread, np.int64)
+    at = (since - first)[piece]
+    at += np.arange(len(piece))
+    call = np.append(innermost, np.int32(ABSENT))[at]
+    own = np.full(len(piece), thread, np.int32)
     told = Segments(starts, ends, segments.cause[piece], segments.work[piece], call, own)
     for cause, when in host.layers(thread):
         told = _painted(told, NUMBER[cause], when, told.cause == _UNSET)  # type: ignore[index]
@@ -351,7 +360,7 @@ def _quiet(profile: Profile) -> Intervals:
     return Intervals(starts[quiet], ends[quiet])
 
 
-def _call_causes(profile: Profile, rows: Rows) -> Rows:
+def _call_causes(profile: Profile, rows: Ids) -> Rows:
     names = profile.table.name[rows]
     found = np.full(len(rows), NUMBER["runtime_call"], np.int64)
     for cause, pattern in (("first_launch", FIRST_LAUNCH), ("allocation", ALLOCATION)):

@@ -57,8 +57,9 @@ class Nest:
         rows = np.flatnonzero(wanted & (table.end_ns > table.start_ns))
         is_runtime = table.category[rows] == Category.RUNTIME
         tie = np.where(is_runtime, np.iinfo(np.int64).max, table.event_index[rows].astype(np.int64))
-        self.rows = outer_first(table, rows, tie)
-        self.parent = contained(table, self.rows)[0] if len(rows) else np.empty(0, np.int32)
+        rows = outer_first(table, rows, tie)
+        self.parent = contained(table, rows)[0] if len(rows) else np.empty(0, np.int32)
+        self.rows: Numbers = rows.astype(np.int32)
         self.first = np.searchsorted(table.thread[self.rows], np.arange(len(table.threads) + 1))
         self._lanes: dict[int, tuple[Times, Numbers]] = {}
 
@@ -71,18 +72,24 @@ class Nest:
     def _unfolded(self, thread: int) -> tuple[Times, Numbers]:
         low, high = (0, 0) if thread == ABSENT else self.first[thread : thread + 2].tolist()
         rows = self.rows[low:high]
-        return unfolded(self.table.start_ns[rows], self.table.end_ns[rows], self.parent[low:high], low)
+        times, label = unfolded(self.table.start_ns[rows], self.table.end_ns[rows], self.parent[low:high], low)
+        return times, label.astype(np.int32)
 
-    def innermost(self, thread: int, times: Times) -> Rows:
+    def innermost(self, thread: int, times: Times) -> Numbers:
         """Position of the thread's innermost event at each of `times`, `ABSENT` for none."""
         changes, label = self.lane(thread)
-        return np.append(label, ABSENT)[np.searchsorted(changes, times, side="right") - 1]
+        return np.append(label, np.int32(ABSENT))[np.searchsorted(changes, times, side="right") - 1]
 
-    def nearest(self, positions: Ids, wanted: Mask) -> Rows:
-        """The innermost event around each of `positions`, or itself, for which `wanted` holds, `ABSENT` for none."""
-        return np.append(nearest(self.parent, wanted), ABSENT)[positions]
+    def nearest(self, wanted: Mask) -> Numbers:
+        """The innermost event around each one, or itself, for which `wanted` holds, `ABSENT` for none.
 
-    def names(self, positions: Rows) -> Numbers:
+        One entry more than there are events, for `ABSENT`.
+        """
+        found = np.full(len(self.rows) + 1, ABSENT, np.int32)
+        found[:-1] = nearest(self.parent, wanted)
+        return found
+
+    def names(self, positions: Ids) -> Numbers:
         """Number of the name of each of `positions`, `ABSENT` for `ABSENT`."""
         return np.append(self.table.name[self.rows], np.int32(ABSENT))[positions]
 
@@ -107,9 +114,9 @@ class Host(Nest):
         return ABSENT
 
     @cached_property
-    def at(self) -> Rows:
+    def at(self) -> Numbers:
         """For each row of the table its position in `rows`, `ABSENT` for what is not in it."""
-        at = np.full(len(self.table) + 1, ABSENT, np.int64)
+        at = np.full(len(self.table) + 1, ABSENT, np.int32)
         at[self.rows] = np.arange(len(self.rows))
         return at
 

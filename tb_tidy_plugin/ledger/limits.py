@@ -18,7 +18,7 @@ from tb_tidy_plugin.profile.flops import PLAUSIBLE, WorkEstimates, device_of
 from tb_tidy_plugin.profile.kernels import NARROW, QUANTISED
 from tb_tidy_plugin.profile.paged_attention import serving_estimates_of
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.trace.columns import ABSENT, Mask, Rows, Times
+from tb_tidy_plugin.trace.columns import ABSENT, Ids, Mask, Rows, Times
 from tb_tidy_plugin.trace.sets import among, distinct
 from tb_tidy_plugin.trace.strings import numbers_where
 
@@ -119,7 +119,7 @@ class WorkLimits:
         found: Mask = among(table.name, numbers_where(table.names, QUANTISED.search))
         return found
 
-    def rate(self, rows: Rows, length_ns: Times) -> Rate | None:
+    def rate(self, rows: Ids, length_ns: Times) -> Rate | None:
         """How fast operators of the host ran, None where nothing is known of any.
 
         Args:

@@ -7,18 +7,18 @@ from functools import cached_property, lru_cache
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from tb_tidy_plugin.inductor import is_generated
 from tb_tidy_plugin.ledger.causes import NUMBER, Segments
 from tb_tidy_plugin.ledger.host import Host
 from tb_tidy_plugin.ledger.kinds import kind_of_copy, kind_of_kernel, kind_on_cpu
-from tb_tidy_plugin.ledger.model import KINDS, OF_DEVICE, Cause, Function, Owner
-from tb_tidy_plugin.profile.nesting import nearest
+from tb_tidy_plugin.ledger.model import CAUSES, KINDS, OF_DEVICE, Cause, Function, Owner
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.sources.frames import COMMON_USER_NAMES, parse_frame
 from tb_tidy_plugin.sources.places import place_of
-from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Rows
-from tb_tidy_plugin.trace.sets import among, distinct
+from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Numbers, Rows
+from tb_tidy_plugin.trace.sets import distinct
 
 OF_QUEUE: frozenset[Cause] = frozenset(
     {
@@ -46,30 +46,34 @@ class Names(msgspec.Struct, frozen=True):
         key: equal for segments of one owner; small numbers from 0 on.
     """
 
-    operator: Rows
-    library: Rows
-    mark: Rows
-    kind: Rows
+    operator: Numbers
+    library: Numbers
+    mark: Numbers
+    kind: NDArray[np.int8]
     by_work: Mask
-    key: Rows
+    key: Numbers
 
 
 def names_of(profile: Profile, host: Host, segments: Segments) -> Names:
     """What the recording calls those whose time each segment is."""
     of_device, of_queue = _is_cause(segments, OF_DEVICE), _is_cause(segments, OF_QUEUE)
     by_work = of_device | of_queue
-    operator, library, mark, kind, key = (np.full(len(segments.starts), ABSENT, np.int64) for _ in range(5))
+    operator, library, mark, key = (np.full(len(segments.starts), ABSENT, np.int32) for _ in range(4))
+    kind = np.full(len(segments.starts), ABSENT, np.int8)
     operator[by_work] = _launching_operators(profile, host, segments.work[by_work])
     kind[of_device] = _kinds_of_work(profile, host, segments, operator, of_device)
     key[by_work] = _keys_of_work(profile, host, segments.work[by_work], operator[by_work])
     calls = _CallNames(host)
     computes = segments.cause == NUMBER["cpu"]
 
-    def named(these: Rows, names: _OperatorNames) -> None:
+    def named(these: Rows | slice, names: _OperatorNames) -> None:
         call = segments.call[these]
         operator[these], key[these], library[these] = names.operator[call], names.key[call], calls.library[call]
 
-    if len(these := np.flatnonzero(computes)):
+    if len(computes) and computes.all():  # as where no device was recorded
+        named(slice(None), calls.known)
+        kind = calls.kind[segments.call]
+    elif len(these := np.flatnonzero(computes)):
         named(these, calls.known)
         kind[these] = calls.kind[segments.call[these]]
     if len(these := np.flatnonzero(~(by_work | computes))):
@@ -85,8 +89,8 @@ def names_of(profile: Profile, host: Host, segments: Segments) -> Names:
 class _OperatorNames(msgspec.Struct, frozen=True):
     """By call of the host, and one more for `ABSENT`: the operator that it is shown as, and the owner's key."""
 
-    operator: Rows
-    key: Rows
+    operator: Numbers
+    key: Numbers
 
 
 class _CallNames:
@@ -100,8 +104,8 @@ class _CallNames:
     def outermost(self) -> _OperatorNames:
         """By the outermost operator."""
         is_operator = self.host.is_operator
-        outermost = is_operator & (self.host.nearest(self.host.parent, is_operator) == ABSENT)
-        return self._named(self._nearest(outermost))
+        outermost = is_operator & (self._nearest_operator[self.host.parent] == ABSENT)
+        return self._named(self.host.nearest(outermost))
 
     @cached_property
     def known(self) -> _OperatorNames:
@@ -109,46 +113,45 @@ class _CallNames:
         return self._named(np.where(self._nearest_known == ABSENT, self._nearest_operator, self._nearest_known))
 
     @cached_property
-    def library(self) -> Rows:
+    def library(self) -> Numbers:
         """The nearest function outside PyTorch and the standard library."""
-        return self._nearest(_is_library(self.host))
+        return self.host.nearest(_is_library(self.host))
 
     @cached_property
-    def kind(self) -> Rows:
+    def kind(self) -> NDArray[np.int8]:
         """What a processor computes, as a position in `KINDS`."""
         table, name = self.host.table, self.host.names(self._nearest_known)
-        by_name = np.full(self._many, NUMBER_OF_KIND["other"], np.int64)  # the last one for `ABSENT`
+        by_name = np.full(self._many, NUMBER_OF_KIND["other"], np.int8)  # the last one for `ABSENT`
         for number in np.flatnonzero(np.bincount(name[name != ABSENT])).tolist():
             by_name[number] = NUMBER_OF_KIND[kind_on_cpu(table.names[number]) or "other"]
         return np.where(self._nearest_operator == ABSENT, NUMBER_OF_KIND["python"], by_name[name])
 
-    def key_of_marks(self, marks: Rows) -> Rows:
+    def key_of_marks(self, marks: Numbers) -> Numbers:
         """Keys of segments that have only an annotation, by its position in `Host.marks.rows`."""
-        found: Rows = self.host.marks.names(marks).astype(np.int64) + 1 + 2 * self._many
+        found: Numbers = self.host.marks.names(marks) + np.int32(1 + 2 * self._many)
         return found
 
     @cached_property
-    def _nearest_operator(self) -> Rows:
-        return self._nearest(self.host.is_operator)
+    def _nearest_operator(self) -> Numbers:
+        return self.host.nearest(self.host.is_operator)
 
     @cached_property
-    def _nearest_known(self) -> Rows:
-        return self._nearest(_is_known(self.host))
+    def _nearest_known(self) -> Numbers:
+        return self.host.nearest(_is_known(self.host))
 
-    def _nearest(self, wanted: Mask) -> Rows:
-        return np.append(nearest(self.host.parent, wanted), ABSENT)
-
-    def _named(self, operator: Rows) -> _OperatorNames:
-        function = self.host.names(self.library).astype(np.int64) + 1
-        above = self.host.names(operator).astype(np.int64) + 1
-        return _OperatorNames(operator, np.where(function > 0, function, above + self._many))
+    def _named(self, operator: Numbers) -> _OperatorNames:
+        function, above = self.host.names(self.library), self.host.names(operator)
+        return _OperatorNames(operator, np.where(function == ABSENT, above + np.int32(self._many), function) + 1)
 
 
 def _is_cause(segments: Segments, causes: frozenset[Cause]) -> Mask:
-    return among(segments.cause, [NUMBER[cause] for cause in causes])
+    wanted = np.zeros(len(CAUSES), np.bool_)
+    wanted[[NUMBER[cause] for cause in causes]] = True
+    found: Mask = wanted[segments.cause]
+    return found
 
 
-def _launching_operators(profile: Profile, host: Host, work: Rows) -> Rows:
+def _launching_operators(profile: Profile, host: Host, work: Numbers) -> Numbers:
     """The innermost operator around the launch of each row of device work."""
     if not len(work):
         return work
@@ -156,7 +159,8 @@ def _launching_operators(profile: Profile, host: Host, work: Rows) -> Rows:
     at = host.at[launch]
     by_id = np.append(profile.launched_by, ABSENT)[work]
     at = np.where((at == ABSENT) & (launch == ABSENT), host.at[by_id], at)
-    return host.nearest(at, host.is_operator)
+    found: Numbers = host.nearest(host.is_operator)[at]
+    return found
 
 
 def _is_library(host: Host) -> Mask:
@@ -196,7 +200,7 @@ def _is_known(host: Host) -> Mask:
     return host.is_operator & wanted[table.name[host.rows]]
 
 
-def _kinds_of_work(profile: Profile, host: Host, segments: Segments, operator: Rows, of_device: Mask) -> Rows:
+def _kinds_of_work(profile: Profile, host: Host, segments: Segments, operator: Numbers, of_device: Mask) -> Rows:
     """What a device computes or copies; `ABSENT` for communication."""
     table, work = profile.table, segments.work[of_device]
     code = (host.names(operator[of_device]).astype(np.int64) + 1) * len(table.names) + table.name[work]
@@ -213,7 +217,7 @@ def _kinds_of_work(profile: Profile, host: Host, segments: Segments, operator: R
     return np.where(communicates, ABSENT, kinds[number.reshape(-1)])
 
 
-def _keys_of_work(profile: Profile, host: Host, work: Rows, operator: Rows) -> Rows:
+def _keys_of_work(profile: Profile, host: Host, work: Numbers, operator: Numbers) -> Rows:
     """Keys of device work, by its kernel and the operator that launched it."""
     many = len(profile.table.names) + 1
     above = host.names(operator).astype(np.int64) + 1
