@@ -23,16 +23,19 @@ SAFE_PATH = "PYTHONSAFEPATH"
 MOST_SAID = 4000
 """Bytes of a child's complaints, the last ones, that are kept."""
 
+SPARE_S = 600.0
+"""How long a spare process waits for its question: it holds 60 MB."""
+
 
 # The side that starts it
 
 
-def command_for(module: str, arguments: int = 0) -> tuple[str, ...]:
-    """Runs `main` of a module, after so many arguments with the folders to import from, `import_folders()`.
+def command_for(module: str) -> tuple[str, ...]:
+    """Runs `main` of a module; the folders to import from, `import_folders()`, follow as arguments.
 
     Not with `-m`, which would let a user's own `queue.py` or `profile.py` in the current folder stand in for Python's.
     """
-    code = f"import sys; sys.path[:] = sys.argv[{1 + arguments}:]; from {module} import main; main()"
+    code = f"import sys; sys.path[:] = sys.argv[1:]; from {module} import main; main()"
     return (sys.executable, "-c", code)
 
 
@@ -136,6 +139,79 @@ class Ended(NamedTuple):
     complaint: str
 
 
+class Started(NamedTuple):
+    """A process, what it complains into, and what to close when it has ended."""
+
+    process: subprocess.Popen[bytes]
+    complaints: IO[bytes]
+    opened: ExitStack
+
+    def end(self) -> None:
+        """Ends the process at once."""
+        with self.opened, self.process:
+            self.process.kill()
+
+
+def _started(command: Sequence[str]) -> Started:
+    """The process, with its complaints in a file.
+
+    Raises:
+        OSError: it cannot be started.
+    """
+    with ExitStack() as opened:
+        errors = opened.enter_context(complaints())
+        return Started(start(command, errors), errors, opened.pop_all())
+
+
+class Spare:
+    """Keeps a process that has started and waits for its question. It answers one; it ends where none comes for long.
+
+    May be used from any thread.
+    """
+
+    def __init__(self, command: Sequence[str], idle_s: float = SPARE_S) -> None:
+        self.command = command
+        self._idle_s = idle_s
+        self._lock = threading.Lock()
+        self._waiting: Started | None = None
+        self._idle: threading.Timer | None = None
+
+    def prepare(self) -> None:
+        """Starts a process, unless one waits. Where none can be started, whoever asks a question is told so."""
+        with self._lock, suppress(OSError):
+            if self._waiting is None:
+                self._waiting = _started(self.command)
+                self._idle = threading.Timer(self._idle_s, self.close)
+                self._idle.daemon = True
+                self._idle.start()
+
+    def take(self) -> Started:
+        """The process that waits, else a new one.
+
+        Raises:
+            OSError: none can be started.
+        """
+        waiting = self._given_up()
+        if waiting is not None and waiting.process.poll() is None:
+            return waiting
+        if waiting is not None:
+            waiting.end()
+        return _started(self.command)
+
+    def close(self) -> None:
+        """Ends the process that waits."""
+        waiting = self._given_up()
+        if waiting is not None:
+            waiting.end()
+
+    def _given_up(self) -> Started | None:
+        with self._lock:
+            waiting, self._waiting = self._waiting, None
+            if self._idle is not None:
+                self._idle.cancel()
+            return waiting
+
+
 class Child:
     """A process for one question. May be stopped from any thread, before, while and after it runs.
 
@@ -145,12 +221,14 @@ class Child:
         ended: how it ended; None before that, and where it was not started.
     """
 
-    def __init__(self, command: Sequence[str], *, limit_s: float | None = None, whole_group: bool = False) -> None:
+    def __init__(
+        self, command: Sequence[str] | Spare, *, limit_s: float | None = None, whole_group: bool = False
+    ) -> None:
         """`limit_s` bounds its time; with `whole_group` all ends with it that it has started, such as compilers."""
         self.is_stopped = False
         self.is_late = False
         self.ended: Ended | None = None
-        self._command = command
+        self._spare = command if isinstance(command, Spare) else Spare(command)
         self._limit_s = limit_s
         self._whole_group = whole_group
         self._lock = threading.Lock()
@@ -166,13 +244,14 @@ class Child:
         self.ended = None
         with ExitStack() as opened:
             try:
-                errors = opened.enter_context(complaints())
-                process = self._start(errors)
+                started = self._start()
             except OSError as problem:
                 raise StartError(problem.strerror or type(problem).__name__) from None
-            if process is None:
+            if started is None:
                 yield ()
                 return
+            opened.enter_context(started.opened)
+            process = started.process
             try:
                 with process, self._bounded():
                     with suppress(BrokenPipeError):  # it is gone, which its exit code tells
@@ -182,7 +261,7 @@ class Child:
             finally:
                 with self._lock:
                     self._process = None  # its number may be another's from now on
-                self.ended = Ended(process.returncode, said(errors))
+                self.ended = Ended(process.returncode, said(started.complaints))
 
     def stop(self) -> None:
         """Ends the process, or keeps it from starting."""
@@ -190,11 +269,13 @@ class Child:
             self.is_stopped = True
         self._kill()
 
-    def _start(self, errors: IO[bytes]) -> subprocess.Popen[bytes] | None:
+    def _start(self) -> Started | None:
         with self._lock:
-            if not self.is_stopped:
-                self._process = start(self._command, errors)
-            return self._process
+            if self.is_stopped:
+                return None
+            started = self._spare.take()
+            self._process = started.process
+            return started
 
     @contextmanager
     def _bounded(self) -> Iterator[None]:

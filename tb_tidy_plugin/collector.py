@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def held_off() -> Iterator[None]:
-    """Collects nothing meanwhile, in any thread: decoding takes a third of the time then, an analysis four fifths."""
+    """Collects nothing meanwhile, in any thread: portable decoding takes a third of the time then."""
     was_on = gc.isenabled()
     gc.disable()
     try:

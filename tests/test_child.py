@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tb_tidy_plugin import child
+from tests.support.waiting import until
 
 LONG = b"x" * 1_000_000  # more than a pipe holds
 COUNTS = "import sys, time; time.sleep(0.2); print(len(sys.stdin.buffer.readline()))"
@@ -110,3 +111,58 @@ class TestChild:
     def test_one_that_cannot_be_started(self) -> None:
         with pytest.raises(child.StartError, match="No such file"), child.Child(("/nowhere/python",)).asked(b""):
             pytest.fail("it was started")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are looked at as Linux shows them")
+class TestSpare:
+    def test_the_process_that_waits_is_asked(self) -> None:
+        spare = child.Spare(script(PLACE))
+        spare.prepare()
+        spare.prepare()  # one is enough
+        first, second = (asked_of(child.Child(spare)) for _ in range(2))
+        assert first[0] != second[0], "each answers one question"
+        assert first[1:] == second[1:] == ["one", "no more"]
+
+    def test_without_one_a_process_is_started(self) -> None:
+        assert asked_of(child.Child(child.Spare(script(PLACE))))[1] == "one"
+
+    def test_one_that_has_ended_meanwhile_is_not_asked(self, tmp_path: Path) -> None:
+        begun = tmp_path / "begun"
+        ends = f"import pathlib, sys; p = pathlib.Path({str(begun)!r}); p.exists() or (p.touch(), sys.exit()); {PLACE}"
+        spare = child.Spare(script(ends))
+        spare.prepare()
+        until(lambda: begun.exists() and not running())
+        assert asked_of(child.Child(spare))[1] == "one"
+
+    def test_one_that_nobody_asks_ends(self) -> None:
+        spare = child.Spare(script(WAITS), idle_s=0.05)
+        spare.prepare()
+        until(lambda: not running())
+
+    def test_one_that_is_stopped_before_is_left_for_the_next(self) -> None:
+        spare = child.Spare(script(PLACE))
+        spare.prepare()
+        stopped = child.Child(spare)
+        stopped.stop()
+        with stopped.asked(b"one") as lines:
+            assert [*lines] == []
+        assert asked_of(child.Child(spare))[1] == "one"
+
+
+PLACE = "import os, sys; print(os.getpid()); print(sys.stdin.readline(), end=''); sys.exit('no more')"
+
+
+def running() -> list[int]:
+    """Children of this process that have not ended."""
+    found = Path("/proc/self/task").glob("*/children")
+    numbers = [number for each in found for number in each.read_text().split()]
+    states = {number: Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] for number in numbers}
+    return [int(number) for number, state in states.items() if state != "Z"]
+
+
+def asked_of(process: child.Child) -> list[str]:
+    """Its number, what it was asked, and what it complained of."""
+    with process.asked(b"one") as lines:
+        number, question = (line.decode().strip() for line in lines)
+    assert process.ended is not None
+    return [number, question, process.ended.complaint]

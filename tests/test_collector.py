@@ -14,7 +14,6 @@ from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.collector import held_off
 from tb_tidy_plugin.plugin.analysis_worker import AnalysisRequest, analyse
 from tb_tidy_plugin.rulekit import Match, Profile
-from tb_tidy_plugin.trace.files import find_traces
 from tests.support.logdirs import trace
 from tests.support.made_up_rule import Evidence, SlowMultiplication
 from tests.support.user_rule import write_rule
@@ -65,6 +64,6 @@ def test_the_worker_analyses_without_it(tmp_path: Path) -> None:
     )
     configuration = tmp_path / "tb-tidy.toml"
     configuration.write_text('rules = ["r.py"]\nselect = ["TT999"]\n')
-    (file,) = find_traces(trace(tmp_path / "w.pt.trace.json"))
-    analyse(file, lambda _: None, AnalysisRequest("run", "w", "", os.fsencode(configuration)))
+    path = trace(tmp_path / "w.pt.trace.json")
+    analyse(AnalysisRequest("run", "w", "", os.fsencode(path), os.fsencode(configuration)), lambda _: None)
     assert (said.read_text(), gc.isenabled()) == ("False", True)

@@ -35,8 +35,8 @@ log = log_called("tensorboard.torchtidy")
 AnalysisOutcome: TypeAlias = AnalysisResult | Failure
 OnNews: TypeAlias = Callable[[AnalysisProgress | FirstFindings], object]
 
-WORKER = child.command_for("tb_tidy_plugin.plugin.analysis_worker", arguments=1)
-"""Starts a worker; the path of the trace follows."""
+WORKER = child.command_for("tb_tidy_plugin.plugin.analysis_worker")
+"""Starts a worker."""
 
 AGAIN = "Starting again, since the first try was killed"
 STOPPED = Failure("The analysis was stopped.", "Load the trace again.")
@@ -57,10 +57,13 @@ UNCONFIGURED = AnalysisSettings()
 class FileAnalysis:
     """The analysis of one file. May be stopped from any thread, before, while and after it runs."""
 
-    def __init__(self, file: TraceFile, command: Sequence[str], asked: AnalysisSettings = UNCONFIGURED) -> None:
+    def __init__(
+        self, file: TraceFile, command: Sequence[str] | child.Spare, asked: AnalysisSettings = UNCONFIGURED
+    ) -> None:
+        """`command` starts a worker, unless a spare one waits."""
         self.file = file
         self.asked = asked
-        self._child = child.Child([*command, str(file.path)])
+        self._child = child.Child(command)
 
     def outcome(self, on_news: OnNews) -> AnalysisOutcome:
         """Runs the worker to its end; whatever becomes of it is told in words.
@@ -98,7 +101,8 @@ class FileAnalysis:
             None if path is None else os.fsencode(path) for path in (self.asked.configuration, self.asked.cache.folder)
         )
         roots = tuple(os.fsencode(root) for root in self.asked.source_roots)
-        return AnalysisRequest(self.file.run, self.file.worker, self.file.span, configuration, roots, folder)
+        path = os.fsencode(str(self.file.path))
+        return AnalysisRequest(self.file.run, self.file.worker, self.file.span, path, configuration, roots, folder)
 
     def _log(self, ended: child.Ended, *, has_answered: bool) -> None:
         """What the worker complained of goes to the log: it may name paths and is of no use to most."""

@@ -1,13 +1,12 @@
 """Analysis of one trace file in a process of its own, so that its memory and its crashes are never TensorBoard's.
 
-`python -m tb_tidy_plugin.plugin.analysis_worker FILE` reads one line from its input (an `AnalysisRequest`), writes
-one JSON message per line, the last of which is an `AnalysisResult` or a `Failure`, and ends.
+`python -m tb_tidy_plugin.plugin.analysis_worker` imports all that an analysis takes, reads one line from its input (an
+`AnalysisRequest`), writes one JSON message per line, the last of which is an `AnalysisResult` or a `Failure`, and ends.
 """
 
 from __future__ import annotations
 
 import os
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -44,14 +43,15 @@ NICE = 5  # TensorBoard goes first
 
 
 class AnalysisRequest(msgspec.Struct, frozen=True):
-    """What to call the file, with which configuration to check it and where to read sources. Its path is given apart.
+    """The file and what to call it, with which configuration to check it and where to read sources.
 
-    `configuration`, `source_roots` and `cache` are paths in bytes, since a path need not be text.
+    `path`, `configuration`, `source_roots` and `cache` are in bytes, since a path need not be text.
     """
 
     run: str
     worker: str
     span: str
+    path: bytes
     configuration: bytes | None = None
     source_roots: tuple[bytes, ...] = ()
     cache: bytes | None = None
@@ -118,28 +118,42 @@ OUT_OF_MEMORY = Failure("There is not enough memory to analyse this trace.", "Fr
 
 
 def main() -> None:
-    """Serves one request."""
+    """Serves one request, and none where its input ends before."""
     output = child.private_output()
-    request = msgspec.json.decode(child.question(), type=AnalysisRequest)
-    child.end_with_input()
     child.step_back(nice=NICE)
+    _import_all()
+    line = child.question()
+    if not line:
+        return
+    child.end_with_input()
     allowance.enforce()
 
     def send(message: AnalysisMessage) -> None:
         output.write(msgspec.json.encode(message) + b"\n")
         output.flush()
 
-    file = TraceFile(request.run, request.worker, request.span, path_or_url(sys.argv[1]))
-    analyse(file, send, request)
+    analyse(msgspec.json.decode(line, type=AnalysisRequest), send)
 
 
 @held_off()
-def analyse(file: TraceFile, send: _Send, request: AnalysisRequest) -> None:
+def _import_all() -> None:
+    """What `analyse` takes, so that a spare process has it when it is asked."""
+    from tb_tidy_plugin.analysis import answers, assemble, code_fixes, lines, runs, tables  # noqa: F401
+    from tb_tidy_plugin.configuration import checks  # noqa: F401
+    from tb_tidy_plugin.plugin import events  # noqa: F401
+    from tb_tidy_plugin.rules import catalogue
+
+    catalogue()
+
+
+@held_off()
+def analyse(request: AnalysisRequest, send: _Send) -> None:
     """Sends progress, then the findings, then all of the result; or why there is none."""
     from tb_tidy_plugin.analysis.assemble import read_file
     from tb_tidy_plugin.configuration.checks import job_of
     from tb_tidy_plugin.configuration.files import Configuration, read_configuration
 
+    file = TraceFile(request.run, request.worker, request.span, path_or_url(os.fsdecode(request.path)))
     configuration, folder = (
         None if path is None else Path(os.fsdecode(path)) for path in (request.configuration, request.cache)
     )

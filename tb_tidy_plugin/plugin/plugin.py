@@ -56,6 +56,8 @@ class Plugin(base_plugin.TBPlugin):
         return {"/*": Mount(self._make_app, MOUNT_POINT)}
 
     def _make_app(self) -> WSGIApplication:
+        profiles = self._profiles.result()
+        profiles.watch()
         from tb_tidy_plugin.benchmarks.runner import has_torch
         from tb_tidy_plugin.plugin.allowed_hosts import hosts_of
         from tb_tidy_plugin.plugin.benchmark_queue import BenchmarkQueue, refusal_of
@@ -66,7 +68,7 @@ class Plugin(base_plugin.TBPlugin):
         queue = BenchmarkQueue(refusal_of(self._benchmarks, self._host, bind_all=self._bind_all, has_torch=has_torch()))
         hosts = hosts_of(self._host, bind_all=self._bind_all, named=self._named_hosts)
         logged = LoggedRuns(self._data_provider)
-        return create_app(self._profiles.result(), self._source_roots, MuteStore(self._logdirs), queue, hosts, logged)
+        return create_app(profiles, self._source_roots, MuteStore(self._logdirs), queue, hosts, logged)
 
     def frontend_metadata(self) -> base_plugin.FrontendMetadata:
         return base_plugin.FrontendMetadata(es_module_path="/index.js", tab_name="TorchTidy")

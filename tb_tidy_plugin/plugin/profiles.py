@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
+from tb_tidy_plugin import child
 from tb_tidy_plugin.errors import NotFoundError, TidyError, TraceError
 from tb_tidy_plugin.plugin.analysis import (
     STOPPED,
@@ -117,7 +118,8 @@ class Profiles:
         self.configuration = configuration
         self.asked = AnalysisSettings(configuration, tuple(source_roots), cache)
         self._logdirs = tuple(logdirs)
-        self._command = command
+        self._workers = child.Spare(command)
+        self._is_watched = False
         self._kept_bytes = kept_bytes
         self._most_large = max(1, (os.cpu_count() or 1) // 2)  # at a time; one more may run, which has to be small
         self._changed = threading.Condition()
@@ -143,6 +145,15 @@ class Profiles:
     def start(self) -> None:
         """Looks at the logdirs, in the background and from now on."""
         threading.Thread(target=self._keep_looking, daemon=True, name="torchtidy-scan").start()
+
+    def watch(self) -> None:
+        """Says that the page was asked for: from now on a worker waits for the next trace, where there are any."""
+        self._is_watched = True
+        self._have_worker_wait()
+
+    def _have_worker_wait(self) -> None:
+        if self._is_watched and self._has_traces:
+            self._workers.prepare()
 
     # Answers
 
@@ -457,7 +468,12 @@ class Profiles:
         for key in before:
             self._give_up(key)
             self._wanted.pop(key, None)
-        self._has_traces = any(found.problem is None or found.is_link for found in catalog.values())
+        had_traces, self._has_traces = (
+            self._has_traces,
+            any(found.problem is None or found.is_link for found in catalog.values()),
+        )
+        if not had_traces:
+            self._have_worker_wait()
         self._start_wanted()
 
     def _give_up(self, key: Key) -> None:
@@ -493,7 +509,7 @@ class Profiles:
             del self._wanted[key]
             if is_large:
                 self._large.add(key)
-            analysis = self._running[key] = FileAnalysis(entry.found.file, self._command, self.asked)
+            analysis = self._running[key] = FileAnalysis(entry.found.file, self._workers, self.asked)
             threading.Thread(target=self._analyse, args=(key, entry, analysis), daemon=True).start()
 
     def _can_start(self, key: Key) -> bool:
@@ -518,6 +534,8 @@ class Profiles:
         return key in self._entries and self._entries[key].version == entry.version
 
     def _note(self, key: Key, entry: ProfileEntry, news: AnalysisProgress | FirstFindings) -> None:
+        if isinstance(news, FirstFindings):
+            self._have_worker_wait()
         with self._changed:
             if not self._is_current(key, entry):
                 return

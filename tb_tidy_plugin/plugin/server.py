@@ -89,6 +89,7 @@ class ServerOptions(msgspec.Struct, frozen=True):
 def server_of(wanted: ServerOptions, token: Token, listener: socket.socket) -> BaseWSGIServer:
     """A server that begins to look for traces, and answers what comes to `listener` from `serve_forever` on."""
     profiles = open_profiles([wanted.logdir], wanted.configuration, wanted.source_roots, wanted.cache)
+    profiles.watch()
     refusal = refusal_of("any" if wanted.benchmarks else "", wanted.host, bind_all=False, has_torch=has_torch())
     hosts = hosts_of(wanted.host, bind_all=wanted.host in ALL_ADDRESSES, named=",".join(wanted.allowed_hosts))
     mutes = MuteStore([wanted.logdir])

@@ -52,7 +52,8 @@ class Here(FileAnalysis):
         assert asked.configuration is not None
         assert asked.cache.folder is not None
         configuration, folder = os.fsencode(asked.configuration), os.fsencode(asked.cache.folder)
-        analyse(file, said.append, AnalysisRequest(file.run, file.worker, file.span, configuration, (), folder))
+        path = os.fsencode(file.path)
+        analyse(AnalysisRequest(file.run, file.worker, file.span, path, configuration, (), folder), said.append)
         last = said[-1]
         assert isinstance(last, AnalysisResult | Failure)
         return last

@@ -93,7 +93,7 @@ def _worker() -> Callable[[Path], object]:
 
     def work(run: Path) -> None:
         (file,) = find_traces(run)
-        analyse(file, send, AnalysisRequest(file.run, file.worker, file.span))
+        analyse(AnalysisRequest(file.run, file.worker, file.span, os.fsencode(file.path)), send)
 
     return work
 

@@ -27,7 +27,11 @@ from tests.support.waiting import until
 from tests.support.workers import WITH_MADE_UP_RULE
 
 LIMIT_S = 240.0
-REQUEST = msgspec.json.encode(AnalysisRequest("run", "worker", "7")) + b"\n"
+
+
+def request(path: Path) -> bytes:
+    """The line that asks for a trace."""
+    return msgspec.json.encode(AnalysisRequest("run", "worker", "7", os.fsencode(path))) + b"\n"
 
 
 @contextmanager
@@ -39,10 +43,10 @@ def started(*command: str) -> Iterator[subprocess.Popen[bytes]]:
 
 
 def messages(path: Path, *command: str) -> list[AnalysisMessage]:
-    with started(*command, str(path), *sys.path) as process:
+    with started(*command, *sys.path) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        process.stdin.write(REQUEST)
+        process.stdin.write(request(path))
         process.stdin.flush()
         return [msgspec.json.decode(line, type=AnalysisMessage) for line in process.stdout]
 
@@ -93,9 +97,9 @@ def test_it_can_be_started_by_hand(tmp_path: Path) -> None:
 def test_it_ends_when_whoever_started_it_does(tmp_path: Path) -> None:
     path = tmp_path / "w.pt.trace.json"
     os.mkfifo(path)  # nobody ever writes into it
-    with started(*WITH_MADE_UP_RULE, str(path), *sys.path) as process:
+    with started(*WITH_MADE_UP_RULE, *sys.path) as process:
         assert process.stdin is not None
-        process.stdin.write(REQUEST)
+        process.stdin.write(request(path))
         process.stdin.close()
         until(lambda: process.poll() is not None, LIMIT_S)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import textwrap
 import threading
 import time
@@ -22,7 +23,7 @@ from tb_tidy_plugin.trace.files import TraceFile
 from tests.support.logdirs import broken_traces, trace
 from tests.support.profiles import LIMIT_S, RUN, finished, started, states
 from tests.support.waiting import until
-from tests.support.workers import WITH_MADE_UP_RULE, held_by, script, waiting_for
+from tests.support.workers import ASKED, WITH_MADE_UP_RULE, held_by, script, waiting_for
 
 pytestmark = pytest.mark.usefixtures("always_looks_again")
 
@@ -317,7 +318,7 @@ def test_small_traces_are_analysed_while_a_bad_one_spins(tmp_path: Path, monkeyp
     monkeypatch.setattr(module, "SMALL_BYTES", 5000)
     *start, code = WITH_MADE_UP_RULE
     spinning = f"{waiting_for(tmp_path / 'gate')}\nraise SystemExit\n"
-    bad = f"if 'bad' in sys.argv[1]:\n{textwrap.indent(spinning, '    ')}\n"
+    bad = f"{ASKED}\nif 'bad' in path:\n{textwrap.indent(spinning, '    ')}\n"
     for run in "ab":
         trace(tmp_path / "logs" / run / "w.pt.trace.json")
     trace(tmp_path / "logs" / "bad" / "w.pt.trace.json", operators=50)
@@ -353,7 +354,7 @@ def queued(folder: Path, runs: str) -> Profiles:
     """
     for run in {*runs, "a", "b"}:
         trace(folder / "logs" / run / "w.pt.trace.json", operators=50 if run.isupper() else 3)
-    note = f"open({str(folder / 'began')!r}, 'a').write(os.path.basename(os.path.dirname(sys.argv[1])))"
+    note = f"{ASKED}open({str(folder / 'began')!r}, 'a').write(os.path.basename(os.path.dirname(path)))"
     profiles = started(folder / "logs", script(note + waiting_for(folder / "gate")))
     for run in runs:
         profiles.report(run)
@@ -486,3 +487,20 @@ def test_a_slow_disk_is_not_looked_at_again_for_those_who_ask_calmly(
     while time.monotonic() < end:
         profiles.runs(calm=True)
     assert looks.count(str(path.parents[1])) == 1  # those of earlier tests go on
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are looked at as Linux shows them")
+def test_a_worker_waits_from_when_the_page_is_asked_for(tmp_path: Path) -> None:
+    began = tmp_path / "began"
+    note = f"import os; open({str(began)!r}, 'a').write(str(os.getpid()) + chr(10)); "
+    *start, code = WITH_MADE_UP_RULE
+    noted = (*start, note + code)
+    (tmp_path / "empty").mkdir()
+    started(tmp_path / "empty", noted).watch()
+    trace(tmp_path / "logs" / "run" / "w.pt.trace.json")
+    profiles = started(tmp_path / "logs", noted)
+    assert not began.exists(), "nobody has asked for the page, or there is no trace"
+    profiles.watch()
+    until(began.exists)
+    assert finished(profiles).state == "done"
+    until(lambda: len(began.read_text().splitlines()) == 2)

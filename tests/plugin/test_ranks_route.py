@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import msgspec
@@ -81,10 +82,9 @@ def test_of_a_run_that_is_not_there(client: FlaskClient) -> None:
 
 def test_the_worker_sends_little_of_a_rank(tmp_path: Path) -> None:
     from tb_tidy_plugin.plugin.analysis_worker import analyse as worker_analyses
-    from tb_tidy_plugin.trace.files import find_traces
 
-    (file,) = find_traces(record(tmp_path, 0, 1000))
+    path = record(tmp_path, 0, 1000)
     sent: list[object] = []
-    worker_analyses(file, sent.append, AnalysisRequest("", "", ""))
+    worker_analyses(AnalysisRequest("", "", "", os.fsencode(path)), sent.append)
     assert isinstance(sent[-1], AnalysisResult)
     assert memoryview(sent[-1].summaries).nbytes < 4000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-PATHS = "import sys; sys.path[:] = sys.argv[2:]; "
+PATHS = "import sys; sys.path[:] = sys.argv[1:]; "
 
 WITH_MADE_UP_RULE = (
     sys.executable,
@@ -20,6 +20,13 @@ WITH_MADE_UP_RULE = (
 def script(code: str) -> tuple[str, ...]:
     """A worker that runs `code` instead."""
     return (sys.executable, "-c", PATHS + "import os, sys, time; " + code)
+
+
+ASKED = (
+    "import base64, json; from tb_tidy_plugin import child; line = child.question(); child.question = lambda: line; "
+    "path = base64.b64decode(json.loads(line)['path']).decode(); "
+)
+"""Code after which `path` is that of the trace that a worker is asked for."""
 
 
 def held_by(gate: Path) -> tuple[str, ...]:
