@@ -10,7 +10,6 @@ const NO_BARS = { lane: [], depth: [], start_ns: [], duration_ns: [], busy_ns: [
 const NO_ARROWS = { from_lane: [], from_depth: [], from_ns: [], to_lane: [], to_depth: [], to_ns: [], left_out: 0 };
 const ROWS = Array.from({ length: 3 }, (_, at) => eventRow({ id: 10 + at, start_ns: 1_000_000 * (at + 1), duration_ns: 2000 }));
 
-
 afterEach(cleanup);
 
 /** One finding `a` with three matched events, ids 10 to 12. */
