@@ -47,6 +47,9 @@ FIRST_LEVEL_NS = 1024
 LEVEL_FACTOR = 4
 """Each level of detail is this much coarser than the one before: an answer looks at 4 times what it shows at most."""
 
+_ROW_BITS = 32
+_ROW_MASK = (1 << _ROW_BITS) - 1
+
 _NUMBER = re.compile(r"\d+")
 
 
@@ -218,14 +221,13 @@ def _lane_numbers(table: EventTable) -> tuple[Rows, list[tuple[LaneKind, str]]]:
     """The lane of each row of the table, and what each lane is. Threads that run Python or annotations come first."""
     on_device = table.is_category(ON_DEVICE)
     device, stream = (np.where(on_device, column, 0) for column in (table.device, table.stream))
-    key = np.stack([on_device, table.thread, device, stream])
-    kinds, of_row = np.unique(key, axis=1, return_inverse=True)
-    of_row = of_row.reshape(-1)
+    columns = (on_device.astype(np.int8), table.thread, device, stream)
+    of_row, some_row = combinations(*columns)
     named: list[tuple[LaneKind, str]] = [
         ("stream", stream_name(table.threads[thread], device, stream))
         if is_device
         else ("thread", thread_name(table.threads[thread]))
-        for is_device, thread, device, stream in kinds.T.tolist()
+        for is_device, thread, device, stream in zip(*(column[some_row].tolist() for column in columns), strict=True)
     ]
     led = table.is_category((Category.ANNOTATION, Category.PYTHON))
     lead, count = (np.bincount(rows, minlength=len(named)).tolist() for rows in (of_row[led], of_row))
@@ -234,6 +236,21 @@ def _lane_numbers(table: EventTable) -> tuple[Rows, list[tuple[LaneKind, str]]]:
     lanes = list(dict.fromkeys([steps, *(named[at] for at in ranked)]))
     numbers = {lane: number for number, lane in enumerate(lanes)}
     return np.array([numbers[lane] for lane in named], np.int64)[of_row], lanes
+
+
+def combinations(*columns: NDArray[np.integer]) -> tuple[Rows, Rows]:
+    """The number of each row's combination of values, in their order, and some row of each combination.
+
+    As `np.unique` of the rows, which takes 20 times as long.
+    """
+    number = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        values = distinct(column)
+        number = number * len(values) + np.searchsorted(values, column)
+        number = np.searchsorted(distinct(number), number)
+    some_row = np.zeros(int(number.max(initial=-1)) + 1, np.int64)
+    some_row[number] = np.arange(len(number))
+    return number, some_row
 
 
 def _lane_rank(kind: LaneKind, name: str, lead: int, count: int) -> tuple[object, ...]:
@@ -261,14 +278,14 @@ def _depths(start_ns: Times, end_ns: Times) -> Rows:
 
 
 def _first_free(start_ns: Times, end_ns: Times) -> list[int]:
-    open_rows: list[tuple[int, int]] = []
+    open_rows: list[int] = []  # end and row in one number: those are compared faster than pairs
     free: list[int] = []
     found: list[int] = []
     for start, end in zip(start_ns.tolist(), end_ns.tolist(), strict=True):
-        while open_rows and open_rows[0][0] <= start:
-            heappush(free, heappop(open_rows)[1])
+        while open_rows and open_rows[0] >> _ROW_BITS <= start:
+            heappush(free, heappop(open_rows) & _ROW_MASK)
         row = heappop(free) if free else len(open_rows)
-        heappush(open_rows, (end, row))
+        heappush(open_rows, end << _ROW_BITS | row)
         found.append(row)
     return found
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as some
 from msgspec.structs import replace
 
 from tb_tidy_plugin.profile.steps import ProfileSteps, steps_of
-from tb_tidy_plugin.profile.timeline import FIRST_LEVEL_NS, MOST_ROWS, Timeline, timeline_of
+from tb_tidy_plugin.profile.timeline import FIRST_LEVEL_NS, MOST_ROWS, Timeline, combinations, timeline_of
 from tb_tidy_plugin.profile.timeline_busy import PARTS
 from tb_tidy_plugin.profile.timeline_window import MOST_BARS, Bars, bars_in, event_around, events_between
 from tb_tidy_plugin.trace.beside import read_with_side_files
@@ -233,3 +233,12 @@ def test_the_busy_parts_add_up_to_the_time_with_operators(path: Path) -> None:
         reached = max(reached, end)
     assert timeline.busy.host.mean() * timeline.until_ns == pytest.approx(busy_ns, rel=1e-4)
     assert len(timeline.busy.device) == 0
+
+
+@given(some.lists(some.tuples(some.integers(0, 1), some.integers(-1, 3), some.integers(-(2**31), 2**31 - 1))))
+def test_combinations_are_numbered_as_numpy_numbers_rows(rows: list[tuple[int, int, int]]) -> None:
+    columns = np.array(rows, np.int32).reshape(-1, 3).T
+    number, some_row = combinations(*columns)
+    kinds, expected = np.unique(columns, axis=1, return_inverse=True)
+    assert number.tolist() == expected.reshape(-1).tolist()
+    assert columns[:, some_row].tolist() == kinds.tolist()
