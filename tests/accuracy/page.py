@@ -153,7 +153,7 @@ def page(verdicts: Sequence[Verdict], rules: Sequence[str], torch_version: str, 
         _section("Misses", _misses(verdicts), "None."),
         _section("False alarms", _findings(verdicts, lambda verdict: verdict.false_alarms), "None."),
         _section("Unsteady", _findings(verdicts, lambda verdict: verdict.unsteady), "None."),
-        _section("Said of a program and no longer found", _stale(verdicts), "None."),
+        _section("Declared findings that no longer occur", _stale(verdicts), "None."),
         _section("Rules that broke", _failures(verdicts), "None."),
         _clean(verdicts),
         _also(verdicts),
@@ -358,7 +358,7 @@ def _also(verdicts: Sequence[Verdict]) -> str:
     ]
     return f"""## True besides
 
-What else is true of a program, by those who wrote it.
+Other true findings, declared by the authors of the programs.
 
 {table(("program", "rule", "why", "found"), rows)}"""
 

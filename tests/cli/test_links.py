@@ -69,10 +69,10 @@ def test_every_command_that_takes_a_folder_can_follow_them(command: str, logs: P
     given = ["--isolated", *arguments.get(command, [str(logs)])]
     refused = CliRunner().invoke(commands, [command, *given]).exception
     assert isinstance(refused, NotFoundError)
-    assert "No trace" in refused.error
+    assert "no trace" in refused.error
     assert "Skipped links" in refused.error
     followed = CliRunner().invoke(commands, [command, "--follow-links", *given]).exception
-    assert "No trace" not in str(followed)
+    assert "no trace" not in str(followed)
 
 
 def test_a_question_too(logs: Path) -> None:

@@ -346,7 +346,7 @@ y = table(x) + small(x) + some(x)  # here""",
 DECLINED: list[tuple[str, str, str]] = [
     ("optimizer-single-tensor", "a = optim.SGD(one)\nb = optim.SGD(two)\nstep()  # here", "makes 2 of the kind"),
     ("optimizer-single-tensor", "a = optim.SGD(one, **more)\na.step()  # here", "through `*` or `**`"),
-    ("optimizer-single-tensor", "a = optim.Adam(one)\na.step()  # here", "does not make the optimizer"),
+    ("optimizer-single-tensor", "a = optim.Adam(one)\na.step()  # here", "does not create the optimizer"),
     ("optimizer-single-tensor", "a = optim.SGD(one, fused=quick)\na.step()  # here", "has `fused=quick` already"),
     ("optimizer-single-tensor", "a, b = both\nb = optim.SGD(one)\na.step()  # here", "does not use"),
     (
@@ -356,7 +356,7 @@ DECLINED: list[tuple[str, str, str]] = [
     ),
     ("dataloader-num-workers-zero", "held_out = DataLoader(a)\nfor x in batches:  # here\n    x()", "does not use"),
     ("zero-grad-memset", "optimizer.zero_grad(set_to_none=flag)  # here", "does not pass `set_to_none=False`"),
-    ("dataloader-num-workers-zero", "loader = Loader(data)\nfor x in loader:  # here\n    f(x)", "does not make the"),
+    ("dataloader-num-workers-zero", "loader = Loader(data)\nfor x in loader:  # here\n    f(x)", "does not create the"),
     ("tensor-created-on-cpu-then-moved", "x = torch.ones(4).to(torch.float16)  # here", "more than a device"),
     ("tensor-created-on-cpu-then-moved", "x = make(4).to(device)  # here", "do not contain a `torch` factory"),
     ("tensor-from-python-data", "x = torch.tensor([1, 2], device=d)  # here", "only a list"),

@@ -63,7 +63,7 @@ class TestTerminal:
         made = late_host().call("cudaMalloc", 80_001, 300_000).kernel(GEMM, 300_100, 300_200, launch=300_050)
         made.mark("ProfilerStep#4", 80_000, 300_300)
         text = checked(made.written(tmp_path)).splitlines()
-        assert text[2].startswith("  recording: This recording holds start-up")
+        assert text[2].startswith("  recording: This recording contains start-up")
 
     def test_no_finding_says_what_bounds_the_step(self, tmp_path: Path) -> None:
         made = Made()

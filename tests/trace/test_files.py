@@ -43,7 +43,7 @@ def test_names(tmp_path: Path, name: str) -> None:
 )
 def test_other_files_are_no_traces(tmp_path: Path, name: str) -> None:
     touch(tmp_path / name)
-    with pytest.raises(NotFoundError, match="No trace"):
+    with pytest.raises(NotFoundError, match="no trace"):
         find_traces(tmp_path)
 
 

@@ -130,7 +130,7 @@ def test_a_package_that_is_missing_is_named_with_what_installs_it(monkeypatch: p
 
 
 def test_an_address_of_no_known_kind() -> None:
-    with pytest.raises(TidyError, match=r"`nowhere://x` is not an address that fsspec knows"):
+    with pytest.raises(TidyError, match=r"`nowhere://x` is not an address for fsspec"):
         analyze_path("nowhere://x", Job())
 
 
