@@ -30,8 +30,6 @@ IN_LIST = "aten::resolve_conj"
 """What reads one value; `.tolist()` is a built-in, of whose operators this is the first."""
 
 
-TAKES_APART = "aten::unbind"
-
 VIEWS_IF_POSSIBLE = aten.names("shares", "reshape resolve_conj resolve_neg")
 """What makes a view of a single value, too."""
 
@@ -76,20 +74,6 @@ def read_loops(profile: Profile, is_own: Callable[[str], bool | None]) -> Iterat
         operators = profile.calls.operators_in(loop.calls)
         if all(row in is_read or _makes_view(profile.name(row)) for row in operators):
             yield loop, [row for row in operators if row in is_read]
-
-
-def taken_apart_before(profile: Profile, loop: Loop) -> tuple[int, ...]:
-    """The call just before a loop that takes a tensor apart, as going through it does: its row, or none."""
-    calls, first = profile.calls, loop.calls[0]
-    number = int(calls.body[first])
-    body = calls.rows[calls.bounds[number] : calls.bounds[number + 1]]
-    at = int(np.searchsorted(body, first))
-    if not at:
-        return ()
-    before = int(body[at - 1])
-    apart = profile.named(TAKES_APART)
-    found = np.searchsorted(apart, [before, int(profile.tree.last_descendant[before]) + 1])
-    return (before,) if found[0] < found[1] else ()
 
 
 def _makes_view(name: str) -> bool:

