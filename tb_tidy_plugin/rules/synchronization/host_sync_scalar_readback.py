@@ -24,8 +24,8 @@ for x, y in loader:
 
 ## How the saving is estimated
 On a device: the idle time after the waits, up to the time for which they block the host, since without them the host
-would be that far ahead. On a CPU the loop is scaled to 0 to 0.7 of its time, most likely 0.2: recording makes such loops
-3.5 to 6 times as long, but the code that takes the tensor apart before them also goes and is not counted.
+would be that far ahead. On a CPU the loop is scaled to 0 to 0.7 of its time, most likely 0.2: recording makes such
+loops 3.5 to 6 times as long, but the code that takes the tensor apart before them also goes and is not counted.
 
 ## When it stays quiet
 Idle time below 50 µs per step, as at the end of a finished step or while other streams work. Places that read in fewer
