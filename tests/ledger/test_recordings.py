@@ -84,7 +84,7 @@ FIRST_ADVICE = {
     "mi300_owlv2_pipeline": r"waits for data.*zoom",
     "mi300_sglang_graph_capture": r"capture of a graph",
     "mi300_sglang_graph_decode": r"wait for work from before the recording",
-    "mi300_xdit_flux_capture": r"holds compilation",
+    "mi300_xdit_flux_capture": r"is compilation",
     "mi300_xdit_flux_profile": r"Host work delays the device.*group_offload",
 }
 

@@ -254,7 +254,7 @@ def test_communication_is_split_where_all_ranks_are_there() -> None:
         assert split["by"] == "ranks"
         assert split["transfer_ns"] + split["wait_ns"] == entry["ns_total"]
         assert 50_000 < split["transfer_ns"] < 250_000, "0.198 ms by hand, on each rank"
-        assert "waiting for ranks that come later" in entry["advice"]
+        assert "waiting for late ranks" in entry["advice"]
         row = rows[profile["rank"]]
         assert row["step_ns"] == profile["ledger"]["step_ns"]["median"] == sum(row["parts_ns"].values())
         assert row["parts_ns"]["communication"] == entry["ns_per_step"]
