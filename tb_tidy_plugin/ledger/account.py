@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
+from threading import Lock
 from weakref import WeakKeyDictionary
 
 import msgspec
@@ -107,13 +108,18 @@ class Account(msgspec.Struct, frozen=True):
 
 
 _ACCOUNTS: WeakKeyDictionary[Profile, Account] = WeakKeyDictionary()
+_ADDING_UP = Lock()
 
 
 def account_of(profile: Profile) -> Account:
-    """The ledger of a profile, with its pieces; added up once, since rules and the report both ask for it."""
-    if profile not in _ACCOUNTS:
-        _ACCOUNTS[profile] = _account(profile)
-    return _ACCOUNTS[profile]
+    """The ledger of a profile, with its pieces; added up once, since rules and the report both ask for it.
+
+    Whoever asks while another thread adds it up waits for that.
+    """
+    with _ADDING_UP:
+        if profile not in _ACCOUNTS:
+            _ACCOUNTS[profile] = _account(profile)
+        return _ACCOUNTS[profile]
 
 
 def _account(profile: Profile) -> Account:
