@@ -26,6 +26,7 @@ from tb_tidy_plugin.analysis.findings import (
 )
 from tb_tidy_plugin.analysis.ignores import NOTHING_IGNORED, PathIgnores
 from tb_tidy_plugin.analysis.job import Job
+from tb_tidy_plugin.analysis.meanwhile import meanwhile
 from tb_tidy_plugin.analysis.outliers import has_outliers, outliers_of
 from tb_tidy_plugin.analysis.quality import quality_of
 from tb_tidy_plugin.analysis.remembered import CACHED_GRAPH
@@ -121,7 +122,10 @@ class Analysis(msgspec.Struct, frozen=True, dict=True):
     def _checked(self) -> tuple[dict[str, RuleOutcome], list[TracedFinding]]:
         known = Known(self.aligner.place_of, self._measurements.of, self._estimates, self.sources)
         progress = partial(self.job.report, self.file, "analysing")
-        return checked(self.profile, self.job.of_profiles, progress, self.job.ignores, known)
+        of_all = (partial(account_of, self.profile), self._estimates.prepare)
+        with meanwhile(*(of_all if self.job.is_alone else ())):
+            outcomes = looked(self.profile, self.job.of_profiles, progress)
+        return with_findings(self.profile, self.job.of_profiles, outcomes, self.job.ignores, known)
 
     @property
     def _outcomes(self) -> dict[str, RuleOutcome]:
@@ -162,10 +166,29 @@ def checked(
     known: Known | None = None,
 ) -> tuple[dict[str, RuleOutcome], list[TracedFinding]]:
     """What each rule says, by name, and the findings worth reporting, in the order of `by_saving`."""
+    return with_findings(profile, rules, looked(profile, rules, progress), ignores, known)
+
+
+def looked(
+    profile: Profile, rules: Sequence[Rule], progress: Callable[[float], object] = lambda _: None
+) -> dict[str, RuleOutcome]:
+    """What each rule finds, by name."""
     outcomes: dict[str, RuleOutcome] = {}
     for at, rule in enumerate(rules):
         progress(at / len(rules))
         outcomes[rule.name()] = check_rule(profile, rule)
+    return outcomes
+
+
+def with_findings(
+    profile: Profile,
+    rules: Sequence[Rule],
+    outcomes: Mapping[str, RuleOutcome],
+    ignores: PathIgnores = NOTHING_IGNORED,
+    known: Known | None = None,
+) -> tuple[dict[str, RuleOutcome], list[TracedFinding]]:
+    """What of all that rules found is reported: `outcomes` as they are then, and the findings."""
+    outcomes = {**outcomes}
     known = known or Known(estimates=SavingEstimates(profile))
     ranked: list[TracedFinding] = []
     reported: dict[str, Rows] = {}

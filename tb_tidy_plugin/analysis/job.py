@@ -66,6 +66,7 @@ class Job(msgspec.Struct, frozen=True):
         graph_captures: recordings of the capture of graphs that traces replay; without them those beside each trace.
         follow_links: whether links in a folder may lead out of it.
         progress: None where nobody watches. Of several workers' files it is called once for each.
+        is_alone: whether no other trace is analysed on this machine at the same time, so that a second core is free.
     """
 
     rules: Sequence[AnyRule] = UsualRules()
@@ -78,6 +79,7 @@ class Job(msgspec.Struct, frozen=True):
     graph_captures: tuple[Path, ...] = ()
     follow_links: bool = False
     progress: Progress | None = None
+    is_alone: bool = True
 
     @property
     def of_profiles(self) -> tuple[Rule, ...]:

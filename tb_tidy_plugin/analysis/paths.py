@@ -130,7 +130,7 @@ def _by_workers(
 
     numbered = list(files.items())
     carried = None if isinstance(job.rules, UsualRules) else CarriedRules(job.of_profiles)
-    of_all = replace(job, rules=UsualRules() if carried is None else (), progress=None)
+    of_all = replace(job, rules=UsualRules() if carried is None else (), progress=None, is_alone=False)
     work = partial(_by_worker, of_all, carried, question)
     for count, (at, found) in enumerate(each(job.engine, work, list(files.values()), needed), 1):
         number, file = numbered[at]

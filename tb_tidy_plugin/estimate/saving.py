@@ -75,6 +75,10 @@ class SavingEstimates:
         self._true_step_ns = true_step_ns
         self._last: tuple[Fix, SavedTime] | None = None
 
+    def prepare(self) -> None:
+        """Builds the graph."""
+        _ = self._recorded
+
     def saving(self, *fixes: Fix) -> SavedTime:
         """What `fixes` save when all of them are made: replayed, and never more than the time that they touch.
 

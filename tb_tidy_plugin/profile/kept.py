@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
+from threading import RLock
 from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
@@ -13,14 +14,19 @@ _Made = TypeVar("_Made")
 
 
 def once(of: Callable[[Profile], _Made]) -> Callable[[Profile], _Made]:
-    """`of`, asked once for each profile. The profile keeps the answer, which may refer to it: both go together."""
-    name = f"{of.__module__}.{of.__qualname__}"
+    """`of`, asked once for each profile. The profile keeps the answer, which may refer to it: both go together.
+
+    A thread that asks while another one works the answer out waits for it.
+    """
+    name, working = f"{of.__module__}.{of.__qualname__}", RLock()
 
     @wraps(of)
     def known(profile: Profile) -> _Made:
         kept: dict[str, _Made] = vars(profile)
         if name not in kept:
-            kept[name] = of(profile)
+            with working:
+                if name not in kept:
+                    kept[name] = of(profile)
         return kept[name]
 
     return known

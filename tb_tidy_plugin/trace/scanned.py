@@ -52,12 +52,12 @@ def fastest_decoder(threads: int | None = None) -> Iterator[ChunkDecoder]:
         return
     from tb_tidy_plugin.trace._scan import Scanner
 
-    count = threads or min(MOST_THREADS, _cores())
+    count = threads or min(MOST_THREADS, cores())
     with ThreadPoolExecutor(count, "torchtidy-scan") as pool:
         yield ScanningDecoder([Scanner() for _ in range(count)], pool)
 
 
-def _cores() -> int:
+def cores() -> int:
     """How many this process may use; systems other than Linux do not say, so there all count."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
