@@ -9,8 +9,8 @@ import pytest
 
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.scan import Catalog, Key, look
-from tb_tidy_plugin.trace import files
 from tb_tidy_plugin.side_files import DEVICE_EVENTS_SUFFIX
+from tb_tidy_plugin.trace import files
 from tests.support.logdirs import trace
 
 
@@ -170,7 +170,9 @@ def test_the_stamp_changes_with_contents_time_and_permissions(tmp_path: Path) ->
     assert len(set(stamps)) == 4
 
 
-@pytest.mark.parametrize("name", [f"w.pt.trace.json{DEVICE_EVENTS_SUFFIX}", "memory_snapshot.pickle", "w.memory_snapshot.pickle"])
+@pytest.mark.parametrize(
+    "name", [f"w.pt.trace.json{DEVICE_EVENTS_SUFFIX}", "memory_snapshot.pickle", "w.memory_snapshot.pickle"]
+)
 def test_the_stamp_changes_with_a_file_beside(tmp_path: Path, name: str) -> None:
     path = trace(tmp_path / "w.pt.trace.json")
     side_file = path.with_name(name)

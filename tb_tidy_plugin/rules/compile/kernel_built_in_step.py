@@ -39,7 +39,7 @@ from tb_tidy_plugin.profile.builders import Builder, builds
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.rulekit import Category, Match, Nanoseconds, Profile, Rule, Share, Threshold, parse_frame
 
-FIXES: Mapping[Builder, str] = {
+FIX_OF_BUILDER: Mapping[Builder, str] = {
     "Triton": (
         "Keep `tl.constexpr` arguments the same from step to step: pass numbers that change as ordinary arguments, "
         "name them in `do_not_specialize`, or build all variants before the loop with `kernel.warmup`"
@@ -76,7 +76,7 @@ class Evidence(msgspec.Struct, frozen=True):
     @property
     def cure(self) -> str:
         """What to do."""
-        return FIXES[self.builder]
+        return FIX_OF_BUILDER[self.builder]
 
 
 class KernelBuiltInStep(Rule[Evidence]):
