@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Literal, TypeAlias, TypeVar
 
-from tb_tidy_plugin.aten_table import OPERATORS
+from tb_tidy_plugin.aten_table import OPERATOR_TABLE
 
 Trait: TypeAlias = Literal[
     "known", "shares", "view", "in_place", "pointwise", "factory", "random", "reduction", "product", "read", "list"
@@ -131,7 +131,7 @@ def short_name(name: str) -> str:
 
 @cache
 def _table() -> Mapping[str, str]:
-    lines = (line.partition(" ") for line in OPERATORS.split("\n") if line)
+    lines = (line.partition(" ") for line in OPERATOR_TABLE.split("\n") if line)
     return {PREFIX + name: facts for name, _, facts in lines}
 
 

@@ -143,9 +143,9 @@ class TestTorch:
             | operator_table.POINTWISE
             | operator_table.NOT_POINTWISE
             | operator_table.PRODUCTS
-            | operator_table.READS
+            | operator_table.READS_VALUES
         )
-        named = {*operator_table.VIEWS, *operator_table.SHARES, *operator_table.RUNNING_STATISTICS, *corrected}
+        named = {*operator_table.TAGGED_VIEWS, *operator_table.SHARES, *operator_table.RUNNING_STATISTICS, *corrected}
         assert named - operator_table.installed_facts().keys() == set()
 
     def test_what_flop_counter_counts_are_products(self) -> None:

@@ -114,5 +114,5 @@ def _recipes(analysis: Analysis) -> RecipesAnswer:
 
 
 FIXES = Question("report", FixesAnswer, _fixes)
-TABLES = Question("tables", TablesAnswer, _tables)
+TABLES_OF_REPORT = Question("tables", TablesAnswer, _tables)
 RECIPES = Question("recipes", RecipesAnswer, _recipes, by_measurements=False)

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 log = log_called("tb_tidy_plugin")
 
-KIND = "changes"  # of entries in the cache
+CODE_CHANGES = "changes"  # of entries in the cache
 MOST_PLACES = 10
 """Of one finding, those that cost most."""
 
-MOST_NODES = 8_000
+MOST_SYNTAX_NODES = 8_000
 """Of the syntax trees of all files of a run: LibCST takes up to 2 s for as many, on scripts of 800 lines."""
 
 NO_PLACE = "The recording does not say where in your code this is."
@@ -99,21 +99,21 @@ def _outcomes(places: Sequence[_Place], job: Job) -> list[_Outcome]:
     """For each place its change, or why there is none: from the cache where all that this depends on is as it was."""
     from tb_tidy_plugin.analysis.fixing import Fixer
 
-    fixer = Fixer(job, MOST_NODES)
+    fixer = Fixer(job, MOST_SYNTAX_NODES)
     key = _cache_key(places, fixer)
-    content = None if key is None else job.cache.load(KIND, key)
+    content = None if key is None else job.cache.load(CODE_CHANGES, key)
     if content is not None:
         try:
             return msgspec.json.decode(content, type=list[_Outcome])
         except NOT_JSON as problem:
-            log.info("%s %s is ignored: %s", KIND, key, problem)
+            log.info("%s %s is ignored: %s", CODE_CHANGES, key, problem)
     found = [fixer.proposal(*each) for each in places]
     outcomes = [
         _Outcome(reason=each.reason) if isinstance(each, Unfixed) else _Outcome(change=each.fix) for each in found
     ]
     if key is not None:
         with suppress(UnicodeEncodeError):  # a path that is not text
-            job.cache.keep(KIND, key, [msgspec.json.encode(outcomes)])
+            job.cache.keep(CODE_CHANGES, key, [msgspec.json.encode(outcomes)])
     return outcomes
 
 
@@ -125,7 +125,9 @@ def _cache_key(places: Sequence[_Place], fixer: Fixer) -> str | None:
         return None
     texts = {each.place.file: fixer.state(each.place.file) for each in places}
     try:
-        return key_of(code_state(), MOST_NODES, texts, [(_key(each), each.finding.rule, each.facts) for each in places])
+        return key_of(
+            code_state(), MOST_SYNTAX_NODES, texts, [(_key(each), each.finding.rule, each.facts) for each in places]
+        )
     except (OSError, UnicodeEncodeError):  # this package's code cannot be looked at, or a name is not text
         return None
 

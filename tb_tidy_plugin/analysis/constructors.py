@@ -23,7 +23,7 @@ TRAINERS = MappingProxyType({
 })  # fmt: skip
 """Libraries that have the training loop, or take part in it: their frames, and where their options are given."""
 
-LONGEST = 80  # characters of a line that is shown
+LONGEST_SHOWN_LINE = 80  # characters of a line that is shown
 _MOST_FILES = 64  # of the job's own that are read
 
 
@@ -54,7 +54,7 @@ def where_to_edit(profile: Profile, anchor: int, place: Place, made: Made, sourc
         [(file, line)] = elsewhere
         lines = sources(file) or []
     text = lines[line - 1].strip().replace("`", "'")
-    shown = text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…"
+    shown = text if len(text) <= LONGEST_SHOWN_LINE else f"{text[: LONGEST_SHOWN_LINE - 1]}…"
     return f"Edit `{file}:{line}`, `{shown}`. "
 
 

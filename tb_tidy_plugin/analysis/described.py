@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tb_tidy_plugin.profile.devices import name_of
+from tb_tidy_plugin.profile.devices import device_name
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report import model
 from tb_tidy_plugin.report.step_model import StepItem, Steps
@@ -37,7 +37,7 @@ def _device(profile: Profile, index: int) -> model.Device:
     version = None
     if known is not None and known.computeMajor is not None:
         version = f"{known.computeMajor}.{known.computeMinor or 0}"
-    name, kind = name_of(known) if known else "", profile.metadata.inferred_devices.get(index)
+    name, kind = device_name(known) if known else "", profile.metadata.inferred_devices.get(index)
     if kind is not None:
         return model.Device(kind=kind, index=index, name=f"{name} (inferred)".strip(), compute_capability=None)
     return model.Device(kind=profile.platform, index=index, name=name, compute_capability=version)

@@ -26,7 +26,7 @@ from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows, Times
 from tb_tidy_plugin.trace.sets import distinct
 from tb_tidy_plugin.trace.strings import NumberTable
 
-MOST_NODES = 3000
+MOST_FLAME_NODES = 3000
 """Nodes that are listed: those with the largest part of any of the three amounts. A bar of 1,000 pixels shows fewer."""
 
 MOST_OF_A_FINDING = 200
@@ -36,7 +36,7 @@ STEP_MARK = re.compile(r"ProfilerStep[#*]")
 KIND_OF: dict[int, FlameKind] = {Category.OPERATOR: "operator", Category.ANNOTATION: "annotation"}
 
 
-def flame_of(profile: Profile, traced: Sequence[TracedFinding] = (), most: int = MOST_NODES) -> Flame:
+def flame_of(profile: Profile, traced: Sequence[TracedFinding] = (), most: int = MOST_FLAME_NODES) -> Flame:
     """The merged calls of a profile, over the window of its ledger.
 
     Args:

@@ -13,7 +13,7 @@ from tb_tidy_plugin.analysis.engines import HERE, Engine
 from tb_tidy_plugin.analysis.ignores import NOTHING_IGNORED, PathIgnores
 from tb_tidy_plugin.trace.cache import NOWHERE, Cache
 from tb_tidy_plugin.trace.files import TraceFile
-from tb_tidy_plugin.trace.limits import USUAL, Limits
+from tb_tidy_plugin.trace.limits import USUAL_LIMITS, Limits
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.profile.devices import DeviceModel
@@ -74,7 +74,7 @@ class Job(msgspec.Struct, frozen=True):
     source_roots: tuple[Path, ...] = ()
     engine: Engine = HERE
     cache: Cache = NOWHERE
-    limits: Limits = USUAL
+    limits: Limits = USUAL_LIMITS
     devices: Mapping[str, DeviceModel] = msgspec.field(default_factory=dict)
     graph_captures: tuple[Path, ...] = ()
     follow_links: bool = False

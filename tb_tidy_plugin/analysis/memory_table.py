@@ -14,7 +14,7 @@ from tb_tidy_plugin.report.figures import DeviceMemoryRow, MemoryHolder, MemoryK
 from tb_tidy_plugin.sources.frames import frame_of
 from tb_tidy_plugin.sources.places import Places
 from tb_tidy_plugin.trace.columns import ABSENT
-from tb_tidy_plugin.trace.memory_snapshot import StackFrame, read_memory_snapshot
+from tb_tidy_plugin.trace.memory_snapshot import SnapshotFrame, read_memory_snapshot
 from tb_tidy_plugin.trace.strings import NumberTable
 
 MOST_HOLDERS, _MOST_FRAMES = 50, 30
@@ -78,7 +78,7 @@ def _stack_holder(holder: Holder) -> MemoryHolder:
     )
 
 
-def _frame_text(frame: StackFrame) -> str:
+def _frame_text(frame: SnapshotFrame) -> str:
     file = frame.filename.replace("\\", "/").rpartition("/")[2]
     return f"{frame.name} ({file}:{frame.line})"[:LONGEST_FRAME] if file else frame.name[:LONGEST_FRAME]
 

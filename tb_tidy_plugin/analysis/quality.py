@@ -8,7 +8,7 @@ import numpy as np
 
 from tb_tidy_plugin.estimate.saving import MOST_RESIDUAL, SOME_UNEXPLAINED, SavingEstimates
 from tb_tidy_plugin.event_names import ASYNC_COPY_OR_FILL, GRAPH_LAUNCH, KERNEL_LAUNCH
-from tb_tidy_plugin.profile.devices import name_of
+from tb_tidy_plugin.profile.devices import device_name
 from tb_tidy_plugin.profile.intervals import Intervals, positions_of_each
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report.model import Quality
@@ -102,11 +102,11 @@ def _devices(profile: Profile) -> Iterator[str]:
     strange = sorted(used - {device.id for device in known} - set(profile.metadata.inferred_devices))
     if strange and known:
         names = ", ".join(map(str, strange))
-        listed = {name_of(device) for device in known}
+        listed = {device_name(device) for device in known}
         alike = listed.pop() if len(listed) == 1 else ""
         what = f"it is taken for the {alike} that is listed" if alike else "its name and peak rates are unknown"
         yield f"The trace describes no device {names}: {what}."
-    unnamed = {name_of(device) for device in known if device.id in used and not device.name} - {""}
+    unnamed = {device_name(device) for device in known if device.id in used and not device.name} - {""}
     for name in sorted(unnamed):
         yield f"The trace does not name its device: architecture, size and memory are those of the {name}."
     if len(used) > 1:

@@ -13,7 +13,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from tb_tidy_plugin.benchmarks.store import SUFFIX as MEASURED
+from tb_tidy_plugin.benchmarks.store import MEASUREMENTS_SUFFIX as MEASURED
 from tb_tidy_plugin.benchmarks.store import cache_state
 from tb_tidy_plugin.sources.lookup import source_state
 from tb_tidy_plugin.trace.cache import UNREAD, Cache, State, code_state, key_of, state_of, text_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from tb_tidy_plugin import __version__
-from tb_tidy_plugin.analysis.answers import TABLES
+from tb_tidy_plugin.analysis.answers import TABLES_OF_REPORT
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.paths import analyse
 from tb_tidy_plugin.report.figures import Figures
@@ -37,7 +37,7 @@ def summary_of(path: str | os.PathLike[str], job: Job) -> Summary:
         NotFoundError: nothing is there. Traces that cannot be read do not raise: they are in `Summary.problems`.
         EngineError: the engine cannot be used.
     """
-    found = list(analyse(job, path, TABLES))
+    found = list(analyse(job, path, TABLES_OF_REPORT))
     return Summary(
         schema=SCHEMA_VERSION,
         version=__version__,

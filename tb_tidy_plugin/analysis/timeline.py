@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from tb_tidy_plugin.trace.cache import NOWHERE, Cache
-from tb_tidy_plugin.trace.limits import USUAL, Limits
+from tb_tidy_plugin.trace.limits import USUAL_LIMITS, Limits
 from tb_tidy_plugin.trace.remote import AnyPath
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def read_timeline(
-    path: AnyPath, cache: Cache = NOWHERE, limits: Limits = USUAL, left_out: Collection[Category] = ()
+    path: AnyPath, cache: Cache = NOWHERE, limits: Limits = USUAL_LIMITS, left_out: Collection[Category] = ()
 ) -> Timeline:
     """The timeline of the trace `path`, without events of the categories that are left out.
 

@@ -71,7 +71,7 @@ class ChangeRow(Row, frozen=True):
     candidate_us: float | None
 
 
-def compare(folder: Folder, asked: arguments.CompareQuestion) -> WholeAnswer:
+def compare_answer(folder: Folder, asked: arguments.CompareQuestion) -> WholeAnswer:
     """What changed between two recordings."""
     sides = [
         _side(folder, path, steps)
@@ -241,7 +241,7 @@ class PromiseRow(Row, frozen=True):
     high: float
 
 
-def verify(folder: Folder, asked: arguments.VerifyQuestion) -> WholeAnswer:
+def verify_answer(folder: Folder, asked: arguments.VerifyQuestion) -> WholeAnswer:
     """Runs a program before and after a change."""
     if os.name == "nt":
         raise TidyError("Programs cannot be verified on Windows.", "Use Linux, macOS or WSL.")

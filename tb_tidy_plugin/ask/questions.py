@@ -17,13 +17,13 @@ from tb_tidy_plugin.visible import visible
 
 Schema: TypeAlias = dict[str, Any]
 
-KINDS: Mapping[str, type[arguments.QuestionBase]] = {
+QUESTION_KINDS: Mapping[str, type[arguments.QuestionBase]] = {
     str(kind.__struct_config__.tag): kind for kind in get_args(arguments.AnyQuestion)
 }
 WRITING = frozenset({"apply_fix", "verify"})
 """Questions that write files or run programs."""
 
-LONGEST = 1 << 16
+LONGEST_QUESTION = 1 << 16
 """Bytes of a question."""
 
 
@@ -38,12 +38,12 @@ def answer(text: bytes | str, folder: Folder) -> bytes:
         QuestionError: there is no such question, or it has other arguments.
         TidyError: it has no answer; says why, and what to do.
     """
-    if len(text) > LONGEST:
-        raise QuestionError(f"The question is larger than {LONGEST >> 10} KiB.", "Shorten it.")
+    if len(text) > LONGEST_QUESTION:
+        raise QuestionError(f"The question is larger than {LONGEST_QUESTION >> 10} KiB.", "Shorten it.")
     try:
         asked: arguments.AnyQuestion = msgspec.json.decode(text, type=arguments.AnyQuestion)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
-        advice = f"Ask one of {', '.join(KINDS)}; `tb-tidy ask --list` has their arguments."
+        advice = f"Ask one of {', '.join(QUESTION_KINDS)}; `tb-tidy ask --list` has their arguments."
         raise QuestionError(f"The question cannot be used: {problem}.", advice) from None
     return page(asked, _found(asked, folder))
 
@@ -63,25 +63,25 @@ def _found(asked: arguments.AnyQuestion, folder: Folder) -> WholeAnswer:  # noqa
         case arguments.LedgerQuestion():
             return reports.ledger(folder, asked)
         case arguments.FindingsQuestion():
-            return reports.findings(folder, asked)
+            return reports.findings_answer(folder, asked)
         case arguments.FindingQuestion():
             return reports.finding(folder, asked)
         case arguments.TimelineQuestion():
-            return tables.timeline(folder, asked)
+            return tables.timeline_answer(folder, asked)
         case arguments.OperatorsQuestion():
             return tables.operators(folder, asked)
         case arguments.KernelsQuestion():
             return tables.kernels(folder, asked)
         case arguments.CompareQuestion():
-            return changes.compare(folder, asked)
+            return changes.compare_answer(folder, asked)
         case arguments.ExplainQuestion():
-            return rules.explain(folder, asked)
+            return rules.explain_answer(folder, asked)
         case arguments.ProposeFixQuestion():
             return changes.propose_fix(folder, asked)
         case arguments.ApplyFixQuestion():
             return changes.apply_fix(folder, asked)
         case arguments.VerifyQuestion():
-            return changes.verify(folder, asked)
+            return changes.verify_answer(folder, asked)
 
 
 def error(problem: TidyError) -> bytes:
@@ -96,12 +96,12 @@ def error(problem: TidyError) -> bytes:
 
 def description_of(name: str) -> str:
     """What a question answers."""
-    return " ".join(inspect.cleandoc(KINDS[name].__doc__ or "").split())
+    return " ".join(inspect.cleandoc(QUESTION_KINDS[name].__doc__ or "").split())
 
 
 def schema_of(name: str) -> Schema:
     """The JSON schema of a question's arguments, without the name of the question."""
-    _, parts = msgspec.json.schema_components([KINDS[name]])
+    _, parts = msgspec.json.schema_components([QUESTION_KINDS[name]])
     (schema,) = parts.values()
     kept = {key: value for key, value in schema["properties"].items() if key != "question"}
     required = [key for key in schema["required"] if key != "question"]

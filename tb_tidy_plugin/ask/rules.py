@@ -21,7 +21,7 @@ class RuleHead(Head, frozen=True):
     needs: list[str]
 
 
-def explain(folder: Folder, asked: arguments.ExplainQuestion) -> WholeAnswer:
+def explain_answer(folder: Folder, asked: arguments.ExplainQuestion) -> WholeAnswer:
     """The page of one of the rules that are checked."""
     called = {name: type(rule) for rule in folder.job.rules for name in (rule.name(), rule.code.lower())}
     rule = called.get(asked.rule.lower())

@@ -17,7 +17,7 @@ from mcp.server.stdio import stdio_server
 
 from tb_tidy_plugin import __version__
 from tb_tidy_plugin.ask.folder import Folder
-from tb_tidy_plugin.ask.questions import KINDS, WRITING, answer, description_of, error, schema_of
+from tb_tidy_plugin.ask.questions import QUESTION_KINDS, WRITING, answer, description_of, error, schema_of
 from tb_tidy_plugin.ask.skill import in_short
 from tb_tidy_plugin.errors import TidyError
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _NAME = "torchtidy"
 
 
-def serve(folder: Folder) -> None:
+def serve_over_stdio(folder: Folder) -> None:
     """Answers until the client closes the server's input, or a signal ends the process.
 
     One question at a time, in the main thread: limits of an analysis are kept by signals, which only that thread gets.
@@ -37,14 +37,14 @@ def serve(folder: Folder) -> None:
 
 
 async def _serve(folder: Folder) -> None:
-    server = server_of(folder)
+    server = question_server(folder)
     async with stdio_server() as (incoming, outgoing):
         await server.run(incoming, outgoing, server.create_initialization_options())
 
 
-def server_of(folder: Folder) -> Server[dict[str, Any]]:
+def question_server(folder: Folder) -> Server[dict[str, Any]]:
     """The server for a folder; without leave to apply it does not list what writes files or runs programs."""
-    names = [name for name in KINDS if folder.allows_apply or name not in WRITING]
+    names = [name for name in QUESTION_KINDS if folder.allows_apply or name not in WRITING]
 
     async def listed(_context: object, _params: object) -> types.ListToolsResult:
         return types.ListToolsResult(tools=[tool_of(name) for name in names])

@@ -8,11 +8,11 @@ SKILL = Path(__file__).with_name("skill.md")
 END_OF_SHORT = "\n## "
 
 
-def skill() -> str:
+def skill_text() -> str:
     """The whole file, as Markdown."""
     return SKILL.read_text(encoding="utf-8")
 
 
 def in_short() -> str:
     """Its text before the first heading below the title."""
-    return skill().partition(END_OF_SHORT)[0].partition("\n# ")[2].partition("\n")[2].strip()
+    return skill_text().partition(END_OF_SHORT)[0].partition("\n# ")[2].partition("\n")[2].strip()

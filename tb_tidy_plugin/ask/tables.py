@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tb_tidy_plugin.analysis.answers import TABLES
+from tb_tidy_plugin.analysis.answers import TABLES_OF_REPORT
 from tb_tidy_plugin.analysis.timeline import read_timeline
 from tb_tidy_plugin.ask import arguments
 from tb_tidy_plugin.ask.folder import Folder
@@ -60,7 +60,7 @@ def operators(folder: Folder, asked: arguments.OperatorsQuestion) -> WholeAnswer
     """One grouping of the operators."""
     _check_order(asked.order, OPERATOR_ORDERS)
     file = folder.trace(asked.path)
-    figures = answer_of(folder, file, TABLES).figures
+    figures = answer_of(folder, file, TABLES_OF_REPORT).figures
     rows = chosen_operators(figures.operators.get(asked.by, []), asked.text, asked.kind)
     head = TableHead(
         trace=folder.id_of(file),
@@ -113,7 +113,7 @@ def kernels(folder: Folder, asked: arguments.KernelsQuestion) -> WholeAnswer:
     """The device's work."""
     _check_order(asked.order, KERNEL_ORDERS)
     file = folder.trace(asked.path)
-    figures = answer_of(folder, file, TABLES).figures
+    figures = answer_of(folder, file, TABLES_OF_REPORT).figures
     found = ordered(chosen_kernels(figures.kernels, asked.text, asked.family), asked.order, descending=asked.descending)
     head = TableHead(trace=folder.id_of(file), total=len(found), missing=figures.missing.get("kernels"))
     rows = [
@@ -157,7 +157,7 @@ class BarRow(Row, frozen=True):
     name: Quoted
 
 
-def timeline(folder: Folder, asked: arguments.TimelineQuestion) -> WholeAnswer:
+def timeline_answer(folder: Folder, asked: arguments.TimelineQuestion) -> WholeAnswer:
     """What ran in a window."""
     file = folder.trace(asked.path)
     with held_to(folder.job.limits):

@@ -22,7 +22,7 @@ OnBlock: TypeAlias = Callable[[int, float], object]
 LEAST_BLOCKS, USUAL_BLOCKS, MOST_BLOCKS = 5, 10, 200
 """Pairs of blocks: below the first an interval says nothing; before the second none is asked for."""
 
-NARROW = 0.05  # width of the interval that ends a measurement
+NARROW_INTERVAL = 0.05  # width of the interval that ends a measurement
 BLOCKS_IN_BUDGET = 60  # of both statements together
 BLOCK_S = (0.001, 0.05)  # shorter ones are lost in the clock and the wait for the device; longer ones see less in turns
 MOST_OVERTIME = 4  # times the budget, for statements of which it does not hold the fewest blocks
@@ -89,7 +89,7 @@ def calls_for(timed: Time, block_s: float) -> int:
 def _is_enough(blocks: int, ratio: TimeRatio | None, used: float) -> bool:
     if ratio is None or blocks < LEAST_BLOCKS:
         return blocks > 0 and used >= MOST_OVERTIME
-    return used >= 1 or blocks >= MOST_BLOCKS or (blocks >= USUAL_BLOCKS and ratio.width < NARROW)
+    return used >= 1 or blocks >= MOST_BLOCKS or (blocks >= USUAL_BLOCKS and ratio.width < NARROW_INTERVAL)
 
 
 def thinned(values: Sequence[float], most: int) -> list[float]:

@@ -89,7 +89,7 @@ def kind_of(device_type: str) -> str:
     return "rocm" if device_type == "cuda" and torch.version.hip else device_type
 
 
-def described(device: torch.device) -> MeasuredOn:
+def described_device(device: torch.device) -> MeasuredOn:
     """The device with the versions that a measurement holds for."""
     import torch
 

@@ -25,7 +25,7 @@ import msgspec
 from tb_tidy_plugin import child
 from tb_tidy_plugin.allowance import data_bytes, limit_data, status_bytes
 from tb_tidy_plugin.benchmarks.blocks import LEAST_BLOCKS, Blocks, Time, in_turns, thinned
-from tb_tidy_plugin.benchmarks.devices import NoDeviceError, addresses, described, device_for
+from tb_tidy_plugin.benchmarks.devices import NoDeviceError, addresses, described_device, device_for
 from tb_tidy_plugin.benchmarks.equality import difference_of, kept_results
 from tb_tidy_plugin.benchmarks.measurement import MOST_SAMPLES, Measurement, NotMeasured
 from tb_tidy_plugin.rulekit import Benchmark
@@ -129,7 +129,7 @@ def _measured(request: MeasuringRequest, device: torch.device, send: _Send) -> M
     pair = request.pair
     send(MeasuringProgress("Comparing results", 0.0, devices=addresses()))
     equal, difference = _compared(pair, device)
-    on = described(device)
+    on = described_device(device)
     names = _set_up(pair, device)
 
     def timer(statement: str) -> Time:

@@ -17,7 +17,7 @@ from tb_tidy_plugin.benchmarks.statements import complaint_about
 
 OnProgress: TypeAlias = Callable[[MeasuringProgress], object]
 
-COMMAND = child.command_for("tb_tidy_plugin.benchmarks.process")
+BENCHMARK_COMMAND = child.command_for("tb_tidy_plugin.benchmarks.process")
 
 LIMIT_S = 120.0
 """Beside the budget: to start PyTorch, to compile what a statement compiles, and to run slow statements a few times."""
@@ -43,7 +43,7 @@ class PairMeasurement:
     def __init__(self, request: MeasuringRequest, limit_s: float = LIMIT_S) -> None:
         self._request = request
         self._limit_s = limit_s + request.budget_s
-        self._child = child.Child(COMMAND, limit_s=self._limit_s, whole_group=True)
+        self._child = child.Child(BENCHMARK_COMMAND, limit_s=self._limit_s, whole_group=True)
 
     def result(self, on_progress: OnProgress = lambda _: None) -> Measurement | NotMeasured:
         """Measures; whatever becomes of it is told in words."""

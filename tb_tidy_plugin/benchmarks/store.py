@@ -29,10 +29,10 @@ from tb_tidy_plugin.trace.remote import AnyPath, RemotePath, write_small
 if TYPE_CHECKING:
     from tb_tidy_plugin.rulekit import Benchmark
 
-SUFFIX = ".tidy-bench.json"
+MEASUREMENTS_SUFFIX = ".tidy-bench.json"
 """Added to the whole name of the trace file, `.gz` included."""
 
-MOST_BYTES = 8 << 20
+MOST_MEASUREMENTS_BYTES = 8 << 20
 _MOST_KEPT = 1000  # beside one trace; a measurement takes 4 kB
 MOST_OF_A_PAIR = 50  # devices and versions in the cache that are looked at
 KEY_DIGITS = 32
@@ -167,7 +167,7 @@ def save_beside(trace: AnyPath, measurements: Iterable[Measurement]) -> AnyPath:
 
 def beside(trace: AnyPath) -> AnyPath:
     """The file that holds a trace's measurements."""
-    return trace.with_name(trace.name + SUFFIX)
+    return trace.with_name(trace.name + MEASUREMENTS_SUFFIX)
 
 
 def _latest(measurements: Sequence[Measurement]) -> list[Measurement]:
@@ -187,7 +187,7 @@ def _read_own(file: Path) -> Measurement | Unused | None:
     """What a file in the cache holds; None where it is not this user's alone."""
     try:
         with opened(file) as stream:
-            text = stream.read(MOST_BYTES + 1)
+            text = stream.read(MOST_MEASUREMENTS_BYTES + 1)
     except NotPrivateError as problem:
         say_once(logging.WARNING, str(problem))
         return None
@@ -202,7 +202,7 @@ def _read(file: AnyPath, kind: type[Stored]) -> Stored | Unused | None:
         if isinstance(file, Path) and file.exists() and not file.is_file():
             return Unused(file, "it is not a regular file", unread=False)
         with file.open("rb") as stream:
-            text = stream.read(MOST_BYTES + 1)
+            text = stream.read(MOST_MEASUREMENTS_BYTES + 1)
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as problem:
@@ -213,7 +213,7 @@ def _read(file: AnyPath, kind: type[Stored]) -> Stored | Unused | None:
 
 
 def _decoded(file: AnyPath, text: bytes, kind: type[Stored]) -> Stored | Unused:
-    if len(text) > MOST_BYTES:
+    if len(text) > MOST_MEASUREMENTS_BYTES:
         return Unused(file, "it is too large", unread=False)
     try:
         return msgspec.json.decode(text, type=kind)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tb_tidy_plugin.capture.own_files import OwnFiles
 
 OUTPUT = "torch._inductor.output_code"
-MOST_CHARACTERS = 2_000_000
+MOST_GRAPH_CHARACTERS = 2_000_000
 """Of a graph's texts: that of a thousand kernels has as many."""
 
 _MOST_LINES, LONGEST_LINE = 20_000, 4_000
@@ -61,7 +61,7 @@ def _in_use() -> list[CompiledFxGraph]:
 def _described(graph: CompiledFxGraph, own: OwnFiles) -> Mapping[str, Any] | None:
     code, text = getattr(graph, "source_code", None), getattr(graph, "inductor_post_grad_graph_str", None)
     printed = dict.fromkeys(each for _, each in getattr(graph, "cache_linemap", None) or () if each)
-    if not (code and text) or len(code) + len(text) + sum(map(len, printed)) > MOST_CHARACTERS:
+    if not (code and text) or len(code) + len(text) + sum(map(len, printed)) > MOST_GRAPH_CHARACTERS:
         return None
     is_backward = bool(graph.fx_kwargs.get("is_backward"))
     kernels = kernel_sources(text, code, is_backward=is_backward)

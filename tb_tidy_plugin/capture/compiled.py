@@ -26,7 +26,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
-from tb_tidy_plugin.capture.guarded import MOST_CHARACTERS, unless_it_fails
+from tb_tidy_plugin.capture.guarded import MOST_ERROR_CHARACTERS, unless_it_fails
 from tb_tidy_plugin.files import write_whole
 from tb_tidy_plugin.private import opened
 
@@ -460,7 +460,7 @@ def _breaks(named: Callable[[str], str]) -> Iterator[Mapping[str, object]]:
     broken = getattr(sys.modules.get(UTILS), "graph_break_reasons", ())
     places = ((each.user_stack[-1], str(each.reason)) for each in broken if each.user_stack)
     for file, line, function, reason in sorted({(at.filename, at.lineno, at.name, text) for at, text in places}):
-        yield {"file": named(file), "line": line, "function": function, "reason": said(reason)}
+        yield {"file": named(file), "line": line, "function": function, "reason": explained_in_short(reason)}
 
 
 def _recompiles(named: Callable[[str], str]) -> Iterator[Mapping[str, object]]:
@@ -469,22 +469,22 @@ def _recompiles(named: Callable[[str], str]) -> Iterator[Mapping[str, object]]:
     for each in metrics() if metrics else ():
         if each.compile_id and each.co_filename and getattr(each, "recompile_reason", None):
             place = {"file": named(each.co_filename), "line": each.co_firstlineno, "function": each.co_name}
-            yield {"id": str(each.compile_id), **place, "reason": said(each.recompile_reason)}
+            yield {"id": str(each.compile_id), **place, "reason": explained_in_short(each.recompile_reason)}
 
 
 def _skip(ident: str, region: Region, named: Callable[[str], str]) -> Mapping[str, object]:
     """Why a region runs without CUDA graphs, and the innermost line that Inductor names for it, if any."""
     match = SKIP.match(region.skipped)
     file, line, function = (frames(region.skipped) or (("", 0, ""),))[-1]
-    reason = said(match["reason"] if match else region.skipped)
+    reason = explained_in_short(match["reason"] if match else region.skipped)
     return {"id": ident, "reason": reason, "file": named(file) if file else "", "line": line, "function": function}
 
 
-def said(reason: str) -> str:
+def explained_in_short(reason: str) -> str:
     """What Dynamo explains, on one line, without folders of this machine; else its first line.
 
     Hints and stacks follow.
     """
     explained = EXPLANATION.search(reason)
     text = explained[1] if explained else reason.strip().partition("\n")[0]
-    return FOLDER_OF_FILE.sub("", " ".join(text.split()))[:MOST_CHARACTERS]
+    return FOLDER_OF_FILE.sub("", " ".join(text.split()))[:MOST_ERROR_CHARACTERS]

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from tb_tidy_plugin.capture.guarded import say, unless_it_fails
+from tb_tidy_plugin.capture.guarded import log_harmless, unless_it_fails
 from tb_tidy_plugin.files import write_whole
 from tb_tidy_plugin.side_files import DEVICE_EVENTS_SUFFIX, DEVICE_EVENTS_VERSION, LONGEST_LATENCY_NS
 
@@ -62,10 +62,11 @@ def write_device_events(
             "memory": [{"time_ns": int(time_ns), "bytes": int(size)} for time_ns, size in memory],
         }
         if not document["operators"]:
-            say(logging.WARNING, f"no operator has device time, so no device events are written for {trace_path}")
+            text = f"no operator has device time, so no device events are written for {trace_path}"
+            log_harmless(logging.WARNING, text)
             return None
         if not Path(trace_path).exists():
-            say(logging.WARNING, f"the trace {trace_path} does not exist; export it under that name")
+            log_harmless(logging.WARNING, f"the trace {trace_path} does not exist; export it under that name")
         return write_whole(path, json.dumps(document, separators=(",", ":")).encode())
 
     return unless_it_fails(f"the device time of {trace_path}", write)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from torch.cuda import CUDAGraph
     from torch.profiler import profile
 
-CAPTURE, REPLAY = "tidy:capture#", "tidy:replay#"
+CAPTURE_MARK, REPLAY_MARK = "tidy:capture#", "tidy:replay#"
 FOLDERS = ("TORCHTIDY_GRAPHS", "VLLM_TORCH_PROFILER_DIR", "SGLANG_TORCH_PROFILER_DIR")
 """Environment variables that name the folder of the traces, the first one that is set."""
 
@@ -60,7 +60,7 @@ def _patch(folder: Path) -> bool:
         except BaseException:
             _finished(recording)
             raise
-        self.__dict__.update(_tidy_recording=recording, _tidy_name=f"{REPLAY}{ident}")
+        self.__dict__.update(_tidy_recording=recording, _tidy_name=f"{REPLAY_MARK}{ident}")
 
     def capture_end(self: CUDAGraph) -> None:
         try:
@@ -93,7 +93,7 @@ def _recording(folder: Path, ident: str) -> ExitStack:
             recorded = torch.profiler.profile(record_shapes=True, with_stack=True)
             stack.callback(_written, recorded, folder / f"graph-{ident}{GRAPH_SUFFIX}")
             stack.enter_context(recorded)
-        stack.enter_context(torch.autograd.profiler.record_function(f"{CAPTURE}{ident}"))
+        stack.enter_context(torch.autograd.profiler.record_function(f"{CAPTURE_MARK}{ident}"))
     except BaseException:
         stack.close()
         raise

@@ -16,7 +16,7 @@ from tb_tidy_plugin.visible import log_called
 
 log = log_called("tb_tidy_plugin.capture")
 
-MOST_CHARACTERS = 400  # of an error's message; some libraries put whole tensors in theirs
+MOST_ERROR_CHARACTERS = 400  # of an error's message; some libraries put whole tensors in theirs
 
 _Answer = TypeVar("_Answer")
 
@@ -41,10 +41,10 @@ def unless_it_fails(
 @lru_cache(maxsize=256)
 def logged_once(what: str, then: str, reason: str) -> None:
     """A job may record hundreds of times: the same failure is said once."""
-    say(logging.WARNING, f"{what} could not be captured, {then}: {reason}")
+    log_harmless(logging.WARNING, f"{what} could not be captured, {then}: {reason}")
 
 
-def say(level: int, text: str) -> None:
+def log_harmless(level: int, text: str) -> None:
     """Logs `text`, with nothing in it that steers a terminal. The job's own log handlers cannot break it here."""
     with suppress(Exception):
         log.log(level, "tb-tidy: %s", text)
@@ -59,8 +59,10 @@ def reason_of(error: BaseException) -> str:
 
 def _text(ask: Callable[[], object], otherwise: str) -> str:
     try:
-        text = str.__getitem__(str(ask()), slice(MOST_CHARACTERS + 1))  # `str` may answer with a class of the job's own
+        text = str.__getitem__(
+            str(ask()), slice(MOST_ERROR_CHARACTERS + 1)
+        )  # `str` may answer with a class of the job's own
     except Exception:  # noqa: BLE001 - see above
         return otherwise
     line = " ".join(text.split())
-    return line if len(text) <= MOST_CHARACTERS else f"{line[:MOST_CHARACTERS]}…"
+    return line if len(text) <= MOST_ERROR_CHARACTERS else f"{line[:MOST_ERROR_CHARACTERS]}…"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 
 from tb_tidy_plugin.capture.guarded import unless_it_fails
-from tb_tidy_plugin.capture.profiling import NOTHING, TidyProfile, tidy_profile
+from tb_tidy_plugin.capture.profiling import NOTHING_RECORDED, TidyProfile, tidy_profile
 
 
 class RecordedLoop:
@@ -27,7 +27,7 @@ class RecordedLoop:
         def enter() -> TidyProfile:
             return self._open.enter_context(tidy_profile(self._dir_name, **self._arguments))  # type: ignore[arg-type]
 
-        self._profile = unless_it_fails("the training", enter, NOTHING)
+        self._profile = unless_it_fails("the training", enter, NOTHING_RECORDED)
 
     def step(self) -> None:
         """After each step."""

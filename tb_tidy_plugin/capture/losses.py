@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from json import JSONDecodeError, JSONDecoder
 
-from tb_tidy_plugin.capture.guarded import reason_of, say
+from tb_tidy_plugin.capture.guarded import log_harmless, reason_of
 from tb_tidy_plugin.files import DRAFT
 from tb_tidy_plugin.units import Bytes
 
@@ -122,7 +122,7 @@ def say_not_exported(paths: Sequence[str], error: Exception) -> None:
     for path in paths:
         _say_lost(path, REFUSED, reason)
     if not paths:
-        say(logging.ERROR, f"no trace was written: {reason}.")
+        log_harmless(logging.ERROR, f"no trace was written: {reason}.")
 
 
 def _say_lost(path: str, loss: Loss, reason: str) -> None:
@@ -132,7 +132,7 @@ def _say_lost(path: str, loss: Loss, reason: str) -> None:
             parts.append(f"The {Bytes(size)} that torch had written are in {path}.tmp, which `tb-tidy check` reads.")
     if loss.is_total:
         parts.append("No side file was written.")
-    say(logging.ERROR, " ".join(parts))
+    log_harmless(logging.ERROR, " ".join(parts))
 
 
 def why_nothing_is_written(path: str) -> str:

@@ -19,7 +19,7 @@ from tb_tidy_plugin.inductor import is_generated
 
 _FRAME = re.compile(r"(?P<file>[^<(][^(]*)\(\d+\): ", re.DOTALL)
 
-MAX_FILE_BYTES = 512_000
+MAX_SOURCE_BYTES = 512_000
 MAX_TOTAL_BYTES = 8_000_000
 
 
@@ -116,13 +116,13 @@ def own_sources(names: Iterable[str], own: OwnFiles, unchanged_since: float) -> 
 def _content(path: str, unchanged_since: float) -> bytes | None:
     if path in linecache.cache and not os.path.isfile(path):  # noqa: PTH113 - a cell of a notebook
         content = "".join(linecache.getlines(path)).encode()
-        return content if len(content) <= MAX_FILE_BYTES else None
+        return content if len(content) <= MAX_SOURCE_BYTES else None
     try:
         with open(path, "rb") as stream:  # noqa: PTH123 - the name may be anything
             about = os.fstat(stream.fileno())
-            if about.st_size > MAX_FILE_BYTES or about.st_mtime > unchanged_since:
+            if about.st_size > MAX_SOURCE_BYTES or about.st_mtime > unchanged_since:
                 return None
-            return stream.read(MAX_FILE_BYTES)
+            return stream.read(MAX_SOURCE_BYTES)
     except (OSError, ValueError):
         return None
 

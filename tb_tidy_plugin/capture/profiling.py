@@ -15,14 +15,14 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from tb_tidy_plugin.capture.faults import StepFaults
-from tb_tidy_plugin.capture.guarded import say, unless_it_fails
+from tb_tidy_plugin.capture.guarded import log_harmless, unless_it_fails
 from tb_tidy_plugin.capture.handler import CaptureOptions, capturing, write_document
 from tb_tidy_plugin.side_files import CAPTURE_SUFFIX
 
 if TYPE_CHECKING:
     import torch
 
-NOTHING = "so nothing is recorded"
+NOTHING_RECORDED = "so nothing is recorded"
 _OVER = "so the recording ends here"
 
 MOST_TIMES = 10_000  # step times kept: enough for a median, and no memory to speak of
@@ -80,7 +80,7 @@ class TidyProfile:
 
     def start(self) -> None:
         """Begins with the first step."""
-        self._is_on = unless_it_fails("the job", lambda: _done(self.profiler.__enter__), NOTHING) is not None
+        self._is_on = unless_it_fails("the job", lambda: _done(self.profiler.__enter__), NOTHING_RECORDED) is not None
 
     def step(self) -> None:
         """Marks the end of a step of the job."""
@@ -106,7 +106,8 @@ class TidyProfile:
         unless_it_fails("the time of unrecorded steps", self._complete)
         needed = self._cycle.wait + self._cycle.warmup + self._cycle.active
         if self._side_file is None and self._steps < needed:
-            say(logging.WARNING, f"nothing was recorded: {self._steps} steps were marked, recording takes {needed}")
+            text = f"nothing was recorded: {self._steps} steps were marked, recording takes {needed}"
+            log_harmless(logging.WARNING, text)
 
     def _save(self, prof: torch.profiler.profile) -> None:
         with suppress(Exception):  # what is lost was logged

@@ -23,7 +23,7 @@ from tb_tidy_plugin.cli.printed import say
 from tb_tidy_plugin.cli.progress import progress_bar
 from tb_tidy_plugin.errors import NotFoundError
 from tb_tidy_plugin.render.terminal import plain
-from tb_tidy_plugin.render.words import KNOWN_BY
+from tb_tidy_plugin.render.words import KNOWN_BY_WORDS
 from tb_tidy_plugin.sources.align import Sources
 from tb_tidy_plugin.sources.lookup import FoundSources
 from tb_tidy_plugin.trace.files import TraceFile, find_traces
@@ -150,7 +150,7 @@ def _remark(cost: LineCost | None) -> str:
     if cost is None:
         return ""
     shared = [f"shared by {cost.shared} lines"] if cost.shared > 1 else []
-    replayed = [f"replayed: {KNOWN_BY[cost.known_by]}"] if cost.known_by else []
+    replayed = [f"replayed: {KNOWN_BY_WORDS[cost.known_by]}"] if cost.known_by else []
     return f"  # {', '.join(shared + replayed)}" if shared or replayed else ""
 
 

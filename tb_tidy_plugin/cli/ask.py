@@ -8,7 +8,15 @@ import click
 import msgspec
 
 from tb_tidy_plugin.analysis.job import Job
-from tb_tidy_plugin.ask.questions import KINDS, LONGEST, WRITING, answer, description_of, error, schema_of
+from tb_tidy_plugin.ask.questions import (
+    LONGEST_QUESTION,
+    QUESTION_KINDS,
+    WRITING,
+    answer,
+    description_of,
+    error,
+    schema_of,
+)
 from tb_tidy_plugin.cli.asked import folder_at, with_apply
 from tb_tidy_plugin.cli.exit_codes import DONE, NOTHING_READ
 from tb_tidy_plugin.cli.jobs import with_job
@@ -41,12 +49,12 @@ def ask(job: Job, question: str | None, path: AnyPath, lists: bool, allow_apply:
                 "arguments": schema_of(name),
                 "needs": ["--allow-apply"] if name in WRITING else [],
             }
-            for name in KINDS
+            for name in QUESTION_KINDS
         ]
         click.echo(msgspec.json.encode(known))
         sys.exit(DONE)
     try:
-        text = question if question is not None else sys.stdin.read(LONGEST + 1)
+        text = question if question is not None else sys.stdin.read(LONGEST_QUESTION + 1)
         said = answer(text, folder_at(path, job, allow_apply=allow_apply))
     except TidyError as problem:
         click.echo(error(problem))

@@ -11,7 +11,7 @@ import click
 
 from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.private import complaint_about_folder
-from tb_tidy_plugin.trace.cache import MOST_BYTES, Cache, default_folder
+from tb_tidy_plugin.trace.cache import USUAL_CACHE_BYTES, Cache, default_folder
 from tb_tidy_plugin.units import Bytes
 
 IN_FOLDER = click.option(
@@ -38,7 +38,7 @@ def info(folder: Path) -> None:
     with _told(folder):
         entries = Cache(folder).entries()
     size = sum(entry.size for entry in entries)
-    click.echo(f"{folder}: {Bytes(size)} of at most {Bytes(MOST_BYTES)}")
+    click.echo(f"{folder}: {Bytes(size)} of at most {Bytes(USUAL_CACHE_BYTES)}")
     if problem := complaint_about_folder(folder):
         click.echo(f"  {problem}")
     for kind, count in sorted(Counter(entry.kind for entry in entries).items()):

@@ -28,6 +28,6 @@ def mcp(job: Job, path: AnyPath, allow_apply: bool) -> None:
     """
     if find_spec("mcp") is None:
         raise TidyError("`tb-tidy mcp` needs the MCP SDK.", "Run `pip install 'tb-tidy-plugin[mcp]'`.")
-    from tb_tidy_plugin.ask.server import serve
+    from tb_tidy_plugin.ask.server import serve_over_stdio
 
-    serve(folder_at(path, job, allow_apply=allow_apply))
+    serve_over_stdio(folder_at(path, job, allow_apply=allow_apply))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import click
 
-from tb_tidy_plugin.ask.skill import skill as text_of_skill
+from tb_tidy_plugin.ask.skill import skill_text
 
 
 @click.command(short_help="Print instructions for assistants that ask about recordings.")
 def skill() -> None:
     """Print the skill file for assistants, which explains the order of the questions of `ask` and `mcp`."""
-    click.echo(text_of_skill(), nl=False)
+    click.echo(skill_text(), nl=False)

@@ -11,7 +11,7 @@ from tb_tidy_plugin import __version__
 from tb_tidy_plugin.compare.entries import ledger_change
 from tb_tidy_plugin.compare.findings import changes, paired, predicted_ns, together_cost
 from tb_tidy_plugin.compare.machine import Machine, machine_of
-from tb_tidy_plugin.compare.model import SCHEMA_VERSION, Comparison, FindingChange, SettingChange, Side
+from tb_tidy_plugin.compare.model import COMPARISON_VERSION, Comparison, FindingChange, SettingChange, Side
 from tb_tidy_plugin.compare.operators import kernel_changes, operator_changes, part_changes
 from tb_tidy_plugin.compare.recording import Chosen, Recording, StepRange, chosen_steps, together
 from tb_tidy_plugin.compare.settings import other_machine, setting_changes
@@ -66,7 +66,7 @@ def compared(base: Asked, candidate: Asked) -> Comparison:
     base_ns, candidate_ns = median_ns_of(before), median_ns_of(after)
     realised_ns = None if base_ns is None or candidate_ns is None else base_ns - candidate_ns
     return Comparison(
-        schema=SCHEMA_VERSION,
+        schema=COMPARISON_VERSION,
         version=__version__,
         base=_side(base, one, before),
         candidate=_side(candidate, other, after),

@@ -69,7 +69,7 @@ def _account(side: Sequence[Chosen]) -> _Account:
                 into = sums.setdefault(entry.id, _Sum(entry))
                 into.total_ns += time_ns
                 for owner in entry.owners:
-                    if name := name_of(owner):
+                    if name := paired_name(owner):
                         into.owners[name] += owner.ns * time_ns // max(entry.ns_total, 1)
                         if owner.replayed is not None:
                             into.known_by[name] = least_certain_of(owner.replayed, into.known_by.get(name))
@@ -117,7 +117,7 @@ def _of_owner(account: _Account, key: str, name: str) -> int | None:
     return owners[name] // account.steps if name in owners else None
 
 
-def name_of(owner: Owner) -> str:
+def paired_name(owner: Owner) -> str:
     """What an owner is paired by: no kernel where there is another name, since each vendor's kernels have their own."""
     if owner.known_by == "stack":
         for function in (owner.library, owner.own):

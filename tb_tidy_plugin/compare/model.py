@@ -11,7 +11,7 @@ from tb_tidy_plugin.report.model import Place
 from tb_tidy_plugin.report.value import Model, Severity
 from tb_tidy_plugin.vocabulary import KnownBy, Verdict
 
-SCHEMA_VERSION = 1
+COMPARISON_VERSION = 1
 
 FindingState: TypeAlias = Literal["gone", "new", "better", "worse", "same", "not_checked"]
 """`not_checked`: only the baseline has it, and the candidate's recordings do not show whether it is gone."""

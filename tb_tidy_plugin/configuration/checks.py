@@ -11,7 +11,7 @@ from tb_tidy_plugin.analysis.ignores import PathIgnores
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.configuration.devices import configured_devices
 from tb_tidy_plugin.configuration.files import Configuration, ConfigurationSettings, near
-from tb_tidy_plugin.configuration.limits import LARGEST, limits_of
+from tb_tidy_plugin.configuration.limits import LARGEST_SETTING, limits_of
 from tb_tidy_plugin.configuration.selectors import check_selectors, chosen_rules, named_rules
 from tb_tidy_plugin.errors import ConfigurationError, NotFoundError
 
@@ -139,7 +139,7 @@ def _threshold(configuration: Configuration, rule: type[AnyRule], key: str, valu
     if key not in attributes:
         advice = near(key, attributes) or f"It has {', '.join(f'`{each}`' for each in attributes)}."
         raise ConfigurationError(f"{where} has no threshold `{key}`.", advice)
-    if not 0 <= value <= LARGEST:
+    if not 0 <= value <= LARGEST_SETTING:
         default = thresholds_of(rule)[attributes[key]].default
         raise ConfigurationError(f"`{key}` of {where} must be a number, 0 or greater.", f"The default is {default}.")
     return attributes[key], value

@@ -32,7 +32,7 @@ ONLY_DATA = ("select", "ignore", "per_path_ignores", "thresholds", "devices")
 """Settings that only decide what is shown. All others, new ones too, are used from trusted files only."""
 
 REPOSITORY = ".git"
-MOST_BYTES = 1 << 20
+MOST_CONFIGURATION_BYTES = 1 << 20
 
 
 def find_configuration(folder: Path, analysed: Sequence[Path] = (), *, follow_links: bool = False) -> Configuration:
@@ -50,10 +50,10 @@ def find_configuration(folder: Path, analysed: Sequence[Path] = (), *, follow_li
         if not is_file(path):
             continue
         try:
-            content = trust.read(path, MOST_BYTES + 1)
+            content = trust.read(path, MOST_CONFIGURATION_BYTES + 1)
         except OSError as problem:
             raise unreadable(path, problem) from None
-        if len(content.data) > MOST_BYTES:
+        if len(content.data) > MOST_CONFIGURATION_BYTES:
             raise ConfigurationError(f"`{path}` is larger than 1 MiB.", "If it is yours, name it with `--config`.")
         settings = settings_of(path, content.data)
         if settings is not None:

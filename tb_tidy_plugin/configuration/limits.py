@@ -11,9 +11,9 @@ from msgspec.structs import fields, replace
 from tb_tidy_plugin.allowance import ScaledBound
 from tb_tidy_plugin.configuration.files import read_configuration
 from tb_tidy_plugin.errors import ConfigurationError
-from tb_tidy_plugin.trace.limits import GB, USUAL, Limits
+from tb_tidy_plugin.trace.limits import GB, USUAL_LIMITS, Limits
 
-LARGEST = sys.float_info.max  # TOML knows larger integers, infinity, and numbers that are none
+LARGEST_SETTING = sys.float_info.max  # TOML knows larger integers, infinity, and numbers that are none
 LIMITS: Mapping[str, Callable[[Limits, float], Limits]] = {
     "max-text-gb": lambda limits, value: replace(limits, text_bytes=value * GB),
     "max-inflation": lambda limits, value: replace(limits, inflation=value),
@@ -30,11 +30,11 @@ def limits_of(given: Mapping[str, float], where: str) -> Limits:
     Raises:
         ConfigurationError: there is no such key, or its value is not a limit; `where` names the file.
     """
-    limits = USUAL
+    limits = USUAL_LIMITS
     for key, value in given.items():
         if key not in LIMITS:
             raise ConfigurationError(f"`limits` in `{where}` has no key `{key}`.", f"It has {', '.join(LIMITS)}.")
-        if not 0 < value <= LARGEST:
+        if not 0 < value <= LARGEST_SETTING:
             raise ConfigurationError(f"`{key}` of `limits` must be a number above 0.", "Remove it for the default.")
         limits = LIMITS[key](limits, value)
     return limits
@@ -46,13 +46,13 @@ def limits_in(file: Path | None) -> Limits:
     Raises:
         ConfigurationError: it cannot be used.
     """
-    return USUAL if file is None else limits_of(read_configuration(file).settings.limits, str(file))
+    return USUAL_LIMITS if file is None else limits_of(read_configuration(file).settings.limits, str(file))
 
 
 def only_lowers(key: str, value: float) -> bool:
     """True if a value of the table leaves no trace more than it has without."""
-    lowered = LIMITS[key](USUAL, value)
-    pairs = ((getattr(lowered, each.name), getattr(USUAL, each.name)) for each in fields(Limits))
+    lowered = LIMITS[key](USUAL_LIMITS, value)
+    pairs = ((getattr(lowered, each.name), getattr(USUAL_LIMITS, each.name)) for each in fields(Limits))
     return all(_at_once(now) <= _at_once(usual) for now, usual in pairs)
 
 

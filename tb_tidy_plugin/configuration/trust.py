@@ -21,7 +21,7 @@ from pathlib import Path
 
 import msgspec
 
-ROOT = 0
+ROOT_USER = 0
 MOST_LINKS = 40  # as Linux follows
 ACCESS_LIST = "system.posix_acl_access"
 
@@ -96,7 +96,7 @@ def _doubt(path: Path, opened: os.stat_result) -> str:
     last = opened
     shared = set[Path]()
     for step, last in _way(path, home):
-        if last.st_uid not in {ROOT, os.geteuid()}:
+        if last.st_uid not in {ROOT_USER, os.geteuid()}:
             return f"`{step}` belongs to another user"
         if step.parent in shared and not stat.S_ISDIR(last.st_mode):
             return f"other users can write to `{step.parent}`"
@@ -160,7 +160,7 @@ def _is_own_group(group_id: int) -> bool:
     except KeyError:
         return False
     return (
-        user.pw_uid != ROOT
+        user.pw_uid != ROOT_USER
         and (group.gr_gid, group.gr_name) == (user.pw_gid, user.pw_name)
         and set(group.gr_mem) <= {user.pw_name}
         and all(other.pw_uid == user.pw_uid for other in pwd.getpwall() if other.pw_gid == group_id)

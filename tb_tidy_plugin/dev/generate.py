@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tb_tidy_plugin.ask.skill import SKILL, skill
+from tb_tidy_plugin.ask.skill import SKILL, skill_text
 from tb_tidy_plugin.dev import operator_table
 from tb_tidy_plugin.dev.openapi import openapi
 from tb_tidy_plugin.dev.schemas import api_schema, report_schema
@@ -67,7 +67,7 @@ def generated_files(root: Path = ROOT) -> Iterator[GeneratedFile]:
     yield GeneratedFile(Path("docs", "report.schema.json"), report_schema())
     yield GeneratedFile(Path("docs", "api.schema.json"), api_schema())
     yield GeneratedFile(Path("docs", "openapi.json"), openapi())
-    yield GeneratedFile(Path("docs", "agents.md"), skill_text())
+    yield GeneratedFile(Path("docs", "agents.md"), _skill_page())
     if not operator_table.left_out():
         yield GeneratedFile(operator_table.TABLE, operator_table.table_text())
     pages = {PAGES / f"{rule.name()}.md": page_text(rule) for rule in rules}
@@ -107,10 +107,10 @@ def page_text(rule: type[AnyRule]) -> str:
     return "\n\n".join([mark, f"# {page.title}", table, *sections]) + "\n"
 
 
-def skill_text() -> str:
+def _skill_page() -> str:
     """The skill file as a page of the docs, without what only assistants read."""
     mark = f"<!-- Generated from {SKILL.relative_to(ROOT).as_posix()}; do not edit; run `make generate`. -->"
-    return f"{mark}\n\n# {skill().partition(chr(10) + '# ')[2]}"
+    return f"{mark}\n\n# {skill_text().partition(chr(10) + '# ')[2]}"
 
 
 def thresholds_table(rule: type[AnyRule]) -> str:

@@ -30,7 +30,7 @@ def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-VIEWS = {
+TAGGED_VIEWS = {
     "_unsafe_view": 0, "atleast_1d": 0, "atleast_2d": 0, "atleast_3d": 0, "broadcast_tensors": 0, "data": 0, "lift": 0,
     "meshgrid": 0, "unflatten_dense_tensors": 0, "unsafe_chunk": 0, "unsafe_split": 0, "unsafe_split_with_sizes": 0,
 }  # fmt: skip
@@ -98,7 +98,7 @@ PRODUCTS = _names(
 )
 """No tag tells these. `torch.utils.flop_counter` counts some of them, and what those are made of."""
 
-READS = _names("is_nonzero nonzero_numpy")
+READS_VALUES = _names("is_nonzero nonzero_numpy")
 """What is made of operators that the tags say to be read."""
 
 _TAGS = re.compile(r"^  tags: \[?([\w, ]+)", re.MULTILINE)
@@ -139,7 +139,7 @@ def table_text() -> str:
             "",
             f'TORCH = "{installed_version()}"',
             "",
-            'OPERATORS = """\\',
+            'OPERATOR_TABLE = """\\',
             *lines,
             '"""',
             "",
@@ -223,10 +223,10 @@ def _facts(name: str, overloads: list[Overload], is_pointwise: bool) -> str:
     tags = frozenset(tag for overload in overloads for tag in overload.tags)
     functional = [overload for overload in overloads if not overload.is_out]
     written = _written(overloads).union(RUNNING_STATISTICS.get(name, ()))
-    unsaid = [known[name] for known in (VIEWS, SHARES) if name in known]
+    unsaid = [known[name] for known in (TAGGED_VIEWS, SHARES) if name in known]
     shared = _shared(functional)
     kinds = {
-        "view": name in VIEWS or (bool(shared) and name not in COPIES),
+        "view": name in TAGGED_VIEWS or (bool(shared) and name not in COPIES),
         "list": bool(functional) and all(_returns_list(overload.schema) for overload in functional),
         "pointwise": is_pointwise,
         "in_place": 0 in _written(functional),
@@ -234,7 +234,7 @@ def _facts(name: str, overloads: list[Overload], is_pointwise: bool) -> str:
         "random": "nondeterministic_seeded" in tags,
         "reduction": "reduction" in tags,
         "product": _of(name, PRODUCTS),
-        "read": name in READS or not tags.isdisjoint(READ_TAGS),
+        "read": name in READS_VALUES or not tags.isdisjoint(READ_TAGS),
     }
     words = [kind for kind, holds in kinds.items() if holds]
     positions = {"shares": shared.union(unsaid), "writes": written}

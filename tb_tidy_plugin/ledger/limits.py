@@ -15,7 +15,7 @@ from tb_tidy_plugin.profile.devices import FP8
 from tb_tidy_plugin.profile.experts import experts_read
 from tb_tidy_plugin.profile.float32 import float32_kernels
 from tb_tidy_plugin.profile.flops import PLAUSIBLE, WorkEstimates, device_of
-from tb_tidy_plugin.profile.kernels import NARROW, QUANTISED
+from tb_tidy_plugin.profile.kernels import OF_NARROW_TYPE, QUANTISED
 from tb_tidy_plugin.profile.paged_attention import serving_estimates_of
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT, Ids, Mask, Rows, Times
@@ -98,7 +98,7 @@ class WorkLimits:
         """By row: device work whose operator takes a tensor of 16 bits or fewer, or whose name says so."""
         profile, table = self.profile, self.profile.table
         by_inputs = np.array([not NARROW_TYPES.isdisjoint(each.dtypes) for each in profile.known_inputs], np.bool_)
-        named = among(table.name, numbers_where(table.names, NARROW.search))
+        named = among(table.name, numbers_where(table.names, OF_NARROW_TYPE.search))
         found: Mask = named | ((profile.launched_by != ABSENT) & by_inputs[table.inputs[profile.launched_by]])
         return found
 

@@ -27,7 +27,7 @@ from tb_tidy_plugin.plugin.analysis_worker import (
 )
 from tb_tidy_plugin.trace.cache import NOWHERE, Cache
 from tb_tidy_plugin.trace.files import TraceFile
-from tb_tidy_plugin.trace.limits import USUAL
+from tb_tidy_plugin.trace.limits import USUAL_LIMITS
 from tb_tidy_plugin.visible import Lines, log_called
 
 log = log_called("tensorboard.torchtidy")
@@ -127,7 +127,7 @@ def died(code: int, configuration: Path | None = None) -> Failure:
         try:
             reached = limits_in(configuration).reached(limit)
         except ConfigurationError:  # it has changed since the worker read it
-            reached = USUAL.reached(limit)
+            reached = USUAL_LIMITS.reached(limit)
         return Failure(reached.error, reached.advice)
     if code >= 0:
         return Failure("The analysis failed with an internal error.", TRY_AGAIN)

@@ -92,7 +92,7 @@ def streamed(states: Iterator[Model]) -> Response:
     return Response(lines, mimetype="application/x-ndjson", headers=headers)
 
 
-def install(app: Flask, acting: Collection[str] = (), hosts: AllowedHosts | None = None) -> None:
+def guard_answers(app: Flask, acting: Collection[str] = (), hosts: AllowedHosts | None = None) -> None:
     """Makes all answers of `app` follow these rules; those in `acting` may be posted to, by names that `hosts` has."""
     known = hosts or AllowedHosts()
 

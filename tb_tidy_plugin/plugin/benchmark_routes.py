@@ -21,7 +21,7 @@ from tb_tidy_plugin.plugin.models import (
 )
 from tb_tidy_plugin.plugin.queries import ProfileQuery
 from tb_tidy_plugin.plugin.scan import Key
-from tb_tidy_plugin.plugin.served import PATIENCE_S, Served
+from tb_tidy_plugin.plugin.served import ANALYSIS_PATIENCE_S, Served
 from tb_tidy_plugin.report.model import ProfileReport
 from tb_tidy_plugin.rulekit import Benchmark
 from tb_tidy_plugin.trace.remote import AnyPath
@@ -30,7 +30,7 @@ from tb_tidy_plugin.trace.remote import AnyPath
 def known(served: Served, asked: ProfileQuery) -> BenchmarksAnswer:
     """What is known of one profile's benchmarks; has it analysed again where its report lacks some of that."""
     profiles, queue, key = served.profiles, served.benchmarks, asked.key
-    kept = profiles.kept(key, PATIENCE_S)
+    kept = profiles.kept(key, ANALYSIS_PATIENCE_S)
     result, pairs = kept.result, _pairs(kept.result, profiles.configuration)
     stored = Measurements(kept.file.path, result.kind)
     found = {finding: stored.of(result.recipes[finding].rule, pair) for finding, pair in pairs.items()}
@@ -50,7 +50,7 @@ def known(served: Served, asked: ProfileQuery) -> BenchmarksAnswer:
 
 def measure(served: Served, asked: BenchmarkRequest) -> BenchmarkState:
     """Puts a finding's statements in the queue. Clients only name findings; the statements are made here."""
-    result = served.profiles.kept(Key(asked.run, asked.worker, asked.span), PATIENCE_S).result
+    result = served.profiles.kept(Key(asked.run, asked.worker, asked.span), ANALYSIS_PATIENCE_S).result
     pair = _pairs(result, served.profiles.configuration).get(asked.finding)
     if pair is None:
         raise NotFoundError(f"The finding `{asked.finding}` has no statements.", "Reload the report.")

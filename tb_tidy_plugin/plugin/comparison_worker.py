@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 _NICE = 5  # TensorBoard goes first
-WORK = "comparison"
+COMPARISON_WORK = "comparison"
 
 
 class SideAsked(msgspec.Struct, frozen=True):
@@ -96,7 +96,7 @@ def _answer_to(question: bytes) -> bytes:
     file = msgspec.json.decode(question, type=_Configured).configuration
     answer: ComparisonAnswer
     try:
-        with held_to(limits_in(None if file is None else Path(os.fsdecode(file))), WORK):
+        with held_to(limits_in(None if file is None else Path(os.fsdecode(file))), COMPARISON_WORK):
             allowance.has_read(len(question))
             asked = msgspec.json.decode(question, type=ComparisonQuestion)
             answer = Compared(compared(_asked(asked.base), _asked(asked.candidate)))

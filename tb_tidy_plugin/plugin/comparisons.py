@@ -18,7 +18,7 @@ from tb_tidy_plugin.compare.model import Comparison, KernelChange, OperatorChang
 from tb_tidy_plugin.compare.recording import StepsError, step_range
 from tb_tidy_plugin.configuration.limits import limits_in
 from tb_tidy_plugin.errors import NotFoundError, TidyError, TraceError
-from tb_tidy_plugin.plugin.comparison_worker import WORK, ComparisonAnswer, NoSuchSteps, OverLimit
+from tb_tidy_plugin.plugin.comparison_worker import COMPARISON_WORK, ComparisonAnswer, NoSuchSteps, OverLimit
 from tb_tidy_plugin.plugin.models import CompareAnswer
 from tb_tidy_plugin.plugin.profiles import KeptResult, Profiles
 from tb_tidy_plugin.report.chosen import searchable
@@ -29,7 +29,7 @@ log = log_called("tensorboard.torchtidy")
 
 _Change = TypeVar("_Change", OperatorChange, KernelChange)
 
-COMMAND = child.command_for("tb_tidy_plugin.plugin.comparison_worker")
+COMPARISON_COMMAND = child.command_for("tb_tidy_plugin.plugin.comparison_worker")
 _MOST_KEPT = 8
 MOST_RECORDINGS = 64  # on each side: a question with more would not fit beside all else that is kept
 
@@ -177,7 +177,7 @@ def _asked(base: SideText, candidate: SideText, configuration: Path | None) -> C
     """The answer of a process of its own; its end is waited for, and whatever it complains of goes to the log."""
     file = None if configuration is None else os.fsencode(configuration)
     question = msgspec.json.encode({"configuration": file, "base": base, "candidate": candidate})
-    process = child.Child(COMMAND)
+    process = child.Child(COMPARISON_COMMAND)
     try:
         with process.asked(question) as lines:
             said = b"".join(lines)
@@ -188,7 +188,7 @@ def _asked(base: SideText, candidate: SideText, configuration: Path | None) -> C
     if ended.complaint:
         log.warning("torchtidy: comparison: %s", Lines(ended.complaint))
     if (limit := limit_of(ended.code)) is not None:
-        reached = limits_in(configuration).reached(limit, WORK)
+        reached = limits_in(configuration).reached(limit, COMPARISON_WORK)
         raise ComparisonError(reached.error, reached.advice)
     try:
         answer: ComparisonAnswer = msgspec.json.decode(said, type=ComparisonAnswer)

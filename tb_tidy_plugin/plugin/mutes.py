@@ -22,7 +22,7 @@ from tb_tidy_plugin.trace.remote import AnyPath, RemotePath, can_be_opened, writ
 
 NAME = ".torchtidy.json"
 _MOST_BYTES = 1 << 20
-MOST = 2000  # of each kind
+MOST_MUTES = 2000  # of each kind
 SOUND = re.compile(r"[a-z0-9][a-z0-9-]{0,99}")  # ids of findings and names of rules
 
 
@@ -103,14 +103,14 @@ def is_store(logdir: Logdir) -> bool:
 
 def _sound(names: Iterable[str]) -> list[str]:
     """What can be muted of what somebody wrote into the file."""
-    return [name for name in names if SOUND.fullmatch(name)][:MOST]
+    return [name for name in names if SOUND.fullmatch(name)][:MOST_MUTES]
 
 
 def _changed(old: Iterable[str], added: Iterable[str], removed: Iterable[str]) -> list[str]:
     names = sorted((set(old) | set(added)) - set(removed))
-    if not all(SOUND.fullmatch(name) for name in added) or len(names) > MOST:
+    if not all(SOUND.fullmatch(name) for name in added) or len(names) > MOST_MUTES:
         raise MutesError(
-            "This cannot be muted.", f"Name at most {MOST} findings by their ids and checks by their names."
+            "This cannot be muted.", f"Name at most {MOST_MUTES} findings by their ids and checks by their names."
         )
     return names
 

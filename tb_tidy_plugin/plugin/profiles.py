@@ -45,7 +45,7 @@ from tb_tidy_plugin.trace.cache import NOWHERE, Cache
 from tb_tidy_plugin.trace.files import TraceFile
 
 FRESH_S = 2.0  # what was seen later than this ago is believed
-PATIENCE_S = 0.5  # a request waits this long for a new look; on a slow disk it is answered with the last one
+LOOK_PATIENCE_S = 0.5  # a request waits this long for a new look; on a slow disk it is answered with the last one
 PERIOD_S = 10.0  # between looks that nobody asked for
 REST_RATIO = 20  # and at least this many times as long as a look takes, for large trees on slow disks
 _HEARTBEAT_S = 10.0  # a stream of progress says something this often, so that one without a reader ends
@@ -425,7 +425,7 @@ class Profiles:
             before = self._looks
             self._look_now = True
             self._changed.notify_all()
-            self._changed.wait_for(lambda: self._looks > before, PATIENCE_S)
+            self._changed.wait_for(lambda: self._looks > before, LOOK_PATIENCE_S)
 
     def _look_calmly(self) -> None:
         with self._changed:

@@ -20,7 +20,7 @@ from tb_tidy_plugin.plugin.events import EventColumns, events_page
 from tb_tidy_plugin.plugin.export import exported
 from tb_tidy_plugin.plugin.queries import Query, given
 from tb_tidy_plugin.plugin.scan import Key
-from tb_tidy_plugin.plugin.served import PATIENCE_S, Served
+from tb_tidy_plugin.plugin.served import ANALYSIS_PATIENCE_S, Served
 from tb_tidy_plugin.report.flame import Flame
 from tb_tidy_plugin.report.idle import IdleAnswer
 from tb_tidy_plugin.report.roofline import Roofline
@@ -110,20 +110,22 @@ def rule_info(rule: type[AnyRule]) -> models.RuleInfo:
 
 
 def _export(served: Served, asked: queries.ExportQuery) -> models.ExportAnswer:
-    return exported(served.profiles, asked.key, frozenset(asked.muted.split(",")), PATIENCE_S)
+    return exported(served.profiles, asked.key, frozenset(asked.muted.split(",")), ANALYSIS_PATIENCE_S)
 
 
 def _compare(served: Served, asked: queries.CompareQuery) -> models.CompareAnswer:
     base = AskedSide(asked.base, asked.base_rank, asked.base_span, asked.base_steps)
     candidate = AskedSide(asked.candidate, asked.candidate_rank, asked.candidate_span, asked.candidate_steps)
-    return served.comparisons.answer(base, candidate, RowFilter(asked.q, asked.offset, asked.limit), PATIENCE_S)
+    return served.comparisons.answer(
+        base, candidate, RowFilter(asked.q, asked.offset, asked.limit), ANALYSIS_PATIENCE_S
+    )
 
 
 # What a finding shows: source files, what their lines cost, callers, events
 
 
 def _source(served: Served, asked: queries.FileQuery) -> models.SourceAnswer:
-    kept = served.profiles.kept(asked.key, PATIENCE_S)
+    kept = served.profiles.kept(asked.key, ANALYSIS_PATIENCE_S)
     result = kept.result
     found = read_source(asked.file, result.source_files, kept.file, served.source_roots, result.captured_sources)
     if isinstance(found, Unavailable):
@@ -184,7 +186,7 @@ def _kernels(served: Served, asked: queries.KernelsQuery) -> models.KernelsAnswe
 
 
 def _result(served: Served, asked: queries.ProfileQuery) -> AnalysisResult:
-    return served.profiles.kept(asked.key, PATIENCE_S).result
+    return served.profiles.kept(asked.key, ANALYSIS_PATIENCE_S).result
 
 
 ROUTES: tuple[Route[Any, Any], ...] = (

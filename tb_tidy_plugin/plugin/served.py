@@ -18,7 +18,7 @@ from tb_tidy_plugin.plugin.timelines import Timelines
 Logged: TypeAlias = Callable[[], Mapping[str, LoggedRun]]
 """Gives what jobs logged beside their traces, by run."""
 
-PATIENCE_S = 20.0  # for an analysis that has to be made again before an answer is possible
+ANALYSIS_PATIENCE_S = 20.0  # for an analysis that has to be made again before an answer is possible
 
 
 def nothing_logged() -> Mapping[str, LoggedRun]:

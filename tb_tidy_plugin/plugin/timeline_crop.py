@@ -34,7 +34,7 @@ LABELS = {
 }
 
 
-def cropped(timeline: Timeline, from_ns: int, to_ns: int, around_ns: int) -> bytes:
+def cropped_trace(timeline: Timeline, from_ns: int, to_ns: int, around_ns: int) -> bytes:
     """The events of a window as JSON in the format of Chrome's trace viewer."""
     around_ns = min(max(around_ns, from_ns), to_ns)
     positions, from_ns, to_ns = events_between(timeline, from_ns, to_ns, around_ns, _MOST_EVENTS)

@@ -18,7 +18,7 @@ from tb_tidy_plugin.plugin.queries import (
     WindowQuery,
     given,
 )
-from tb_tidy_plugin.plugin.served import PATIENCE_S, Served
+from tb_tidy_plugin.plugin.served import ANALYSIS_PATIENCE_S, Served
 from tb_tidy_plugin.plugin.timeline_worker import (
     About,
     Crop,
@@ -39,7 +39,7 @@ def timeline(served: Served, asked: SliceQuery) -> bytes:
     """Bars and arrows of a window."""
     from_ns, to_ns = _window(asked)
     numbers = _lane_numbers(asked.lanes)
-    marked = served.timelines.marked(asked.key, asked.finding, PATIENCE_S)
+    marked = served.timelines.marked(asked.key, asked.finding, ANALYSIS_PATIENCE_S)
     return _answer(served, asked, SliceQuestion(from_ns, to_ns, asked.width, numbers, marked))
 
 
@@ -58,7 +58,7 @@ def found(served: Served, asked: FindQuery) -> bytes:
 def marks(served: Served, asked: MarksQuery) -> bytes:
     """Where the events of a finding are in a window."""
     from_ns, to_ns = _window(asked)
-    marked = served.timelines.marked(asked.key, asked.finding, PATIENCE_S)
+    marked = served.timelines.marked(asked.key, asked.finding, ANALYSIS_PATIENCE_S)
     return _answer(served, asked, MarksQuestion(from_ns, to_ns, asked.width, marked))
 
 
@@ -70,7 +70,7 @@ def cropped(served: Served, asked: CropQuery) -> bytes:
 
 
 def _answer(served: Served, asked: ProfileQuery, about: About) -> bytes:
-    text = served.timelines.answer(asked.key, about, PATIENCE_S)
+    text = served.timelines.answer(asked.key, about, ANALYSIS_PATIENCE_S)
     if text is None:
         raise NotFoundError("This profile has no such event, or it is not drawn.", "Reload the report.")
     return text

@@ -25,7 +25,7 @@ from tb_tidy_plugin.trace.remote import path_or_url
 if TYPE_CHECKING:
     from tb_tidy_plugin.profile.timeline import Timeline
 
-WORK = "timeline"
+TIMELINE_WORK = "timeline"
 _KEPT_BYTES = 512 << 20  # of timelines: 60 bytes per event, so that eight of the largest traces are kept
 
 
@@ -128,7 +128,7 @@ class Shelf:
         """The answer, or why there is none."""
         try:
             limits = limits_in(None if question.configuration is None else Path(os.fsdecode(question.configuration)))
-            with held_to(limits, WORK):
+            with held_to(limits, TIMELINE_WORK):
                 return Answered(answer_to(question.about, self._timeline(question, limits)))
         except (ConfigurationError, TraceError) as problem:
             return Unreadable(printable(problem.error), printable(problem.advice))
@@ -155,7 +155,7 @@ class Shelf:
 def answer_to(about: About, timeline: Timeline) -> msgspec.Raw:
     """The answer as JSON."""
     from tb_tidy_plugin.plugin import timeline_answers as answers
-    from tb_tidy_plugin.plugin.timeline_crop import cropped
+    from tb_tidy_plugin.plugin.timeline_crop import cropped_trace
 
     match about:
         case LanesQuestion():
@@ -170,7 +170,7 @@ def answer_to(about: About, timeline: Timeline) -> msgspec.Raw:
         case FindQuestion(text, from_ns, event, back):
             return answers.encoded(answers.found_answer(timeline, text, from_ns, event, back=back))
         case Crop(from_ns, to_ns, around_ns):
-            return msgspec.Raw(cropped(timeline, from_ns, to_ns, around_ns))
+            return msgspec.Raw(cropped_trace(timeline, from_ns, to_ns, around_ns))
 
 
 def _ids(marked: msgspec.Raw) -> list[int]:

@@ -16,13 +16,13 @@ from tb_tidy_plugin.configuration.limits import limits_in
 from tb_tidy_plugin.errors import NotFoundError, TidyError, TraceError
 from tb_tidy_plugin.plugin.profiles import KeptResult, Profiles
 from tb_tidy_plugin.plugin.scan import Key
-from tb_tidy_plugin.plugin.timeline_worker import WORK, About, FileQuestion, Reply, Unreadable
+from tb_tidy_plugin.plugin.timeline_worker import TIMELINE_WORK, About, FileQuestion, Reply, Unreadable
 from tb_tidy_plugin.trace.remote import changed_at, size_of
 from tb_tidy_plugin.visible import Lines, log_called
 
 log = log_called("tensorboard.torchtidy")
 
-COMMAND = child.command_for("tb_tidy_plugin.plugin.timeline_worker")
+TIMELINE_COMMAND = child.command_for("tb_tidy_plugin.plugin.timeline_worker")
 IDLE_S = 600.0
 NO_IDS = msgspec.Raw(b"[]")
 
@@ -104,14 +104,14 @@ class Timelines:
             errors = self._open.enter_context(child.complaints())
             self._open.callback(_log, errors)
             try:
-                self._process = child.start(COMMAND, errors)
+                self._process = child.start(TIMELINE_COMMAND, errors)
             except OSError as problem:
                 raise TimelineError(f"The timeline could not be drawn: {problem.strerror}.", "Try again.") from None
         return self._process
 
     def _ended_with(self, code: int) -> TimelineError:
         if (limit := limit_of(code)) is not None:
-            reached = limits_in(self._profiles.configuration).reached(limit, WORK)
+            reached = limits_in(self._profiles.configuration).reached(limit, TIMELINE_WORK)
             return TimelineError(reached.error, reached.advice)
         return TimelineError("The timeline could not be drawn: its process ended.", "See the server's log; ask again.")
 

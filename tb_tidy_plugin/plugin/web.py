@@ -11,7 +11,7 @@ from flask import Flask, Response, request, send_from_directory
 
 from tb_tidy_plugin.errors import NotFoundError
 from tb_tidy_plugin.plugin.allowed_hosts import AllowedHosts
-from tb_tidy_plugin.plugin.answers import JSON, install, json_answer, posted, streamed
+from tb_tidy_plugin.plugin.answers import JSON, guard_answers, json_answer, posted, streamed
 from tb_tidy_plugin.plugin.benchmark_queue import BenchmarkQueue
 from tb_tidy_plugin.plugin.comparisons import Comparisons
 from tb_tidy_plugin.plugin.mutes import MuteStore
@@ -58,7 +58,7 @@ def create_app(
     """
     app = Flask(__name__, static_folder=None)
     app.url_map.strict_slashes = False  # a redirect has a body of HTML
-    install(app, [route.path for route in ROUTES if route.is_posted], hosts)
+    guard_answers(app, [route.path for route in ROUTES if route.is_posted], hosts)
     served = Served(
         profiles, source_roots, mutes, queue or BenchmarkQueue(), Timelines(profiles), Comparisons(profiles), logged
     )

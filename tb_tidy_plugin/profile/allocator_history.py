@@ -19,11 +19,11 @@ import numpy as np
 from tb_tidy_plugin.profile.memory import POINTS, thinned
 from tb_tidy_plugin.profile.memory_kinds import MEMORY_KINDS
 from tb_tidy_plugin.trace.columns import Times
-from tb_tidy_plugin.trace.memory_snapshot import Action, Block, MemorySnapshot, StackFrame
+from tb_tidy_plugin.trace.memory_snapshot import Action, MemorySnapshot, SnapshotBlock, SnapshotFrame
 from tb_tidy_plugin.trace.sets import united
 from tb_tidy_plugin.vocabulary import MemoryKind
 
-Stack: TypeAlias = tuple[StackFrame, ...]
+Stack: TypeAlias = tuple[SnapshotFrame, ...]
 _Pass: TypeAlias = Literal["setup", "loading", "forward", "backward", "optimizer"]
 
 MAKES_PARAMETERS = frozenset({"_apply", "load_state_dict", "reset_parameters", "register_buffer"})
@@ -99,7 +99,7 @@ def allocator_histories(snapshot: MemorySnapshot, points: int = POINTS) -> Itera
 
 
 def _history(
-    device: int, actions: Sequence[Action], blocks: Sequence[Block], reserved: int, points: int
+    device: int, actions: Sequence[Action], blocks: Sequence[SnapshotBlock], reserved: int, points: int
 ) -> AllocatorHistory:
     lives = _lives_of(actions, blocks)
     _tell_kinds(lives.all, _passes_of(actions))
@@ -137,7 +137,7 @@ def _history(
     )
 
 
-def _lives_of(actions: Sequence[Action], blocks: Sequence[Block]) -> _Lives:
+def _lives_of(actions: Sequence[Action], blocks: Sequence[SnapshotBlock]) -> _Lives:
     """All allocations. An address that is allocated twice was freed unseen in between."""
     lives, alive = _Lives(), dict[int, _Life]()
     for at, each in enumerate(actions):
@@ -198,11 +198,11 @@ def _ends_of_passes(passes: Sequence[_Pass | None]) -> Sequence[int]:
     return ends
 
 
-def _python(stack: Sequence[StackFrame]) -> list[StackFrame]:
+def _python(stack: Sequence[SnapshotFrame]) -> list[SnapshotFrame]:
     return [frame for frame in stack if frame.filename.endswith(".py")]
 
 
-def _pass_of(stack: Sequence[StackFrame]) -> _Pass:
+def _pass_of(stack: Sequence[SnapshotFrame]) -> _Pass:
     """In which pass a stack allocates. Autograd's own threads have no frames of Python."""
     python = _python(stack)
     if not python:

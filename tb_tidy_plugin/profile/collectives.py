@@ -28,7 +28,7 @@ WAITING_OPERATOR = re.compile(r"wait_tensor$")
 WAITING_FRAME = re.compile(r"^<built-in method (wait|run_backward|synchronize)\b")
 """Where Python waits: in `Work.wait`, and in the backward pass, at whose end DDP waits for its buckets."""
 
-KINDS = tuple(
+COLLECTIVE_KINDS = tuple(
     (kind, re.compile(pattern, re.IGNORECASE))
     for kind, pattern in (
         ("all_reduce", r"all_?reduce"),
@@ -249,7 +249,7 @@ def _kinds(profile: Profile, rows: Rows, annotation: Rows) -> tuple[str, ...]:
 
 
 def _kind(name: str) -> str:
-    return next((kind for kind, pattern in KINDS if pattern.search(name)), UNKNOWN_KIND)
+    return next((kind for kind, pattern in COLLECTIVE_KINDS if pattern.search(name)), UNKNOWN_KIND)
 
 
 def _groups(profile: Profile, issue: Rows) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ from tb_tidy_plugin.trace.sets import united, without
 
 _Part: TypeAlias = Literal["region", "lookup", "pregraph", "prologue", "graph", "operator"]
 
-PARTS: dict[_Part, str] = {
+COMPILED_PARTS: dict[_Part, str] = {
     "region": r"^Torch-Compiled Region\b",
     "lookup": r"^TorchDynamo Cache Lookup$",
     "pregraph": r"^Pregraph bytecode$",
@@ -167,7 +167,7 @@ def _compilation(profile: Profile, row: int, mark: int | None) -> Compilation:
 
 def broken_calls(profile: Profile) -> Iterator[BrokenCall]:
     """Calls of compiled code that ran in pieces, in row order."""
-    regions, last = profile.matching(PARTS["region"], Category.OPERATOR), profile.tree.last_descendant
+    regions, last = profile.matching(COMPILED_PARTS["region"], Category.OPERATOR), profile.tree.last_descendant
     if not profile.inside(regions)[regions].any():
         return
     marks = _marks(profile, regions)
@@ -183,10 +183,12 @@ def whole_calls(profile: Profile) -> Iterator[tuple[int, tuple[int, ...]]]:
 
     Each is the row of its region, and those of what it costs beside its graph: its look-up and its prologues.
     """
-    regions, tree = profile.matching(PARTS["region"], Category.OPERATOR), profile.tree
+    regions, tree = profile.matching(COMPILED_PARTS["region"], Category.OPERATOR), profile.tree
     found = dict[int, _Part]()
     for part in ("lookup", "pregraph", "prologue"):
-        found |= dict.fromkeys(profile.matching(PARTS[part], Category.OPERATOR, Category.ANNOTATION).tolist(), part)
+        found |= dict.fromkeys(
+            profile.matching(COMPILED_PARTS[part], Category.OPERATOR, Category.ANNOTATION).tolist(), part
+        )
     rows = np.array(sorted(found), np.int64)
     is_inside = profile.inside(regions)
     nearest = np.searchsorted(regions, regions, side="right")
@@ -220,13 +222,13 @@ def time_around(profile: Profile, region: int, rows: Sequence[int]) -> Spans:
 
 def is_lookup(profile: Profile, row: int) -> bool:
     """True if an event finds the variant of a compiled function, which evaluates guards."""
-    return re.search(PARTS["lookup"], profile.name(row)) is not None
+    return re.search(COMPILED_PARTS["lookup"], profile.name(row)) is not None
 
 
 def _marks(profile: Profile, regions: Rows) -> list[tuple[int, _Part]]:
     """What calls of compiled code consist of, in row order."""
     parts: dict[int, _Part] = {}
-    for part, pattern in PARTS.items():
+    for part, pattern in COMPILED_PARTS.items():
         parts |= dict.fromkeys(profile.matching(pattern, Category.OPERATOR, Category.ANNOTATION).tolist(), part)
     if "pregraph" in parts.values():  # before PyTorch 2.6 nothing tells operators of a graph from others
         parts |= dict.fromkeys(_eager_operators(profile, regions, parts), "operator")

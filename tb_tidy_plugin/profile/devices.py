@@ -123,7 +123,7 @@ _UNNAMED: Mapping[tuple[int, int, int, int], str] = {
 """Devices that ROCm lists without a name where its table of names is missing, by architecture, units and GiB."""
 
 
-def name_of(device: DeviceProperties) -> str:
+def device_name(device: DeviceProperties) -> str:
     """The device's name; where the trace gives none, that of the only model with its properties, else empty."""
     gibibytes = round(device.totalGlobalMem / 2**30)
     return device.name or _UNNAMED.get(

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tb_tidy_plugin import aten
-from tb_tidy_plugin.profile.devices import DeviceModel, name_of
+from tb_tidy_plugin.profile.devices import DeviceModel, device_name
 from tb_tidy_plugin.profile.formulas import (
     AttentionArguments,
     ConvolutionArguments,
@@ -147,7 +147,7 @@ def device_name_of(profile: Profile) -> str | None:
     ROCm may number devices in one way where it lists them and in another one in events (device 9 of a list of one): a
     device that is not listed is taken for one of those that are, if they are all the same.
     """
-    listed = {entry.id: name_of(entry) for entry in profile.metadata.devices}
+    listed = {entry.id: device_name(entry) for entry in profile.metadata.devices}
     names: set[str] = set()
     for index in distinct(profile.table.device[profile.operators.work]).tolist():
         names |= {listed[index]} if index in listed else set(listed.values())

@@ -50,7 +50,7 @@ def numbered(*sequences: Sequence[str]) -> list[Rows]:
     return [np.array([numbers.setdefault(each, len(numbers)) for each in texts], np.int64) for texts in sequences]
 
 
-def compared(replay: Rows, capture: Rows) -> Pairs:
+def matched(replay: Rows, capture: Rows) -> Pairs:
     """Pairs of two sequences on one stream, given as numbers of names."""
     if np.array_equal(replay, capture):
         return Pairs(np.arange(len(replay)), np.full(len(replay), EXACT, np.int32))
@@ -147,7 +147,7 @@ def by_occurrence(replay: Rows, capture: Rows) -> Pairs:
     of_replay, of_capture = np.argsort(replay, kind="stable"), np.argsort(capture, kind="stable")
     launch = np.empty(len(replay), np.int64)
     launch[of_replay] = of_capture
-    sure = compared(replay, capture)
+    sure = matched(replay, capture)
     agrees = sure.certain & (sure.launch == launch)
     return Pairs(launch, np.where(agrees, sure.known, RENAMED).astype(np.int32))
 

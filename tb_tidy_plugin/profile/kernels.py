@@ -77,7 +77,7 @@ FLOAT32_CORES = re.compile(
 """Names of products and convolutions in float32 on ordinary cores."""
 
 
-NARROW = re.compile(
+OF_NARROW_TYPE = re.compile(
     r"bf16|f16|bfloat|_half|__half|fp16|[^a-z]h(?:16816|1688|884)|hgemm|Alik_B[jl][jkl]*_(?:H|B|F8)|DF16|fp8|mxfp|e[45]m[23]",
     re.IGNORECASE,
 )

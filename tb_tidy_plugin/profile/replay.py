@@ -275,7 +275,7 @@ def pairs_of(replay: Replay, record: Record) -> Pairs:
     if not record.is_named or (replay.by_node and len(replay.names) == len(record.names)):
         return _by_place(replay, record)
     names = numbered(replay.names, record.names)
-    pairs = graph_match.compared(*names)
+    pairs = graph_match.matched(*names)
     if replay.streams > 1 and not pairs.certain.all():
         by_name = graph_match.by_occurrence(*names)
         pairs = by_name if (by_name.known != ABSENT).any() else pairs
@@ -339,7 +339,7 @@ def _best_eager(table: EventTable, replay: Replay, records: Sequence[Record]) ->
     best, most = None, 0.0
     for record in records:
         families = numbered([*map(family_of, replay.names)], [*map(family_of, record.names)])
-        pairs = graph_match.spread(graph_match.compared(*families), *families)
+        pairs = graph_match.spread(graph_match.matched(*families), *families)
         total = max(int(duration.sum()), 1)
         certain, all_ = (duration[mask].sum() / total for mask in (pairs.certain, pairs.launch != ABSENT))
         if certain >= LEAST_ALIKE and all_ >= LEAST_CERTAIN and all_ > most:

@@ -40,7 +40,7 @@ from tb_tidy_plugin.vocabulary import KnownBy
 LaneKind: TypeAlias = Literal["steps", "thread", "stream"]
 
 ON_DEVICE = (*DEVICE_WORK, Category.DEVICE_ANNOTATION)
-MOST_ROWS = 256
+MOST_LEVELS = 256
 """Of a lane. Real stacks of Python and operators have 20 to 80; what is deeper is counted and not drawn."""
 
 FIRST_LEVEL_NS = 1024
@@ -60,7 +60,7 @@ class EventLane(msgspec.Struct, frozen=True):
         name: as the evidence table has it.
         rows: how many rows its events take.
         events: how many are drawn.
-        deeper: how many are not, since they lie below `MOST_ROWS` others.
+        deeper: how many are not, since they lie below `MOST_LEVELS` others.
     """
 
     kind: LaneKind
@@ -177,7 +177,7 @@ def timeline_of(table: EventTable, steps: ProfileSteps) -> Timeline:
     end_ns = np.concatenate([table.end_ns, steps.ends])
     lane = np.concatenate([number, np.zeros(len(steps.items), np.int64)])
     depth, order = _rows_within(lane, start_ns, end_ns)
-    drawn = depth < MOST_ROWS
+    drawn = depth < MOST_LEVELS
     deeper = np.bincount(lane[order][~drawn], minlength=len(names))
     order, depth = order[drawn], depth[drawn]
     by_row = np.lexsort((depth, lane[order]))  # stable: by start within a row

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.trace.columns import DEVICE_WORK, Category, EventTable, Mask
 
-PARTS = 1_000
+BUSY_PARTS = 1_000
 """As many as a minimap has pixels."""
 
 
 class Busy(msgspec.Struct, frozen=True):
-    """Shares from 0 to 1, one for each of `PARTS` equally long parts of the recording.
+    """Shares from 0 to 1, one for each of `BUSY_PARTS` equally long parts of the recording.
 
     Attributes:
         host: of the part's time some thread runs an operator. Empty where no operator was recorded.
@@ -37,6 +37,6 @@ def _shares(table: EventTable, which: Mask, until_ns: int) -> NDArray[np.float64
     if not which.any():
         return np.zeros(0)
     taken = Intervals.union(table.start_ns[which], table.end_ns[which])
-    edges = np.array([part * until_ns // PARTS for part in range(PARTS + 1)], np.int64)
+    edges = np.array([part * until_ns // BUSY_PARTS for part in range(BUSY_PARTS + 1)], np.int64)
     shares: NDArray[np.float64] = np.diff(taken.covered_before(edges)) / np.maximum(np.diff(edges), 1)
     return shares

@@ -12,13 +12,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tb_tidy_plugin.profile.compiled import PARTS
+from tb_tidy_plugin.profile.compiled import COMPILED_PARTS
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Rows
 from tb_tidy_plugin.trace.sets import among
 from tb_tidy_plugin.trace.strings import numbers_where
 
-OF_COMPILER = re.compile("|".join(PARTS.values()))
+OF_COMPILER = re.compile("|".join(COMPILED_PARTS.values()))
 NO_SPAN = re.compile(rf"::|Backward\d*$|{OF_COMPILER.pattern}")
 
 

@@ -19,7 +19,7 @@ Form: TypeAlias = Literal["text", "markdown", "html"]
 Style: TypeAlias = Literal["strong", "muted", "good", "warning", "bad"]
 SpanKind: TypeAlias = Style | Literal["message", "code", "link", "swatch", "meter", "mark", "break"]
 
-MARKS: Mapping[str, str] = {"high": "▲", "medium": "◆", "low": "●", "info": "○"}
+SEVERITY_MARKS: Mapping[str, str] = {"high": "▲", "medium": "◆", "low": "●", "info": "○"}
 
 
 class Span(msgspec.Struct, frozen=True):

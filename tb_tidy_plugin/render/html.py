@@ -107,7 +107,7 @@ def _span(span: doc.Span) -> Html:
         case "meter":
             return _element("span", _element("span", style=f"width:{float(span.text):.1%}"), class_="meter")
         case "mark":
-            sign = Html(doc.MARKS.get(span.text, ""))
+            sign = Html(doc.SEVERITY_MARKS.get(span.text, ""))
             return _element("span", sign, class_=f"mark {text}", role="img", aria_label=f"{text} severity")
         case kind:
             return (

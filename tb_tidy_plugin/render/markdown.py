@@ -15,7 +15,7 @@ from tb_tidy_plugin.render import document as doc
 from tb_tidy_plugin.units import Count
 from tb_tidy_plugin.visible import visible
 
-LONGEST = 65_536  # of a comment on GitHub
+LONGEST_COMMENT = 65_536  # of a comment on GitHub
 LAST_LINE_ROOM = 200
 _LONGEST_STRING = 1000
 
@@ -34,7 +34,7 @@ _Chunk: TypeAlias = tuple[int, str]
 """A rank, and a text that is kept or left out as a whole. Texts of the highest rank are left out first."""
 
 
-def to_markdown(document: doc.Document, longest: int = LONGEST) -> str:
+def to_markdown(document: doc.Document, longest: int = LONGEST_COMMENT) -> str:
     """The document, in no more than `longest` bytes; its last line says what was left out."""
     chunks = list(_all(document.blocks))
     kept = _fitting(chunks, longest - LAST_LINE_ROOM)

@@ -33,7 +33,7 @@ ENOUGH_FOR_PERCENTILES = 10  # below that the 10th percentile is the minimum in 
 OVERLAP = 1.01  # a sum that differs by rounding alone is not worth a word
 WORTH_TELLING = 1.005  # of a speed; less reads as 1.00×
 
-STEP_BASIS: Mapping[StepBasis, str] = {
+STEP_BASIS_IN_WORDS: Mapping[StepBasis, str] = {
     "profiler_step": "marked by the profiler",
     "serving_step": "marked by the inference engine",
     "framework_step": "marked by the training framework",
@@ -42,7 +42,7 @@ STEP_BASIS: Mapping[StepBasis, str] = {
     "whole_trace": "no steps were marked: the whole trace counts as one",
     "none": "no steps found",
 }
-PARTS: Mapping[str, str] = {
+PAGE_PARTS: Mapping[str, str] = {
     "matrix": "Matrix products",
     "attention": "Attention",
     "convolution": "Convolutions",
@@ -102,7 +102,7 @@ def _profile(profile: ProfileReport, anchor: str, elsewhere: int) -> Iterator[Bl
 
 def _figures(profile: ProfileReport, unit: str) -> Iterator[Figure]:
     steps, saving, breakdown = profile.steps, profile.joint_saving, profile.breakdown
-    basis = STEP_BASIS[steps.basis]
+    basis = STEP_BASIS_IN_WORDS[steps.basis]
     if steps.median_ns is None or unit == "trace":
         yield Figure("Trace length", time_text(profile.duration_ns), (_capital(basis),))
     else:
@@ -162,7 +162,7 @@ def _time_use(profile: ProfileReport, unit: str) -> Iterator[Block]:
         of = f", mean of {len(lanes)} devices" if len(lanes) > 1 else ""
         title = f"Where the {time_text(whole_ns)} of {'an average step' if unit == 'step' else 'the trace'} go{of}"
         rows = tuple(
-            ((Span(part, "swatch"), PARTS[part]), (time_text(time_ns),), (str(Share(time_ns / whole_ns)),))
+            ((Span(part, "swatch"), PAGE_PARTS[part]), (time_text(time_ns),), (str(Share(time_ns / whole_ns)),))
             for part, time_ns in times.items()
         )
         hidden_ns = sum(lane.communication_overlapped_ns for lane in lanes) / len(lanes)

@@ -18,7 +18,7 @@ from tb_tidy_plugin.units import Count, Nanoseconds, Share, plural
 
 MOST_PLACES_ON_SCREEN = 3
 MOST_RULES_ON_SCREEN = 6
-MOST_OUTLIERS = 3
+MOST_OUTLIERS_ON_SCREEN = 3
 _SHARES = (
     ("data loading", "data_loading_ns"),
     ("device busy", "device_busy_ns"),
@@ -82,9 +82,9 @@ def _about(profile: ProfileReport) -> Iterator[Block]:
         yield from _shares(profile.breakdown)
     for note in profile.quality.notes:
         yield sentence(note, "note", "warning")
-    for outlier in profile.outliers[:MOST_OUTLIERS]:
+    for outlier in profile.outliers[:MOST_OUTLIERS_ON_SCREEN]:
         yield sentence(outlier.text, "outlier", "warning")
-    for line in words.more(len(profile.outliers) - MOST_OUTLIERS, "outlier"):
+    for line in words.more(len(profile.outliers) - MOST_OUTLIERS_ON_SCREEN, "outlier"):
         yield Paragraph(line, style="muted")
 
 
@@ -147,7 +147,8 @@ def _card(finding: Finding, saving: Saving | None) -> Iterator[Block]:
 
 def _replayed(finding: Finding) -> str:
     """How the operators of a replayed graph are known."""
-    return f"; operators from the graph's capture ({words.KNOWN_BY[finding.known_by]})" if finding.known_by else ""
+    known_by = finding.known_by
+    return f"; operators from the graph's capture ({words.KNOWN_BY_WORDS[known_by]})" if known_by else ""
 
 
 def _outcomes(outcomes: Sequence[Outcome], verbose: bool) -> Iterator[Block]:

@@ -8,7 +8,7 @@ from tb_tidy_plugin.ledger.model import Ledger
 from tb_tidy_plugin.render import document as doc
 from tb_tidy_plugin.render.document import Block, Line, Paragraph, Span, code, message
 from tb_tidy_plugin.render.ledger import told
-from tb_tidy_plugin.render.words import KNOWN_BY
+from tb_tidy_plugin.render.words import KNOWN_BY_WORDS
 from tb_tidy_plugin.report.generated import place_text
 from tb_tidy_plugin.report.model import Finding, ProfileReport
 from tb_tidy_plugin.report.serving_model import Graphs, PhaseTotal, Serving
@@ -147,7 +147,9 @@ def _graphs(graphs: Graphs) -> Line:
         return (f"{launched}, {Nanoseconds(graphs.time_ns)}: {advice}",)
     share = Share(sum(each.time_ns for each in known) / max(graphs.time_ns, 1))
     ways = ", ".join(
-        f"{KNOWN_BY[each.known_by]} {Share(each.time_ns / max(graphs.time_ns, 1))}" for each in known if each.known_by
+        f"{KNOWN_BY_WORDS[each.known_by]} {Share(each.time_ns / max(graphs.time_ns, 1))}"
+        for each in known
+        if each.known_by
     )
     shown = [piece for name in graphs.sources[:MOST_SOURCES] if name for piece in (", ", code(name))][1:]
     more = [f" and {len(graphs.sources) - MOST_SOURCES} more"] if len(graphs.sources) > MOST_SOURCES else []

@@ -96,7 +96,9 @@ def _card(section: doc.Section, severity: Severity) -> Table:
     table.add_column(ratio=1, overflow="fold")
     table.add_column(justify="right", no_wrap=True)
     style = STYLES[severity]
-    table.add_row(Text(doc.MARKS[severity], style), _text(section.title, "bold"), Text(visible(section.aside), style))
+    table.add_row(
+        Text(doc.SEVERITY_MARKS[severity], style), _text(section.title, "bold"), Text(visible(section.aside), style)
+    )
     table.add_row("", _group(section.blocks), "")
     table.add_row("", "", "")
     return table

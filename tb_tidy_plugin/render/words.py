@@ -33,7 +33,7 @@ PRECISION: Mapping[Precision, str] = {
     "aligned": "",
     "definition": "; the recording contains the function, not the calling line",
 }
-KNOWN_BY: Mapping[KnownBy, str] = {
+KNOWN_BY_WORDS: Mapping[KnownBy, str] = {
     "exact": "exact",
     "unique": "unique",
     "renamed": "by its place",
@@ -43,7 +43,7 @@ KNOWN_BY: Mapping[KnownBy, str] = {
 
 def known_by_mark(known_by: KnownBy | None) -> str:
     """What stands behind the name of an operator that is known from a graph's capture; empty for all others."""
-    return f" [replayed: {KNOWN_BY[known_by]}]" if known_by else ""
+    return f" [replayed: {KNOWN_BY_WORDS[known_by]}]" if known_by else ""
 
 
 CHECKS: Mapping[Status, str] = {"failed": "Failed checks", "clean": "Passed checks", "not_checked": "Not checked"}

@@ -24,7 +24,7 @@ _CUT = 2.0
 OTHER_START = 1.0
 """Cost of beginning where a frame may begin that does not carry this line."""
 
-MOST = 20_000  # observations of one frame; more take seconds
+MOST_OBSERVATIONS = 20_000  # observations of one frame; more take seconds
 MOST_COSTS = 8_000_000  # observations times nodes, each with two numbers of 8 bytes
 ROUNDING = 1e-6
 
@@ -66,7 +66,7 @@ class Paths:
 
     def can_explain(self, seen: Sequence[Observation]) -> bool:
         """True if there is anything to explain with, in bounded time and memory."""
-        return bool(self._automaton.sites) and len(seen) <= min(MOST, MOST_COSTS // self._automaton.nodes)
+        return bool(self._automaton.sites) and len(seen) <= min(MOST_OBSERVATIONS, MOST_COSTS // self._automaton.nodes)
 
     def explained(self, seen: Sequence[Observation], line: int, *, is_open: bool, tie: float) -> Reading:
         """The cheapest reading of what was seen in one frame.

@@ -17,12 +17,12 @@ SILENT, RARE, LIKELY, SURE = 0.05, 0.25, 0.7, 1.6
 THROWN = 2.0
 """Cost of leaving a body by an exception."""
 
-LARGEST = 1200
+MOST_SITES = 1200
 """Nodes of an automaton; larger bodies are data, and would take seconds."""
 
 
 class TooLargeError(Exception):
-    """A body of more than `LARGEST` nodes; clean-up code is copied to each exit, so that few lines may be enough."""
+    """A body of more than `MOST_SITES` nodes; clean-up code is copied to each exit, so that few lines may be enough."""
 
 
 class Site(msgspec.Struct, frozen=True):
@@ -80,7 +80,7 @@ class Walker:
 
     def node(self) -> int:
         self.automaton.nodes += 1
-        if self.automaton.nodes > LARGEST:
+        if self.automaton.nodes > MOST_SITES:
             raise TooLargeError
         return self.automaton.nodes - 1
 

@@ -27,7 +27,7 @@ from tb_tidy_plugin.trace.columns import (
     repeated,
     taken,
 )
-from tb_tidy_plugin.trace.limits import LONGEST_NAME, MOST_DEVICES
+from tb_tidy_plugin.trace.limits import LONGEST_EVENT_NAME, MOST_DEVICES
 from tb_tidy_plugin.trace.sets import among, order_by
 from tb_tidy_plugin.trace.strings import NumberTable, numbers_where
 
@@ -141,7 +141,7 @@ def _clipped(column: Ids, largest: int) -> Numbers:
 def _texts(table: NumberTable[str | None]) -> tuple[str, ...]:
     """The texts of a table; one that is longer than any real name is cut, since every rule looks through all names."""
     texts = (text or "" for text in table.values())
-    return tuple(text if len(text) <= LONGEST_NAME else f"{text[: LONGEST_NAME - 1]}…" for text in texts)
+    return tuple(text if len(text) <= LONGEST_EVENT_NAME else f"{text[: LONGEST_EVENT_NAME - 1]}…" for text in texts)
 
 
 def _number(texts: tuple[str, ...], text: str) -> int:

@@ -12,7 +12,7 @@ from tb_tidy_plugin.trace.columns import EventTable
 from tb_tidy_plugin.trace.external import with_device_events
 from tb_tidy_plugin.trace.graphs import with_graph_captures
 from tb_tidy_plugin.trace.kineto import read_trace
-from tb_tidy_plugin.trace.limits import USUAL, Limits
+from tb_tidy_plugin.trace.limits import USUAL_LIMITS, Limits
 from tb_tidy_plugin.trace.memory_snapshot import with_memory_snapshot
 from tb_tidy_plugin.trace.model_config import with_model_config
 from tb_tidy_plugin.trace.reader import ReadProgress
@@ -23,7 +23,7 @@ def read_with_side_files(
     path: AnyPath,
     progress: ReadProgress | None = None,
     cache: Cache = NOWHERE,
-    limits: Limits = USUAL,
+    limits: Limits = USUAL_LIMITS,
     graph_captures: Sequence[Path] = (),
 ) -> EventTable:
     """The trace `path` with what lies beside it: of a capture, an out-of-tree device, graphs, the allocator, the model.

@@ -37,7 +37,7 @@ except ImportError:
 
 log = log_called("tb_tidy_plugin")
 
-MOST_BYTES = 2 << 30
+USUAL_CACHE_BYTES = 2 << 30
 """Of all entries together, by default."""
 
 _SUFFIX = ".tidy"
@@ -60,7 +60,7 @@ class Cache(msgspec.Struct, frozen=True):
     """Entries in `folder`; without one nothing is ever found or kept. May be used from any thread and process."""
 
     folder: Path | None = None
-    most_bytes: int = MOST_BYTES
+    most_bytes: int = USUAL_CACHE_BYTES
 
     def load(self, kind: str, key: str) -> memoryview | None:
         """The content of an entry, of which only what is read is in memory; it stays readable when it is deleted."""

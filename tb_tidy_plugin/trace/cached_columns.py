@@ -36,7 +36,7 @@ from tb_tidy_plugin.visible import log_called
 
 log = log_called("tb_tidy_plugin")
 
-KIND = "columns"
+COLUMNS = "columns"
 WORTH_KEEPING = 16 << 20  # bytes of a trace file
 TEXT_RATIO = 3  # bytes of text that became a byte of an entry: 2 to 6 in recordings
 ALIGNMENT = 64
@@ -102,7 +102,7 @@ def columns_key(path: AnyPath) -> str | None:
 
 def load_columns(cache: Cache, key: str) -> EventTable | None:
     """The table that was kept, None where there is none."""
-    content = cache.load(KIND, key)
+    content = cache.load(COLUMNS, key)
     if content is None:
         return None
     has_read(TEXT_RATIO * len(content))
@@ -115,7 +115,7 @@ def load_columns(cache: Cache, key: str) -> EventTable | None:
 
 def keep_columns(cache: Cache, key: str, table: EventTable) -> None:
     """Keeps a table; most of its memory is not copied."""
-    cache.keep(KIND, key, _pieces(table))
+    cache.keep(COLUMNS, key, _pieces(table))
 
 
 def _pieces(table: EventTable) -> Iterator[EntryPiece]:

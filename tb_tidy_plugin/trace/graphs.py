@@ -19,7 +19,7 @@ from tb_tidy_plugin.side_files import GRAPH_SUFFIX
 from tb_tidy_plugin.trace.columns import EventTable, GraphCapture
 from tb_tidy_plugin.trace.graph_files import MOST_FILES, files_beside
 from tb_tidy_plugin.trace.kineto import read_trace
-from tb_tidy_plugin.trace.limits import USUAL, Limits
+from tb_tidy_plugin.trace.limits import USUAL_LIMITS, Limits
 from tb_tidy_plugin.trace.reader import read_blocks
 from tb_tidy_plugin.trace.remote import AnyPath
 
@@ -32,7 +32,7 @@ MOST_LOOKED_AT = 512 << 20
 
 
 def with_graph_captures(
-    table: EventTable, trace: AnyPath, named: Sequence[Path] = (), limits: Limits = USUAL
+    table: EventTable, trace: AnyPath, named: Sequence[Path] = (), limits: Limits = USUAL_LIMITS
 ) -> EventTable:
     """`table` with the captures of the graphs that it replays: those in `named`, else those beside `trace`.
 

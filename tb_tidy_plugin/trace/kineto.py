@@ -17,7 +17,7 @@ from tb_tidy_plugin.trace.assemble import table_of
 from tb_tidy_plugin.trace.chunks import Chunk, ChunkDecoder
 from tb_tidy_plugin.trace.columns import EventTable
 from tb_tidy_plugin.trace.document import Ending, event_pieces
-from tb_tidy_plugin.trace.limits import USUAL, Limits
+from tb_tidy_plugin.trace.limits import USUAL_LIMITS, Limits
 from tb_tidy_plugin.trace.metadata import parse_metadata
 from tb_tidy_plugin.trace.reader import RECORD_AGAIN, ReadProgress, read_blocks
 from tb_tidy_plugin.trace.remote import AnyPath
@@ -26,7 +26,7 @@ from tb_tidy_plugin.trace.scanned import fastest_decoder
 RECORD_A_STEP = "Record at least one active step, and export before a repeating schedule starts its next cycle."
 
 
-def read_trace(path: AnyPath, progress: ReadProgress | None = None, limits: Limits = USUAL) -> EventTable:
+def read_trace(path: AnyPath, progress: ReadProgress | None = None, limits: Limits = USUAL_LIMITS) -> EventTable:
     """Reads one trace file, as long as it is within `limits`.
 
     Raises:

@@ -19,7 +19,7 @@ CONFIGURED = "`[limits]` in the configuration, which TensorBoard takes by `--tor
 MOST_DEVICES = 64
 """Devices that are told apart, four times as many as a machine has; each is work for every table."""
 
-LONGEST_NAME = 1 << 14
+LONGEST_EVENT_NAME = 1 << 14
 """Characters of a name that are kept; the longest of a real kernel are some 8,000."""
 
 NO_THREAD = "can't start new thread"
@@ -101,7 +101,7 @@ def _memory(bound: ScaledBound) -> str:
     return f"{bound.at_once / MB:,g} MB{each}"
 
 
-USUAL = Limits()
+USUAL_LIMITS = Limits()
 
 
 @contextmanager

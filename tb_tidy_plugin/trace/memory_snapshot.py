@@ -20,14 +20,14 @@ from tb_tidy_plugin.trace.plain_pickle import plain_object
 from tb_tidy_plugin.trace.remote import AnyPath, is_file, size_of
 from tb_tidy_plugin.trace.side_file import refuse_link_away
 
-MAX_FILE_BYTES = 256 << 20
+MOST_SNAPSHOT_BYTES = 256 << 20
 _WRITE_AGAIN = "Write it again with `torch.cuda.memory._dump_snapshot`, with fewer `max_entries`, or delete it."
 
 _Size: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=1 << 50)]
 Address: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 
 
-class StackFrame(msgspec.Struct, frozen=True):
+class SnapshotFrame(msgspec.Struct, frozen=True):
     """One call of a stack, of Python or C++."""
 
     filename: str = ""
@@ -35,14 +35,14 @@ class StackFrame(msgspec.Struct, frozen=True):
     name: str = ""
 
 
-class Block(msgspec.Struct, frozen=True):
+class SnapshotBlock(msgspec.Struct, frozen=True):
     """A part of a segment; `frames` is where it was allocated, innermost first, empty where no history was recorded."""
 
     state: str
     size: _Size
     address: Address = 0
     requested_size: _Size | None = None
-    frames: list[StackFrame] = []
+    frames: list[SnapshotFrame] = []
 
     @property
     def is_allocated(self) -> bool:
@@ -61,7 +61,7 @@ class Segment(msgspec.Struct, frozen=True):
     total_size: _Size
     address: Address = 0
     device: Annotated[int, msgspec.Meta(ge=0, lt=MOST_DEVICES)] = 0
-    blocks: list[Block] = []
+    blocks: list[SnapshotBlock] = []
 
 
 class Action(msgspec.Struct, frozen=True):
@@ -71,7 +71,7 @@ class Action(msgspec.Struct, frozen=True):
     size: _Size = 0
     addr: Address = 0
     time_us: Annotated[int, msgspec.Meta(ge=0, le=1 << 53)] = 0
-    frames: list[StackFrame] = []
+    frames: list[SnapshotFrame] = []
 
 
 class MemorySnapshot(msgspec.Struct, frozen=True):
@@ -106,8 +106,8 @@ def read_memory_snapshot(path: AnyPath) -> MemorySnapshot:
         TraceError: it is not a memory snapshot, or too large for one.
     """
     try:
-        if size_of(path) > MAX_FILE_BYTES:
-            raise TraceError(f"It is larger than {MAX_FILE_BYTES >> 20} MiB.", _WRITE_AGAIN)
+        if size_of(path) > MOST_SNAPSHOT_BYTES:
+            raise TraceError(f"It is larger than {MOST_SNAPSHOT_BYTES >> 20} MiB.", _WRITE_AGAIN)
         data = path.read_bytes()
     except OSError as problem:
         reason = problem.strerror or type(problem).__name__

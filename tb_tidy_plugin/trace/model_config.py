@@ -21,7 +21,7 @@ from tb_tidy_plugin.trace.recover import NOT_JSON
 from tb_tidy_plugin.trace.remote import AnyPath, is_file, size_of
 from tb_tidy_plugin.trace.side_file import refuse_link_away
 
-MOST_BYTES = 1 << 20
+MOST_CONFIG_BYTES = 1 << 20
 MATRICES = 3
 """Of an expert: gate, up and down, each hidden × intermediate size."""
 
@@ -85,8 +85,8 @@ def read_expert_sizes(path: AnyPath) -> ExpertSizes | None:
     """
     advice = "Put the model's own `config.json` there, or remove this one."
     try:
-        if size_of(path) > MOST_BYTES:
-            raise TraceError(f"It is larger than {MOST_BYTES >> 20} MiB.", advice)
+        if size_of(path) > MOST_CONFIG_BYTES:
+            raise TraceError(f"It is larger than {MOST_CONFIG_BYTES >> 20} MiB.", advice)
         text = path.read_bytes()
     except FileNotFoundError:  # it was only said that it may be there
         return None

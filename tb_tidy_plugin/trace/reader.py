@@ -9,7 +9,7 @@ from typing import Protocol, TypeAlias, cast
 
 from tb_tidy_plugin.allowance import has_read
 from tb_tidy_plugin.errors import TraceError, UnreadError
-from tb_tidy_plugin.trace.limits import USUAL, Limits
+from tb_tidy_plugin.trace.limits import USUAL_LIMITS, Limits
 from tb_tidy_plugin.trace.remote import AnyPath, RemotePath
 
 try:
@@ -50,7 +50,7 @@ class _Inflater(Protocol):
     def decompress(self, data: bytes | memoryview, max_length: int, /) -> bytes: ...
 
 
-def read_blocks(path: AnyPath, progress: ReadProgress | None = None, limits: Limits = USUAL) -> Iterator[bytes]:
+def read_blocks(path: AnyPath, progress: ReadProgress | None = None, limits: Limits = USUAL_LIMITS) -> Iterator[bytes]:
     """Blocks of the JSON text in `path`, none larger than `BLOCK_BYTES`.
 
     The file's first bytes say whether it is gz, not its name. All members of a multi-member gz are read.

@@ -121,7 +121,7 @@ def test_a_file_that_was_changed_has_a_reason_and_keeps_the_example(run: Path) -
 
 
 def test_a_report_holds_no_fix_of_a_large_file(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(code_fixes, "MOST_NODES", 10)
+    monkeypatch.setattr(code_fixes, "MOST_SYNTAX_NODES", 10)
     fixes = fixes_in(run)
     assert (fixes.changes, fixes.reason) == (
         [],
@@ -191,8 +191,8 @@ def test_changes_of_a_rule_of_the_user_s_own_are_not_kept(
 
 def test_a_damaged_entry_is_passed_over(run: Path, tmp_path: Path, asked: list[object]) -> None:
     first = changes_kept_in(run, tmp_path / "kept")
-    (entry,) = (tmp_path / "kept").glob(f"{code_fixes.KIND}-*")
+    (entry,) = (tmp_path / "kept").glob(f"{code_fixes.CODE_CHANGES}-*")
     cache, key = Cache(tmp_path / "kept"), entry.stem.partition("-")[2]
-    cache.keep(code_fixes.KIND, key, [b'[{"change": 1}]'])
+    cache.keep(code_fixes.CODE_CHANGES, key, [b'[{"change": 1}]'])
     assert changes_kept_in(run, tmp_path / "kept") == first
     assert len(asked) == 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tb_tidy_plugin.analysis.constructors import LONGEST, option_of_trainer, where_to_edit
+from tb_tidy_plugin.analysis.constructors import LONGEST_SHOWN_LINE, option_of_trainer, where_to_edit
 from tb_tidy_plugin.report.model import Place
 from tb_tidy_plugin.rulekit.made import loader, mixed_precision
 from tb_tidy_plugin.sources.constructors import Made
@@ -153,5 +153,5 @@ def test_nothing_for_text_that_is_not_python() -> None:
 
 def test_a_long_line_is_cut() -> None:
     said = edit(10, text=TEXT.replace("b.parameters()", f"b.parameters(), {'x' * 200}"))
-    assert len(said) < LONGEST + 40
+    assert len(said) < LONGEST_SHOWN_LINE + 40
     assert "…`" in said

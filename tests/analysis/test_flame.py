@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tb_tidy_plugin.analysis.assemble import read_file
-from tb_tidy_plugin.analysis.flame import MOST_NODES, flame_of
+from tb_tidy_plugin.analysis.flame import MOST_FLAME_NODES, flame_of
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.ledger.account import account_of
 from tb_tidy_plugin.profile.profile import Profile
@@ -158,5 +158,5 @@ def test_findings_lead_to_the_nodes_of_their_events() -> None:
 
 
 def test_a_profile_without_events_of_the_host_has_its_kernels_at_the_root() -> None:
-    flame = flame_of(draw("aten::mm 0-10 kernel=gemm@20-50"), most=MOST_NODES)
+    flame = flame_of(draw("aten::mm 0-10 kernel=gemm@20-50"), most=MOST_FLAME_NODES)
     assert by_path(flame, flame.account_ns)["operator aten::mm", "kernel gemm"] == 30_000

@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from tb_tidy_plugin.analysis import assemble, code_fixes, paths
-from tb_tidy_plugin.analysis.answers import FIXES, RECIPES, TABLES, Answer, FixesAnswer, Question
+from tb_tidy_plugin.analysis.answers import FIXES, RECIPES, TABLES_OF_REPORT, Answer, FixesAnswer, Question
 from tb_tidy_plugin.analysis.assemble import Analysis, read_file
 from tb_tidy_plugin.analysis.detailed_answers import COSTS, LINES, PLACES
 from tb_tidy_plugin.analysis.engines import Engine
@@ -70,7 +70,9 @@ def test_the_second_time_nothing_is_analysed_and_the_report_is_the_same(run: Pat
     assert analysed() == 1
 
 
-@pytest.mark.parametrize("question", [FIXES, TABLES, COSTS, RECIPES, LINES, PLACES], ids=lambda each: each.kind)
+@pytest.mark.parametrize(
+    "question", [FIXES, TABLES_OF_REPORT, COSTS, RECIPES, LINES, PLACES], ids=lambda each: each.kind
+)
 def test_every_answer_is_kept_and_comes_back_as_it_was(
     run: Path, job: Job, analysed: Count, question: Question[Answer]
 ) -> None:
@@ -214,7 +216,7 @@ def test_a_trace_that_changes_while_it_is_read_is_not_kept(
 
     monkeypatch.setattr(assemble, "read_file", changing)
     report(run, job)
-    assert [entry for entry in job.cache.entries() if entry.kind != code_fixes.KIND] == []
+    assert [entry for entry in job.cache.entries() if entry.kind != code_fixes.CODE_CHANGES] == []
 
 
 def test_what_is_kept_holds_nothing_that_the_report_does_not(run: Path, job: Job) -> None:
@@ -227,7 +229,7 @@ def test_what_is_kept_holds_nothing_that_the_report_does_not(run: Path, job: Job
     ]
     lines = [line for line in (run / "train.py").read_text().splitlines() if len(line) > 40]
     kept = {entry.kind: entry.path.read_text("utf-8", "replace") for entry in job.cache.entries()}
-    changes = kept.pop(code_fixes.KIND)
+    changes = kept.pop(code_fixes.CODE_CHANGES)
     assert all("train.py" in content for content in kept.values())
     assert not [line for content in kept.values() for line in lines if line in content]
     assert not [line for line in lines if line in changes and not any(line in diff for diff in shown)]

@@ -15,7 +15,7 @@ from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.analysis.summary import summary_of
 from tb_tidy_plugin.ask.folder import Folder
-from tb_tidy_plugin.ask.questions import KINDS, QuestionError, answer, error, schema_of
+from tb_tidy_plugin.ask.questions import QUESTION_KINDS, QuestionError, answer, error, schema_of
 from tb_tidy_plugin.errors import NotFoundError, TidyError
 from tb_tidy_plugin.report.model import ProfileReport
 from tests.ask.assistant import SAMPLES, folder_at, rows_of
@@ -281,7 +281,7 @@ class TestQuestions:
         with pytest.raises(QuestionError):
             answer(text, samples)
 
-    @pytest.mark.parametrize("name", KINDS)
+    @pytest.mark.parametrize("name", QUESTION_KINDS)
     def test_have_schemas_that_say_what_they_take(self, name: str) -> None:
         schema = schema_of(name)
         assert {"tokens", "cursor"} < set(schema["properties"])

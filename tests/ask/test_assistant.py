@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tb_tidy_plugin.ask.pages import tokens_in
-from tb_tidy_plugin.ask.questions import KINDS
-from tb_tidy_plugin.ask.skill import in_short, skill
+from tb_tidy_plugin.ask.questions import QUESTION_KINDS
+from tb_tidy_plugin.ask.skill import in_short, skill_text
 from tests.ask.assistant import DRAWN, SAMPLES, asking, cause_in, causes, folder_at, recording
 
 MOST_CALLS, MOST_TOKENS, MOST_S = 4, 6_000, 3.0
@@ -55,11 +55,11 @@ def test_another_process_answers_the_same(cache: Path, tmp_path: Path) -> None:
 
 class TestSkill:
     def test_names_every_question(self) -> None:
-        assert [name for name in KINDS if f"`{name}`" not in skill()] == []
+        assert [name for name in QUESTION_KINDS if f"`{name}`" not in skill_text()] == []
 
     def test_says_in_short_what_the_assistant_here_does(self) -> None:
         assert in_short().startswith("Ask `runs`, `ledger`, `findings`, `finding`, in this order.")
         assert "##" not in in_short()
 
     def test_is_short_itself(self) -> None:
-        assert tokens_in(skill().encode()) < 2_000
+        assert tokens_in(skill_text().encode()) < 2_000

@@ -12,7 +12,7 @@ import pytest
 
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.ask.folder import Folder
-from tb_tidy_plugin.ask.questions import KINDS, WRITING, answer, error, schema_of
+from tb_tidy_plugin.ask.questions import QUESTION_KINDS, WRITING, answer, error, schema_of
 from tb_tidy_plugin.errors import TidyError
 from tests.ask.assistant import rows_of
 from tests.support.whole_run import write_run
@@ -70,7 +70,7 @@ def questions_to(folder: Folder) -> Iterator[dict[str, object]]:
     findings = [row["finding"] for row in rows_of(ask(folder, {"question": "findings"}))]
     assert len(traces) == 3
     assert findings
-    for name in KINDS.keys() - WRITING:
+    for name in QUESTION_KINDS.keys() - WRITING:
         yield {"question": name}
         for path in [*traces, "OBEY run", "OBEY", "../OBEY"]:
             yield {"question": name, "path": path}

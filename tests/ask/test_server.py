@@ -19,7 +19,7 @@ from click.testing import CliRunner
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.ask.folder import Folder
 from tb_tidy_plugin.ask.pages import tokens_in
-from tb_tidy_plugin.ask.questions import KINDS, WRITING
+from tb_tidy_plugin.ask.questions import QUESTION_KINDS, WRITING
 from tb_tidy_plugin.cli.main import commands
 from tb_tidy_plugin.errors import TidyError
 from tests.ask.assistant import asking, rows_of
@@ -48,9 +48,9 @@ def with_client(server: Any, do: Callable[[Any], Awaitable[None]]) -> None:  # n
 
 
 def in_process(folder: Folder) -> Any:  # noqa: ANN401 - the SDK's
-    from tb_tidy_plugin.ask.server import server_of
+    from tb_tidy_plugin.ask.server import question_server
 
-    return server_of(folder)
+    return question_server(folder)
 
 
 @needs_mcp
@@ -59,7 +59,7 @@ class TestServer:
     def test_lists_the_questions_as_tools(self, folder: Folder, allows: bool) -> None:
         async def listed(client: Any) -> None:  # noqa: ANN401 - the SDK's
             tools = {tool.name: tool for tool in (await client.list_tools()).tools}
-            assert set(tools) == set(KINDS) - (set() if allows else WRITING)
+            assert set(tools) == set(QUESTION_KINDS) - (set() if allows else WRITING)
             assert {name for name, tool in tools.items() if not tool.annotations.read_only_hint} == set(tools) & WRITING
             assert all(tool.description and tool.input_schema["type"] == "object" for tool in tools.values())
             size = tokens_in(json.dumps([tool.input_schema for tool in tools.values()]).encode())
@@ -151,5 +151,5 @@ class TestCommands:
     def test_ask_lists_all_questions(self) -> None:
         done = CliRunner().invoke(commands, ["ask", "--list", "--isolated"])
         listed = json.loads(done.output)
-        assert [each["question"] for each in listed] == list(KINDS)
+        assert [each["question"] for each in listed] == list(QUESTION_KINDS)
         assert {each["question"] for each in listed if each["needs"]} == WRITING

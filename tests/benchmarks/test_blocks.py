@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tb_tidy_plugin.benchmarks.blocks import (
     LEAST_BLOCKS,
     MOST_BLOCKS,
-    NARROW,
+    NARROW_INTERVAL,
     USUAL_BLOCKS,
     Time,
     calls_for,
@@ -50,7 +50,7 @@ def test_a_noisy_pair_is_measured_for_longer_and_its_interval_holds_the_truth() 
     blocks = in_turns(noisy(0.2, 0.3, 1), noisy(0.1, 0.3, 2), 60, lambda *_: None)
     assert USUAL_BLOCKS < len(blocks.first) <= MOST_BLOCKS
     assert blocks.ratio.low < 0.5 < blocks.ratio.high
-    assert blocks.ratio.width < NARROW or len(blocks.first) == MOST_BLOCKS
+    assert blocks.ratio.width < NARROW_INTERVAL or len(blocks.first) == MOST_BLOCKS
 
 
 def test_what_slows_both_does_not_change_the_ratio_much() -> None:

@@ -132,7 +132,7 @@ class TestBesideATrace:
 
     def test_too_large_a_file_is_not_read(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         save_beside(tmp_path / "w.json", [measurement()])
-        monkeypatch.setattr(store, "MOST_BYTES", 100)
+        monkeypatch.setattr(store, "MOST_MEASUREMENTS_BYTES", 100)
         found, complaint = read_beside(tmp_path / "w.json")
         assert (found, complaint and complaint.reason) == ([], "it is too large")
 

@@ -123,7 +123,7 @@ class TestLeftOut:
             {"graph": ""},
             {"stacks": ""},
             {"graph": "def forward(self):"},
-            {"code": CODE + "#" * of_capture.MOST_CHARACTERS},
+            {"code": CODE + "#" * of_capture.MOST_GRAPH_CHARACTERS},
             {"graph": GRAPH.replace("y = x.sin()", "y" * 5000)},
         ],
     )

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tb_tidy_plugin.capture import compiled
-from tb_tidy_plugin.capture.compiled import Launch, Region, compiled_code, files_in, frames, said
+from tb_tidy_plugin.capture.compiled import Launch, Region, compiled_code, explained_in_short, files_in, frames
 from tb_tidy_plugin.private import HAS_OWNERS, NotPrivateError
 
 pytestmark = pytest.mark.torch
@@ -88,7 +88,7 @@ class TestTexts:
         ],
     )  # fmt: skip
     def test_a_reason_is_one_line_without_folders(self, reason: str, short: str) -> None:
-        assert said(reason) == short
+        assert explained_in_short(reason) == short
 
 
 class TestGraphsSkipped:

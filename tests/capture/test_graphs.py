@@ -74,7 +74,7 @@ def names(path: Path) -> set[str]:
 
 
 def test_both_ends_mean_the_same_files() -> None:
-    assert reader.REPLAYED.fullmatch(f"{graphs.REPLAY}host-12-0")
+    assert reader.REPLAYED.fullmatch(f"{graphs.REPLAY_MARK}host-12-0")
     assert reader.FILE.fullmatch(f"graph-host-12-0{GRAPH_SUFFIX}")
 
 
@@ -87,8 +87,8 @@ def test_each_capture_is_a_file_with_operators_modules_and_shapes(
     first, second = sorted(tmp_path.iterdir())
     assert reader.FILE.fullmatch(first.name)
     assert {"aten::addmm", "nn.Module: Linear_0"} <= names(first)
-    [mark] = [name for name in names(second) if name.startswith(graphs.CAPTURE)]
-    assert second.name == f"graph-{mark.removeprefix(graphs.CAPTURE)}{GRAPH_SUFFIX}"
+    [mark] = [name for name in names(second) if name.startswith(graphs.CAPTURE_MARK)]
+    assert second.name == f"graph-{mark.removeprefix(graphs.CAPTURE_MARK)}{GRAPH_SUFFIX}"
     table = read_trace(first)
     assert any('"Input Dims"' in text for text in table.input_texts)
 
@@ -106,8 +106,8 @@ def test_replays_are_named_while_a_profiler_records_and_only_then(
     recorded.export_chrome_trace(str(tmp_path / "run.json"))
     [file] = tmp_path.glob(f"*{GRAPH_SUFFIX}")
     [replay] = [name for name in (each.get("name", "") for each in events((tmp_path / "run.json").read_bytes()))
-                if name.startswith(graphs.REPLAY)]  # fmt: skip
-    assert file.name == f"graph-{replay.removeprefix(graphs.REPLAY)}{GRAPH_SUFFIX}"
+                if name.startswith(graphs.REPLAY_MARK)]  # fmt: skip
+    assert file.name == f"graph-{replay.removeprefix(graphs.REPLAY_MARK)}{GRAPH_SUFFIX}"
 
     def never(name: str) -> None:
         raise AssertionError(name)
@@ -147,7 +147,7 @@ def test_a_capture_inside_a_recording_is_named_there_and_not_recorded_again(
     with torch.profiler.profile() as recorded:
         captured(graph_class(), model)
     assert not list(tmp_path.iterdir())
-    assert any(event.name.startswith(graphs.CAPTURE) for event in recorded.events() or ())
+    assert any(event.name.startswith(graphs.CAPTURE_MARK) for event in recorded.events() or ())
 
 
 def test_a_failure_of_ours_leaves_the_capture_as_it_is(

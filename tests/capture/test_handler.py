@@ -53,7 +53,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_reader_takes_as_much_as_the_capture_keeps() -> None:
     """Reader and writer import nothing of each other: the writer runs in a training job."""
     assert live_tree.MAX_ENTRIES <= capture_file.MAX_ROWS
-    assert own_files.MAX_FILE_BYTES <= capture_file.MAX_SOURCE_CHARACTERS
+    assert own_files.MAX_SOURCE_BYTES <= capture_file.MAX_SOURCE_CHARACTERS
 
 
 class TestTrace:

@@ -210,7 +210,7 @@ SAID: list[tuple[Exception, str]] = [
     (ValueError("two\n  lines"), "ValueError: two lines"),
     (ValueError("\x1b]0;title\x07\u202e"), "ValueError: \ufffd]0;title\ufffd\ufffd"),
     (ValueError("\ud800"), "ValueError: \ufffd"),
-    (ValueError("x" * 10_000_000), f"ValueError: {'x' * guarded.MOST_CHARACTERS}…"),
+    (ValueError("x" * 10_000_000), f"ValueError: {'x' * guarded.MOST_ERROR_CHARACTERS}…"),
     (OSError(28, "No space left on device", "/a/draft"), "OSError: No space left on device"),
 ]
 

@@ -460,7 +460,7 @@ def run(scene: Scene, name: str, look: Look, monkeypatch: pytest.MonkeyPatch, *o
     monkeypatch.chdir(look.folder)
     monkeypatch.setattr(BaseServer, "serve_forever", lambda *_, **__: None)
     if find_spec("mcp"):
-        monkeypatch.setattr("tb_tidy_plugin.ask.server.serve", lambda _: None)
+        monkeypatch.setattr("tb_tidy_plugin.ask.server.serve_over_stdio", lambda _: None)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
     monkeypatch.setattr(sys, "argv", ["tb-tidy", *name.split(), *given, *map(str, options)])
     with pytest.raises(SystemExit) as ended:

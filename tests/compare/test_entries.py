@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.cli.printed import as_lines
 from tb_tidy_plugin.compare.compare import Asked, compared
-from tb_tidy_plugin.compare.entries import name_of, shared_out
+from tb_tidy_plugin.compare.entries import paired_name, shared_out
 from tb_tidy_plugin.compare.model import Comparison, EntryChange
 from tb_tidy_plugin.compare.reading import asked_for
 from tb_tidy_plugin.compare.recording import StepRange
@@ -177,10 +177,10 @@ def test_whole_nanoseconds_add_up(totals: dict[str, int], steps: int) -> None:
 
 def test_owners_have_no_vendors_names() -> None:
     zoom = Function(function="zoom", file="/usr/lib/scipy/ndimage/_interpolation.py", line=739)
-    assert name_of(Owner(operator="aten::mm", kernel="ampere_sgemm", known_by="operator")) == "aten::mm"
-    assert name_of(Owner(kernel="ampere_sgemm", known_by="kernel-name")) == "ampere_sgemm"
-    assert name_of(Owner(library=zoom, operator="aten::to", known_by="stack")) == "_interpolation.py: zoom"
-    assert name_of(Owner()) == ""
+    assert paired_name(Owner(operator="aten::mm", kernel="ampere_sgemm", known_by="operator")) == "aten::mm"
+    assert paired_name(Owner(kernel="ampere_sgemm", known_by="kernel-name")) == "ampere_sgemm"
+    assert paired_name(Owner(library=zoom, operator="aten::to", known_by="stack")) == "_interpolation.py: zoom"
+    assert paired_name(Owner()) == ""
 
 
 class TestGone:

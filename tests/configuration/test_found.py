@@ -12,10 +12,10 @@ import pytest
 
 from tb_tidy_plugin.configuration.checks import job_of, known_rules
 from tb_tidy_plugin.configuration.files import KEYS, Configuration, ConfigurationSettings
-from tb_tidy_plugin.configuration.found import MOST_BYTES, find_configuration
+from tb_tidy_plugin.configuration.found import MOST_CONFIGURATION_BYTES, find_configuration
 from tb_tidy_plugin.errors import ConfigurationError
 from tb_tidy_plugin.rules import catalogue
-from tb_tidy_plugin.trace.limits import USUAL
+from tb_tidy_plugin.trace.limits import USUAL_LIMITS
 from tests.support.owners import Owners
 from tests.support.user_rule import forget_user_rules, write_rule
 
@@ -119,7 +119,7 @@ class TestHowFarUp:
 
 
 def test_one_that_is_too_long_for_any(tmp_path: Path) -> None:
-    written(tmp_path, tb__tidy_toml=OWN + "#" * MOST_BYTES)
+    written(tmp_path, tb__tidy_toml=OWN + "#" * MOST_CONFIGURATION_BYTES)
     with pytest.raises(ConfigurationError, match="is larger than 1 MiB"):
         find_configuration(tmp_path)
 
@@ -184,7 +184,7 @@ class TestOfSomebodyElse:
     def test_limits_may_be_lowered_and_not_lifted(self, tmp_path: Path, owners: Owners) -> None:
         found = self.found(tmp_path, owners, "limits = { max-text-gb = 1000, max-inflation = 20 }")
         limits = job_of(found).limits
-        assert (found.withheld, limits.text_bytes, limits.inflation) == (("limits",), USUAL.text_bytes, 20)
+        assert (found.withheld, limits.text_bytes, limits.inflation) == (("limits",), USUAL_LIMITS.text_bytes, 20)
         mine = find_configuration(written(tmp_path / "mine", tb__tidy_toml="limits = { max-text-gb = 1000 }"))
         assert (mine.withheld, job_of(mine).limits.text_bytes) == ((), 1000 * 10**9)
 

@@ -69,7 +69,7 @@ def test_a_way_back_up_out_of_a_folder_like_tmp(tmp_path: Path, file: Path) -> N
 
 
 def test_roots_files_are_as_good_as_ones_own(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    stat_of, uid = os.lstat, trust.ROOT
+    stat_of, uid = os.lstat, trust.ROOT_USER
     monkeypatch.setenv("HOME", "/nowhere")
     monkeypatch.setattr(os, "lstat", lambda path: owned(stat_of(path), uid))
     monkeypatch.setattr(os, "geteuid", lambda: OTHER)

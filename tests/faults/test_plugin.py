@@ -123,7 +123,7 @@ class TestProcesses:
             assert found.error == "It is over." or os.strerror(fault.error) in found.error, str(fault)
 
     def test_a_measurement_that_cannot_be_started_is_told(self, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(runner, "COMMAND", MEASURED_AT_ONCE)
+        monkeypatch.setattr(runner, "BENCHMARK_COMMAND", MEASURED_AT_ONCE)
         request = BenchRequest(rule="some-rule", pair=PAIR, asked="", preferred="cpu", budget_s=1)
         for fault in faults(("fork", "open")):
             with injected(fault, run.parents[1]):

@@ -165,7 +165,7 @@ def _columns(folder: Path) -> Take:
     assert key is not None
 
     def take(content: bytes) -> int:
-        cache.keep(cached_columns.KIND, key, [content])
+        cache.keep(cached_columns.COLUMNS, key, [content])
         if cached_columns.load_columns(cache, key) is None:
             raise TidyError("The entry is passed over.", "")
         report = analyze_path(trace, Job(cache=Cache(folder / "cache")))

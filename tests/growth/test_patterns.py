@@ -14,7 +14,7 @@ import pytest
 
 import tb_tidy_plugin
 from tb_tidy_plugin import profile, report, rules, sources, trace
-from tb_tidy_plugin.profile.collectives import KINDS
+from tb_tidy_plugin.profile.collectives import COLLECTIVE_KINDS
 from tb_tidy_plugin.profile.kernels import COMPILED
 
 LENGTH = 1000
@@ -48,7 +48,7 @@ def _patterns() -> Iterator[tuple[str, re.Pattern[str], str]]:
                     is_anchored = used[name] and used[name] <= {"match", "fullmatch"}
                     yield place, value, "fullmatch" if is_anchored else "search"
     yield from ((f"kernels, {pattern.pattern}", pattern, "search") for _, pattern in COMPILED)
-    yield from ((f"collectives, {pattern.pattern}", pattern, "search") for _, pattern in KINDS)
+    yield from ((f"collectives, {pattern.pattern}", pattern, "search") for _, pattern in COLLECTIVE_KINDS)
 
 
 PATTERNS = {place: (pattern, method) for place, pattern, method in _patterns() if re.search(r"[*+]", pattern.pattern)}

@@ -11,7 +11,7 @@ from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.beside import read_with_side_files
 from tb_tidy_plugin.trace.cache import NOWHERE
 from tb_tidy_plugin.trace.columns import ABSENT
-from tb_tidy_plugin.trace.limits import USUAL
+from tb_tidy_plugin.trace.limits import USUAL_LIMITS
 from tb_tidy_plugin.units import Nanoseconds, Share
 from tests.ledger.traces import path_of, recordings
 from tests.support.recordings import ROOT
@@ -77,7 +77,7 @@ def main() -> None:
             raise SystemExit("The shared recordings are not here: set TIDY_SHARED.")
         if recording.startswith("v100_dlrm_8ranks") and "worker0" not in recording:
             continue
-        profile = Profile(read_with_side_files(path_of(recording), lambda _: None, NOWHERE, USUAL))
+        profile = Profile(read_with_side_files(path_of(recording), lambda _: None, NOWHERE, USUAL_LIMITS))
         before = time.process_time()
         ledger = account_of(profile).ledger
         took = time.process_time() - before

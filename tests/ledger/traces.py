@@ -19,7 +19,7 @@ from tb_tidy_plugin.trace.beside import read_with_side_files
 from tb_tidy_plugin.trace.cache import NOWHERE
 from tb_tidy_plugin.trace.columns import EventTable
 from tb_tidy_plugin.trace.kineto import read_trace
-from tb_tidy_plugin.trace.limits import USUAL
+from tb_tidy_plugin.trace.limits import USUAL_LIMITS
 from tests.support.recordings import SHARED
 
 MAIN, OTHER = 1, 2
@@ -170,7 +170,7 @@ def path_of(recording: str) -> Path:
 @lru_cache(maxsize=1)
 def account_in(recording: str) -> tuple[Profile, Account]:
     """A shared recording and its ledger; kept until the next one is asked for."""
-    profile = Profile(read_with_side_files(path_of(recording), lambda _: None, NOWHERE, USUAL))
+    profile = Profile(read_with_side_files(path_of(recording), lambda _: None, NOWHERE, USUAL_LIMITS))
     account = account_of(profile)
     _LEDGERS[recording] = account.ledger
     return profile, account

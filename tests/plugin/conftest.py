@@ -29,7 +29,7 @@ def static(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def always_looks_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Libraries do not keep what they found, and wait long where a machine is busy."""
     monkeypatch.setattr(profiles, "FRESH_S", 0.0)
-    monkeypatch.setattr(profiles, "PATIENCE_S", LIMIT_S)
+    monkeypatch.setattr(profiles, "LOOK_PATIENCE_S", LIMIT_S)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 from msgspec import inspect
 
-from tb_tidy_plugin.analysis.answers import FIXES, RECIPES, TABLES
+from tb_tidy_plugin.analysis.answers import FIXES, RECIPES, TABLES_OF_REPORT
 from tb_tidy_plugin.analysis.detailed_answers import COSTS, LINES, PLACES
 from tb_tidy_plugin.analysis.pairs import made_again
 from tb_tidy_plugin.benchmarks import runner
@@ -154,7 +154,7 @@ def test_facts_that_no_evidence_holds_are_not_read(forgery: Forgery, fact: objec
 def test_text_in_facts_gets_to_no_process(forgery: Forgery, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     noted = tmp_path / "asked"
     noting = f"import sys\nopen({str(noted)!r}, 'a').write(sys.stdin.readline())"
-    monkeypatch.setattr(runner, "COMMAND", (sys.executable, "-c", noting))
+    monkeypatch.setattr(runner, "BENCHMARK_COMMAND", (sys.executable, "-c", noting))
     for recipe in forgery.answer["recipes"].values():
         texts = [name for name, fact in recipe["facts"].items() if isinstance(fact, str)]
         recipe["facts"] |= dict.fromkeys(texts, "boom()\nboom()")
@@ -201,7 +201,7 @@ def test_a_rule_of_ones_own_makes_its_statements_and_is_told_what_they_may_not_u
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, attribute: str, refused: str | None
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "user"))
-    monkeypatch.setattr(runner, "COMMAND", MEASURED_AT_ONCE)
+    monkeypatch.setattr(runner, "BENCHMARK_COMMAND", MEASURED_AT_ONCE)
     trace(tmp_path / "logs" / "run" / "w.pt.trace.json")
     before = "    def evidence_of(self"
     made = BENCHMARK.format(attribute=attribute) + "\n" + before
@@ -264,7 +264,7 @@ def test_no_text_of_an_entry_gets_into_what_is_run(forgery: Forgery) -> None:
 
 
 @pytest.mark.parametrize(
-    "kept", [AnalysisResult, *(each.answer for each in (COSTS, LINES, PLACES, FIXES, RECIPES, TABLES))]
+    "kept", [AnalysisResult, *(each.answer for each in (COSTS, LINES, PLACES, FIXES, RECIPES, TABLES_OF_REPORT))]
 )
 def test_nothing_that_is_kept_has_a_field_for_statements(kept: type) -> None:
     types = dict(types_in(inspect.type_info(kept)))

@@ -64,7 +64,7 @@ def test_mutes_stay_as_they_were(tmp_path: Path) -> None:
 
 def test_what_was_measured_is_shown_and_said_not_to_be_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(runner, "COMMAND", MEASURED_AT_ONCE)
+    monkeypatch.setattr(runner, "BENCHMARK_COMMAND", MEASURED_AT_ONCE)
     queue, asked = BenchmarkQueue(None), BenchmarkRequest(run="run", worker="w", span="1", finding="f")
     with full_disk():
         *_, last = queue.progress(queue.add(asked, MeasuringRequest(rule="some-rule", pair=PAIR)).job)

@@ -54,8 +54,8 @@ def test_a_timeline_and_a_comparison_that_break(
     logs: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     broken = (sys.executable, "-c", f"import sys; {COMPLAINS}raise SystemExit(3)")
-    monkeypatch.setattr(timelines, "COMMAND", broken)
-    monkeypatch.setattr(comparisons, "COMMAND", broken)
+    monkeypatch.setattr(timelines, "TIMELINE_COMMAND", broken)
+    monkeypatch.setattr(comparisons, "COMPARISON_COMMAND", broken)
     profiles = started(logs)
     [run] = profiles.runs().runs
     key = Key(run.run, run.profiles[0].worker, "1")

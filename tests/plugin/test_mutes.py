@@ -113,7 +113,7 @@ def test_names_that_cannot_be_are_refused(tmp_path: Path, name: str) -> None:
 
 
 def test_there_is_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mutes, "MOST", 2)
+    monkeypatch.setattr(mutes, "MOST_MUTES", 2)
     page = client(tmp_path)
     assert page.post("/api/mutes", json=change({"rules": ["one", "two"]}), headers=OURS).status_code == 200
     assert page.post("/api/mutes", json=change({"rules": ["three"]}), headers=OURS).status_code == 409

@@ -63,7 +63,7 @@ def test_a_link_that_is_alone_shows_the_tab(tmp_path: Path) -> None:
 
 
 def test_before_the_first_look_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(module, "LOOK_PATIENCE_S", 0.0)
     profiles = Profiles([Logdir(str(tmp_path))])
     assert profiles.scanning
     assert profiles.runs().scanning

@@ -25,7 +25,7 @@ STRAGGLER = "collective-straggler"
 @pytest.fixture(autouse=True)
 def _always_looks_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "FRESH_S", 0.0)
-    monkeypatch.setattr(module, "PATIENCE_S", 60.0)
+    monkeypatch.setattr(module, "LOOK_PATIENCE_S", 60.0)
 
 
 @pytest.fixture

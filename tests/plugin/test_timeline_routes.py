@@ -156,7 +156,7 @@ def test_a_trace_that_cannot_be_read(client: FlaskClient) -> None:
 
 
 def test_a_process_that_cannot_be_started_is_no_crash(profiles: Profiles, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timelines, "COMMAND", ("no-such-program",))
+    monkeypatch.setattr(timelines, "TIMELINE_COMMAND", ("no-such-program",))
     new = web.create_app(profiles, (), MuteStore(())).test_client()
     error = json.loads(new.get(f"/api/timeline/lanes?{PROFILE}").data)["error"]
     assert error["message"] == "The timeline could not be drawn: No such file or directory."
@@ -180,7 +180,9 @@ def test_a_process_that_takes_more_than_it_may(
     module = "import time; from tb_tidy_plugin.plugin import timeline_worker as it"
     limits = f"from tb_tidy_plugin.trace.limits import Limits, ScaledBound; it.limits_in = lambda _: Limits({limit})"
     code = f"{module}; {limits}; it.read_timeline = lambda *_: {does}; it.main()"
-    monkeypatch.setattr(timelines, "COMMAND", (sys.executable, "-c", f"import sys; sys.path[:] = sys.argv[1:]; {code}"))
+    monkeypatch.setattr(
+        timelines, "TIMELINE_COMMAND", (sys.executable, "-c", f"import sys; sys.path[:] = sys.argv[1:]; {code}")
+    )
     new = web.create_app(profiles, (), MuteStore(())).test_client()
     error = json.loads(new.get(f"/api/timeline/lanes?{PROFILE}").data)["error"]
     assert error["message"].startswith(message)

@@ -137,18 +137,18 @@ def test_a_rank_that_cannot_be_read_is_left_out_and_said(client: FlaskClient) ->
 
 
 def test_an_analysis_that_takes_long_is_not_waited_for(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(routes, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(routes, "ANALYSIS_PATIENCE_S", 0.1)
     sleeping = served(Profiles([Logdir(str(logs))], script("time.sleep(60)")))
     assert error(sleeping, "base=base&candidate=candidate", 202) == "The trace is still being analysed."
 
 
 def test_a_comparison_that_breaks_is_no_crash(client: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(comparisons, "COMMAND", (sys.executable, "-c", "raise SystemExit('out of order')"))
+    monkeypatch.setattr(comparisons, "COMPARISON_COMMAND", (sys.executable, "-c", "raise SystemExit('out of order')"))
     assert error(client, "base=base&candidate=slow", 404) == "The comparison failed with an internal error."
 
 
 def test_a_comparison_that_cannot_be_started_is_no_crash(client: FlaskClient, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(comparisons, "COMMAND", ("no-such-program",))
+    monkeypatch.setattr(comparisons, "COMPARISON_COMMAND", ("no-such-program",))
     reason = "The comparison could not be started: No such file or directory."
     assert error(client, "base=base&candidate=slow", 404) == reason
 
@@ -176,7 +176,7 @@ def test_a_comparison_that_takes_more_than_it_may(
     limits = f"from tb_tidy_plugin.trace.limits import ScaledBound, Limits; it.limits_in = lambda _: Limits({limit})"
     code = f"{module}; {limits}; c.compared = lambda *_: {does}; it.main()"
     command = (sys.executable, "-c", f"import sys; sys.path[:] = sys.argv[1:]; {code}")
-    monkeypatch.setattr(comparisons, "COMMAND", command)
+    monkeypatch.setattr(comparisons, "COMPARISON_COMMAND", command)
     found = answer(client, "base=base&candidate=slow", 404)["error"]
     assert found["message"].startswith(message)
     assert "[limits]" in found["advice"]

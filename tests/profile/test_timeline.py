@@ -16,8 +16,8 @@ from hypothesis import strategies as some
 from msgspec.structs import replace
 
 from tb_tidy_plugin.profile.steps import ProfileSteps, steps_of
-from tb_tidy_plugin.profile.timeline import FIRST_LEVEL_NS, MOST_ROWS, Timeline, combinations, timeline_of
-from tb_tidy_plugin.profile.timeline_busy import PARTS
+from tb_tidy_plugin.profile.timeline import FIRST_LEVEL_NS, MOST_LEVELS, Timeline, combinations, timeline_of
+from tb_tidy_plugin.profile.timeline_busy import BUSY_PARTS
 from tb_tidy_plugin.profile.timeline_window import MOST_BARS, Bars, bars_in, event_around, events_between
 from tb_tidy_plugin.trace.beside import read_with_side_files
 from tb_tidy_plugin.trace.columns import Category, EventTable
@@ -174,10 +174,10 @@ def test_instants_that_coincide_are_all_there() -> None:
 
 
 def test_what_is_too_deep_is_counted() -> None:
-    deep = [(at, 100_000 - 2 * at) for at in range(MOST_ROWS + 44)]
+    deep = [(at, 100_000 - 2 * at) for at in range(MOST_LEVELS + 44)]
     timeline = timeline_of(overlapping_table(deep), NO_STEPS)
     [lane] = [lane for lane in timeline.lanes if lane.kind == "thread"]
-    assert (lane.rows, lane.events, lane.deeper) == (MOST_ROWS, MOST_ROWS, 44)
+    assert (lane.rows, lane.events, lane.deeper) == (MOST_LEVELS, MOST_LEVELS, 44)
 
 
 def test_an_answer_is_bounded() -> None:
@@ -210,12 +210,12 @@ def test_the_busy_parts_are_counted_nanosecond_by_nanosecond() -> None:
     for line, which in enumerate([Category.OPERATOR, Category.KERNEL]):
         for row in np.flatnonzero(DRAWN.table.category == which).tolist():
             nanoseconds[line, DRAWN.table.start_ns[row] : DRAWN.table.end_ns[row]] = True
-    edges = [part * timeline.until_ns // PARTS for part in range(PARTS)]
+    edges = [part * timeline.until_ns // BUSY_PARTS for part in range(BUSY_PARTS)]
     lengths = np.diff([*edges, timeline.until_ns])
     host, device = np.add.reduceat(nanoseconds, edges, axis=1, dtype=np.int64) / lengths
     assert timeline.busy.host.tolist() == host.tolist()
     assert timeline.busy.device.tolist() == device.tolist()
-    assert 0 < host.sum() < PARTS > device.sum() > 0
+    assert 0 < host.sum() < BUSY_PARTS > device.sum() > 0
 
 
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.parent.name)

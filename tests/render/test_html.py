@@ -19,7 +19,7 @@ from tb_tidy_plugin.ledger.advice import bound_by
 from tb_tidy_plugin.ledger.model import Cause, Kind
 from tb_tidy_plugin.render.html import to_html
 from tb_tidy_plugin.render.ledger import OF_A_KIND
-from tb_tidy_plugin.render.page import PARTS, STEP_BASIS
+from tb_tidy_plugin.render.page import PAGE_PARTS, STEP_BASIS_IN_WORDS
 from tb_tidy_plugin.render.report import report_document
 from tb_tidy_plugin.render.words import CHECKS
 from tb_tidy_plugin.report.model import (
@@ -163,7 +163,7 @@ class TestShows:
         whole = sum(part.mean_ns for part in lane.parts)
         assert f"Where the {Nanoseconds(whole)} of an average step go" in text
         for part in lane.parts:
-            assert f"{PARTS[part.part]} {Nanoseconds(part.mean_ns)} {Share(part.mean_ns / whole)}" in text
+            assert f"{PAGE_PARTS[part.part]} {Nanoseconds(part.mean_ns)} {Share(part.mean_ns / whole)}" in text
 
     def test_the_spread_of_few_steps_is_all_of_it(self, untidy: ProfileReport) -> None:
         assert untidy.ledger is not None
@@ -316,8 +316,8 @@ class TestIsThePageOfTheTab:
         return dict(re.findall(r"(\w+): (?:\{ group: '\w+', label: )?'([^']+)'", body))
 
     def test_names(self) -> None:
-        assert self.entries("base/lanes.ts", "PARTS") == PARTS
-        assert self.entries("base/words.ts", "STEP_BASIS") == STEP_BASIS
+        assert self.entries("base/lanes.ts", "PARTS") == PAGE_PARTS
+        assert self.entries("base/words.ts", "STEP_BASIS") == STEP_BASIS_IN_WORDS
         assert self.entries("base/words.ts", "SHORT_BASIS") == KNOWN_HOW
         titles = re.findall(r'title="([^"]+)" kind="(\w+)"', self.source("views/list/Outcomes.tsx"))
         assert {kind: title for title, kind in titles} == CHECKS
@@ -354,4 +354,4 @@ class TestIsThePageOfTheTab:
         theirs |= rules(self.source("styles/ledger.css"))
         assert ours.items() <= theirs.items()
         of_ledger = {*get_args(Kind), *get_args(Cause)} - OF_A_KIND
-        assert {f".part-{part}" for part in {*PARTS, *of_ledger}} <= set(ours)
+        assert {f".part-{part}" for part in {*PAGE_PARTS, *of_ledger}} <= set(ours)

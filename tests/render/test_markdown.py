@@ -16,7 +16,7 @@ from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.ledger.model import Function, LeftOut, Owner
 from tb_tidy_plugin.render.ledger import ledger_blocks
-from tb_tidy_plugin.render.markdown import LONGEST, to_markdown
+from tb_tidy_plugin.render.markdown import LONGEST_COMMENT, to_markdown
 from tb_tidy_plugin.render.report import report_document
 from tb_tidy_plugin.report.generated import CodeLine, Generated
 from tb_tidy_plugin.report.model import Finding, Note, Outcome, Place, Problem, Report
@@ -257,7 +257,7 @@ class TestLength:
     @pytest.mark.parametrize("count", [100, 3000])
     def test_never_longer_than_a_comment_may_be(self, report: Report, count: int) -> None:
         text = markdown_of(self.many(report, count))
-        assert len(text.encode()) <= LONGEST
+        assert len(text.encode()) <= LONGEST_COMMENT
         last = text.splitlines()[-1]
         assert last.startswith("Left out, as a comment has its limit: ")
         assert last.endswith("`tb-tidy check` shows all.")

@@ -15,7 +15,12 @@ from tb_tidy_plugin.cli.printed import as_lines
 from tb_tidy_plugin.compare.model import Comparison, OperatorChange, Side
 from tb_tidy_plugin.render.comparison import comparison_document
 from tb_tidy_plugin.render.document import Document
-from tb_tidy_plugin.render.report import MOST_OUTLIERS, MOST_PLACES_ON_SCREEN, MOST_RULES_ON_SCREEN, report_document
+from tb_tidy_plugin.render.report import (
+    MOST_OUTLIERS_ON_SCREEN,
+    MOST_PLACES_ON_SCREEN,
+    MOST_RULES_ON_SCREEN,
+    report_document,
+)
 from tb_tidy_plugin.render.summary import SummaryOptions, summary_document
 from tb_tidy_plugin.render.terminal import to_text
 from tb_tidy_plugin.report.figures import OperatorGroup
@@ -133,7 +138,7 @@ def test_places_that_do_not_fit_are_counted(report: Report, left_out: int, said:
 @pytest.mark.parametrize(("left_out", "said"), [(1, "and 1 more outlier\n"), (2, "and 2 more outliers\n")])
 def test_outliers_that_do_not_fit_are_counted(report: Report, left_out: int, said: str) -> None:
     outlier = Outlier(step=0, name="1", duration_ns=2, median_ns=1, causes=[], text="Step 1 took long.")
-    assert said in changed(report, outliers=[outlier] * (MOST_OUTLIERS + left_out))
+    assert said in changed(report, outliers=[outlier] * (MOST_OUTLIERS_ON_SCREEN + left_out))
 
 
 def test_rules_and_what_could_not_be_read_do_not_steer_it(report: Report) -> None:

@@ -20,9 +20,9 @@ from tb_tidy_plugin.sources.align import DEFINITIONS, FRAMES, Aligner
 from tb_tidy_plugin.sources.automaton import automaton_of
 from tb_tidy_plugin.sources.frames import Frame
 from tb_tidy_plugin.sources.observed import Observation
-from tb_tidy_plugin.sources.paths import MOST, Paths
+from tb_tidy_plugin.sources.paths import MOST_OBSERVATIONS, Paths
 from tb_tidy_plugin.sources.scalars import Scalars
-from tb_tidy_plugin.sources.sites import LARGEST, TooLargeError
+from tb_tidy_plugin.sources.sites import MOST_SITES, TooLargeError
 from tb_tidy_plugin.trace.kineto import read_trace
 from tests.lines.corpus import HARD
 from tests.support.drawn import draw, row_of
@@ -172,7 +172,7 @@ def nested(depth: int) -> str:
 
 
 HUGE = {
-    "many statements": "def step(x):\n" + "    x = x.relu()\n" * (LARGEST + 1),
+    "many statements": "def step(x):\n" + "    x = x.relu()\n" * (MOST_SITES + 1),
     "many clean-ups": nested(60),
     "long sum": "def step(x):\n    return " + " + ".join(["x"] * 5000),
     "deep brackets": "def step(x):\n    return " + "(" * 150 + "x.relu()" + ")" * 150,
@@ -199,13 +199,13 @@ def test_a_function_with_too_many_nodes_is_none() -> None:
 def test_a_frame_with_too_many_children_is_declined() -> None:
     paths = Paths(automaton_of(ast.parse("def step(x):\n    for _ in x:\n        x = x + 1").body[0]))
     children = [Observation("operator", "add")]
-    assert paths.can_explain(children * MOST)
-    assert not paths.can_explain(children * (MOST + 1))
+    assert paths.can_explain(children * MOST_OBSERVATIONS)
+    assert not paths.can_explain(children * (MOST_OBSERVATIONS + 1))
 
 
 def test_the_costs_of_a_large_frame_fit_into_memory() -> None:
-    paths = Paths(automaton_of(ast.parse("def step(x):\n" + "    x = x.relu()\n" * (LARGEST // 3)).body[0]))
-    assert not paths.can_explain([Observation("operator", "add")] * MOST)
+    paths = Paths(automaton_of(ast.parse("def step(x):\n" + "    x = x.relu()\n" * (MOST_SITES // 3)).body[0]))
+    assert not paths.can_explain([Observation("operator", "add")] * MOST_OBSERVATIONS)
 
 
 NEWER = {

@@ -21,7 +21,7 @@ from tb_tidy_plugin.configuration.files import Configuration, read_configuration
 from tb_tidy_plugin.configuration.limits import LIMITS, limits_in
 from tb_tidy_plugin.errors import ConfigurationError, TraceError
 from tb_tidy_plugin.trace.kineto import read_trace
-from tb_tidy_plugin.trace.limits import FREE_BYTES, LONGEST_NAME, Limits, held_to
+from tb_tidy_plugin.trace.limits import FREE_BYTES, LONGEST_EVENT_NAME, Limits, held_to
 from tests.support.recordings import ROOT
 from tests.support.written import event, kineto_text, write
 
@@ -113,11 +113,11 @@ class TestConfigured:
 
 
 def test_a_name_is_kept_as_far_as_any_real_one_goes(tmp_path: Path) -> None:
-    names = ["a" * LONGEST_NAME, "b" * (LONGEST_NAME + 1), "c" * MB]
+    names = ["a" * LONGEST_EVENT_NAME, "b" * (LONGEST_EVENT_NAME + 1), "c" * MB]
     path = write(tmp_path / "w.json", kineto_text([event(name, at, 1) for at, name in enumerate(names)]))
     read = read_trace(path).names
-    assert [len(name) for name in read if len(name) > 10] == [LONGEST_NAME] * 3
-    assert [name for name in read if name.endswith("…")] == [f"{each[: LONGEST_NAME - 1]}…" for each in names[1:]]
+    assert [len(name) for name in read if len(name) > 10] == [LONGEST_EVENT_NAME] * 3
+    assert [name for name in read if name.endswith("…")] == [f"{each[: LONGEST_EVENT_NAME - 1]}…" for each in names[1:]]
 
 
 def test_metadata_beyond_all_bounds_is_unknown(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tb_tidy_plugin.analysis.answers import TABLES
+from tb_tidy_plugin.analysis.answers import TABLES_OF_REPORT
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.paths import analyse
 from tb_tidy_plugin.report.figures import DeviceMemoryRow, Figures
@@ -30,7 +30,7 @@ def trace(tmp_path: Path) -> Path:
 
 
 def figures(trace: Path) -> Figures:
-    (found,) = analyse(Job(), trace, TABLES)
+    (found,) = analyse(Job(), trace, TABLES_OF_REPORT)
     assert found.answer is not None
     return found.answer.figures
 
@@ -138,7 +138,7 @@ def test_one_that_cannot_be_used_says_why_and_runs_nothing(trace: Path, what: st
 
 
 def test_one_that_is_too_large_is_not_read(trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory_snapshot, "MAX_FILE_BYTES", 1 << 20)
+    monkeypatch.setattr(memory_snapshot, "MOST_SNAPSHOT_BYTES", 1 << 20)
     trace.with_name("memory_snapshot.pickle").write_bytes(b"x" * (1 << 21))
     assert "It is larger than 1 MiB." in figures(trace).missing["snapshot"]
 

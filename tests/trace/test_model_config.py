@@ -101,7 +101,7 @@ def test_a_damaged_one_is_noted(trace: Path, text: str) -> None:
 
 
 def test_a_large_one_is_not_read(trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(model_config, "MOST_BYTES", 10)
+    monkeypatch.setattr(model_config, "MOST_CONFIG_BYTES", 10)
     sizes, (note,) = found(trace, json.dumps(QWEN))
     assert sizes is None
     assert "It is larger than 0 MiB." in note

@@ -40,7 +40,7 @@ from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.rulekit import Category, Match, Nanoseconds, Profile, Rule, Share, Threshold, parse_frame
 from tb_tidy_plugin.trace.columns import ABSENT
 
-FIXES: Mapping[Builder, str] = {
+FIX_OF_BUILDER: Mapping[Builder, str] = {
     "Triton": (
         "Keep `tl.constexpr` arguments the same in all steps: pass changing numbers as ordinary arguments, name them "
         "in `do_not_specialize`, or build all variants before the loop with `kernel.warmup`"
@@ -77,7 +77,7 @@ class Evidence(msgspec.Struct, frozen=True):
     @property
     def cure(self) -> str:
         """Advice."""
-        return FIXES[self.builder]
+        return FIX_OF_BUILDER[self.builder]
 
 
 class KernelBuiltInStep(Rule[Evidence]):

@@ -9,7 +9,7 @@ import pytest
 from tb_tidy_plugin.ledger.account import account_of
 from tb_tidy_plugin.profile.builders import BUILDERS, Builder
 from tb_tidy_plugin.rulekit import Profile
-from tb_tidy_plugin.rules.compile.kernel_built_in_step import FIXES, KernelBuiltInStep
+from tb_tidy_plugin.rules.compile.kernel_built_in_step import FIX_OF_BUILDER, KernelBuiltInStep
 from tests.support.answers import findings, matches_of, saving_ns
 from tests.support.drawn import A100, draw
 
@@ -49,11 +49,11 @@ class TestReports:
             (finding,) = findings(KernelBuiltInStep, job(*[frame] * 5))
             what = builder[:1].upper() + builder[1:]
             assert finding.message == f"{what} builds code 5 times inside steps, which takes 2 ms"
-            assert finding.fix.rstrip(".") == FIXES[builder]
+            assert finding.fix.rstrip(".") == FIX_OF_BUILDER[builder]
             assert [(place.file, place.function) for place in finding.places] == [("model.py", "gate")]
 
     def test_every_builder_is_drawn(self) -> None:
-        assert FRAMES.keys() == BUILDERS.keys() == FIXES.keys()
+        assert FRAMES.keys() == BUILDERS.keys() == FIX_OF_BUILDER.keys()
         assert all(re.search(BUILDERS[builder], frame) for builder, frame in FRAMES.items())
 
     def test_the_ledger_calls_it_compilation(self) -> None:

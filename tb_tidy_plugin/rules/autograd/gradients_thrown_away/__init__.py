@@ -41,7 +41,7 @@ import msgspec
 
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Remove, Rule, Scale, Shape, Threshold, aten
-from tb_tidy_plugin.rules.autograd.gradients_thrown_away.owners import Block, Pass, outcomes
+from tb_tidy_plugin.rules.autograd.gradients_thrown_away.owners import BackwardPass, GradientBlock, outcomes
 
 _PRODUCTS = aten.names("known", "mm bmm")
 _CONVOLUTIONS = aten.names("known", "convolution_backward")
@@ -90,7 +90,7 @@ class GradientsThrownAway(Rule[Evidence]):
     min_part = Threshold(0.8, "of similar passes; otherwise the gradients are sometimes used")
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
-        found: dict[tuple[object, ...], list[tuple[Pass, Block, bool]]] = {}
+        found: dict[tuple[object, ...], list[tuple[BackwardPass, GradientBlock, bool]]] = {}
         for each, block, is_dropped in outcomes(profile):
             if len(each.blocks) > 1:
                 found.setdefault(_kind(each, block), []).append((each, block, is_dropped))
@@ -99,7 +99,9 @@ class GradientsThrownAway(Rule[Evidence]):
             if len(dropped) >= max(self.min_passes, self.min_part * len(known)):
                 yield from self._matches(profile, dropped)
 
-    def _matches(self, profile: Profile, dropped: list[tuple[Pass, Block]]) -> Iterator[Match[Evidence]]:
+    def _matches(
+        self, profile: Profile, dropped: list[tuple[BackwardPass, GradientBlock]]
+    ) -> Iterator[Match[Evidence]]:
         parts = [_for_nothing(profile, each, block) for each, block in dropped]
         rows = rows_of(row for removed, scaled in parts for row in (*removed, *scaled))
         (each, block), is_tail = dropped[0], dropped[0][0].blocks[-1] is dropped[0][1]
@@ -123,13 +125,13 @@ class GradientsThrownAway(Rule[Evidence]):
             yield Scale(scaled, *CONVOLUTION_LEFT)
 
 
-def _kind(each: Pass, block: Block) -> tuple[object, ...]:
+def _kind(each: BackwardPass, block: GradientBlock) -> tuple[object, ...]:
     """Passes of one kind come at the same place of a step, and hand over the same gradients."""
     handed = tuple((other.owner, other.shapes) for other in each.blocks)
     return (each.number, handed, each.blocks.index(block))
 
 
-def _for_nothing(profile: Profile, each: Pass, block: Block) -> tuple[list[int], list[int]]:
+def _for_nothing(profile: Profile, each: BackwardPass, block: GradientBlock) -> tuple[list[int], list[int]]:
     """What goes without the block's gradients, and what takes less time."""
     nodes: list[int] = each.nodes.tolist()
     above = {profile.parent(row): row for row in block.rows}

@@ -30,7 +30,7 @@ MOST_OPTIMIZERS = 8
 FIRST_STEPS = 10
 
 
-class Block(msgspec.Struct, frozen=True):
+class GradientBlock(msgspec.Struct, frozen=True):
     """Gradients of one owner that a pass hands over in a row.
 
     Attributes:
@@ -44,7 +44,7 @@ class Block(msgspec.Struct, frozen=True):
     is_fresh: bool
 
 
-class Pass(msgspec.Struct, frozen=True):
+class BackwardPass(msgspec.Struct, frozen=True):
     """A backward pass.
 
     Attributes:
@@ -54,12 +54,12 @@ class Pass(msgspec.Struct, frozen=True):
     """
 
     nodes: Rows
-    blocks: tuple[Block, ...]
+    blocks: tuple[GradientBlock, ...]
     number: int
     called_by: int
 
 
-def outcomes(profile: Profile) -> Iterator[tuple[Pass, Block, bool]]:
+def outcomes(profile: Profile) -> Iterator[tuple[BackwardPass, GradientBlock, bool]]:
     """Each block of which it is known, its pass, and whether its gradients were dropped before their optimizer's step.
 
     Gradients are dropped between the last step and the next ones that find their places empty.
@@ -122,7 +122,7 @@ def _updated(profile: Profile, operators: Rows) -> _Owner:
     return frozenset(min(whole, key=Counter.total).items()) if every and whole else frozenset()
 
 
-def _passes(profile: Profile, owners: Sequence[_Owner]) -> Iterator[Pass]:
+def _passes(profile: Profile, owners: Sequence[_Owner]) -> Iterator[BackwardPass]:
     """Backward passes whose gradients have known owners; between two of them the host runs an operator."""
     nodes = profile.matching(_NODE, Category.OPERATOR)
     nodes = nodes[np.argsort(profile.table.start_ns[nodes], kind="stable")]
@@ -145,7 +145,7 @@ def _passes(profile: Profile, owners: Sequence[_Owner]) -> Iterator[Pass]:
         cut = _parted([shape for _, shape in known], owners)
         blocks = tuple(_block(profile, owner, known[where]) for owner, where in cut)
         before = int(number[np.searchsorted(profile.table.start_ns[nodes], profile.start_ns(int(part[0])))])
-        yield Pass(part, blocks, counted[step], int(others[before - 1]) if before else int(part[0]))
+        yield BackwardPass(part, blocks, counted[step], int(others[before - 1]) if before else int(part[0]))
 
 
 def _operators_outside(profile: Profile, nodes: Rows) -> Rows:
@@ -196,7 +196,7 @@ def _with_part(
         yield (other if at > 0 else owner), slice(cut, None)
 
 
-def _block(profile: Profile, owner: _Owner, known: Sequence[tuple[int, Shape]]) -> Block:
+def _block(profile: Profile, owner: _Owner, known: Sequence[tuple[int, Shape]]) -> GradientBlock:
     rows = tuple(row for row, _ in known)
     added = sum(any(profile.name(each) in ADDS for each in profile.children(row)) for row in rows)
-    return Block(owner, rows, tuple(shape for _, shape in known), is_fresh=2 * added < len(rows))
+    return GradientBlock(owner, rows, tuple(shape for _, shape in known), is_fresh=2 * added < len(rows))

@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from tb_tidy_plugin import aten
-from tb_tidy_plugin.profile.compiled import PARTS
+from tb_tidy_plugin.profile.compiled import COMPILED_PARTS
 from tb_tidy_plugin.profile.gradients import accumulations
 from tb_tidy_plugin.profile.inputs import BYTES_PER_ELEMENT, Inputs, Shape
 from tb_tidy_plugin.profile.model_work import of_the_model
@@ -140,7 +140,7 @@ class Writes:
     def _opaque(self) -> Times:
         """When compiled code begins that shows no operator with a tensor: it may write to anything."""
         profile = self._profile
-        regions = profile.matching(PARTS["region"], Category.OPERATOR)
+        regions = profile.matching(COMPILED_PARTS["region"], Category.OPERATOR)
         hidden = [row for row in regions[~profile.inside(regions)[regions]].tolist() if not self._shows_tensors(row)]
         return np.sort(profile.table.start_ns[hidden])
 

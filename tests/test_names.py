@@ -1,0 +1,43 @@
+"""One public name stands for one thing: constants and classes of the package are defined once."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import tb_tidy_plugin
+
+PACKAGE = Path(tb_tidy_plugin.__file__).parent
+
+REPEATED = {
+    "Evidence": "a slot that each rule fills",
+    "IS_COMPILED": "of each module whose loops have a compiled twin; tests switch one off",
+    "TidyCallback": "the same callback for Lightning and for transformers",
+    "MOST_THREADS": "of the ledger's host, and of the scanner",
+    "NOTHING": "no metadata, and no operators",
+    "log": "each module's logger",
+}
+"""Names that may stand in several modules, each with the reason."""
+
+
+def public_names(tree: ast.Module) -> Iterator[str]:
+    """Constants, type aliases and classes at the top of a module whose names do not begin with an underscore."""
+    for node in tree.body:
+        targets = (
+            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        )
+        names = [each.id for target in targets for each in ast.walk(target) if isinstance(each, ast.Name)]
+        yield from (
+            name for name in (*names, *([node.name] if isinstance(node, ast.ClassDef) else [])) if name[0] != "_"
+        )
+
+
+def test_constants_and_classes_are_defined_in_one_module() -> None:
+    places: dict[str, set[str]] = {}
+    for path in PACKAGE.rglob("*.py"):
+        for name in public_names(ast.parse(path.read_text("utf-8"))):
+            places.setdefault(name, set()).add(path.relative_to(PACKAGE).as_posix())
+    repeated = {name: sorted(paths) for name, paths in places.items() if len(paths) > 1}
+    assert {name: paths for name, paths in repeated.items() if name not in REPEATED} == {}
+    assert REPEATED.keys() <= repeated.keys(), "a name that is no longer repeated needs no exception"
