@@ -95,7 +95,7 @@ class KernelBuiltInStep(Rule[Evidence]):
 
     warm_up_steps = Threshold(2, "kernels are built at their first call")
     min_builds = Threshold(
-        2, ("after the warm-up; a single build may be for the last, smaller batch or a first validation")
+        2, "after the warm-up; a single build may be for the last, smaller batch or a first validation"
     )
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:

@@ -120,7 +120,7 @@ class TorchCompileRecompilation(Rule[Evidence]):
 
     warm_up_steps = Threshold(2, "Dynamo compiles for the first sizes, then once more for changing sizes")
     min_variants = Threshold(
-        2, ("after the warm-up; a single one may be for the last, smaller batch or a first validation")
+        2, "after the warm-up; a single one may be for the last, smaller batch or a first validation"
     )
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:

@@ -161,7 +161,7 @@ class DataloaderNumWorkersZero(Rule[Evidence]):
     )
 
     min_share = Threshold(
-        0.05, ("below this share, the step does not wait for loading; also the limit of torch-tb-profiler")
+        0.05, "below this share, the step does not wait for loading; also the limit of torch-tb-profiler"
     )
     min_ns = Threshold(1_000_000, "handing a batch over from a worker itself costs up to 1 ms per step")
 

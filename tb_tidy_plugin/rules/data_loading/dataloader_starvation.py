@@ -113,7 +113,7 @@ class DataloaderStarvation(Rule[Evidence]):
     caveat = "Each worker holds its own copy of the dataset object and `prefetch_factor` batches in memory."
 
     min_share = Threshold(
-        0.05, ("below this share, the step does not wait for loading; also the limit of torch-tb-profiler")
+        0.05, "below this share, the step does not wait for loading; also the limit of torch-tb-profiler"
     )
     min_wait_ns = Threshold(1_000_000, "fetching a batch that is ready costs 0.1 to 1 ms, with any number of workers")
     min_waits = Threshold(2, "a single wait may be a pause of the disk or the start of an epoch")

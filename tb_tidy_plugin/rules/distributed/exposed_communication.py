@@ -129,7 +129,7 @@ class ExposedCommunication(Rule[Evidence]):
     caveat = "A compressed gradient is less precise."
 
     min_share = Threshold(
-        0.05, ("below this share, the step does not wait for communication; TraceLens has the same limit")
+        0.05, "below this share, the step does not wait for communication; TraceLens has the same limit"
     )
     min_sent_share = Threshold(0.5, "if less of the exposed time is spent on sending, confidence is low")
 

@@ -133,7 +133,7 @@ class ElementwiseOpFlood(Rule[Evidence]):
     min_share = Threshold(0.01, "less is not worth compiling or rewriting a function")
     min_operators = Threshold(8, "shorter chains are ordinary code: a residual, a gate, a loss of a few terms")
     min_operators_small = Threshold(
-        24, ("a compiled call costs as much as about eight operators, so fewer gain little or nothing")
+        24, "a compiled call costs as much as about eight operators, so fewer gain little or nothing"
     )
     min_bytes = Threshold(262_144, "smaller tensors stay in the cache of a CPU; measured from 30,000 elements on")
 

@@ -112,7 +112,7 @@ class TensorCreatedOnCpuThenMoved(Rule[Evidence]):
 
     min_bytes = Threshold(1024, "below this, launch overhead outweighs the copy")
     max_distance = Threshold(
-        5, ("a trace does not show that two operators use the same tensor, so they must be near each other")
+        5, "a trace does not show that two operators use the same tensor, so they must be near each other"
     )
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:

@@ -103,10 +103,10 @@ class HostWorkHoldsDevice(Rule[Evidence]):
     caveat = "Libraries for the host and for the device may round differently."
 
     min_share = Threshold(
-        0.05, ("below this share, the step does not wait for the host's work; the same limit as for loading")
+        0.05, "below this share, the step does not wait for the host's work; the same limit as for loading"
     )
     min_named = Threshold(
-        0.5, ("of the time is in three functions; work scattered over many functions is the host's own pace")
+        0.5, "of the time is in three functions; work scattered over many functions is the host's own pace"
     )
     min_ns = Threshold(1_000_000, "handing work over to another process itself costs up to 1 ms per step")
 

@@ -129,7 +129,7 @@ class OptimizerSingleTensor(Rule[Evidence]):
     )
 
     min_parameters = Threshold(
-        10, ("per step; for fewer parameters the loop costs little more than the preparation of a fused update")
+        10, "per step; for fewer parameters the loop costs little more than the preparation of a fused update"
     )
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:

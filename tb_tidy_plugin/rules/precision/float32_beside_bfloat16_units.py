@@ -90,9 +90,7 @@ class Float32BesideBfloat16Units(Rule[Evidence]):
     caveat = "bfloat16 has 7 bits of fraction instead of 23. Check that training converges to the same result."
     left = (0.5, 0.34, 0.9)
 
-    min_share = Threshold(
-        0.33, ("mixed precision changes the whole program, which is not worth it for less of the step")
-    )
+    min_share = Threshold(0.33, "mixed precision changes the whole program, which is not worth it for less of the step")
     min_flops = Threshold(30_000_000, "per call; smaller products gain less than their casts cost")
 
     def not_applicable(self, profile: Profile) -> str | None:

@@ -107,9 +107,7 @@ class Fp32OnOrdinaryCores(Rule[Evidence]):
     )
     left = (0.4, 0.125, 1.0)
 
-    min_share = Threshold(
-        0.25, ("mixed precision changes the whole program, which is not worth it for less of the step")
-    )
+    min_share = Threshold(0.25, "mixed precision changes the whole program, which is not worth it for less of the step")
 
     def not_applicable(self, profile: Profile) -> str | None:
         if profile.platform != "cuda":

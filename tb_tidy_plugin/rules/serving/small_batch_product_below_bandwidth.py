@@ -93,7 +93,7 @@ class SmallBatchProductBelowBandwidth(Rule[Evidence]):
     min_kernel_ns = Threshold(10_000, "for one product; shorter products take as long as a launch, whatever they read")
 
     min_bytes = Threshold(
-        8 << 20, ("read for one product; a smaller matrix may stay in caches, which are read in no time")
+        8 << 20, "read for one product; a smaller matrix may stay in caches, which are read in no time"
     )
 
     def not_applicable(self, profile: Profile) -> str | None:

@@ -136,7 +136,7 @@ class KernelsFarFromLimit(Rule[Evidence]):
     caveat = "Another kernel may add in a different order, so results may differ in their last bits."
 
     min_share = Threshold(
-        0.1, ("trying other kernels takes time, and the limit comes from a datasheet; less is not worth it")
+        0.1, "trying other kernels takes time, and the limit comes from a datasheet; less is not worth it"
     )
     max_reached = Threshold(0.5, "of the limit; kernels that suit their shapes reach 50 to 80 % of a datasheet's rate")
     min_call_ns = Threshold(20_000, "starting and ending a kernel takes a few µs, a good part of a shorter call")

@@ -78,7 +78,7 @@ class LogitsForAllPositions(Rule[Evidence]):
 
     min_share = Threshold(0.01, "less is not worth a change")
     min_columns = Threshold(
-        1_000, ("vocabularies have more columns, and narrower layers cost as little as the selection itself")
+        1_000, "vocabularies have more columns, and narrower layers cost as little as the selection itself"
     )
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:

@@ -114,9 +114,7 @@ class ConvBiasBeforeBatchnorm(Rule[Evidence]):
         "`strict=False`."
     )
 
-    max_operators = Threshold(
-        8, ("before it uses the output, batch norm counts its calls and may prepare its arguments")
-    )
+    max_operators = Threshold(8, "before it uses the output, batch norm counts its calls and may prepare its arguments")
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         convs = profile.named(*_CONVOLUTIONS)

@@ -126,7 +126,7 @@ class GpuIdleHostBound(Rule[Evidence]):
     caveat = "`reduce-overhead` captures CUDA graphs, which need constant shapes and their own memory."
 
     min_share = Threshold(
-        0.15, ("there are always small gaps between kernels; below this share they do not limit the step")
+        0.15, "there are always small gaps between kernels; below this share they do not limit the step"
     )
     most_gap_ns = Threshold(
         1_000_000,

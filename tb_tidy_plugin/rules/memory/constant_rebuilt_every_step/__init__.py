@@ -122,7 +122,7 @@ class ConstantRebuiltEveryStep(Rule[Evidence]):
     caveat = "The tensor stays in memory. Code that writes to it would change it for all later steps."
 
     min_elements = Threshold(
-        256, ("below this, only the call costs time, and such tensors mostly are counters, states or sums")
+        256, "below this, only the call costs time, and such tensors mostly are counters, states or sums"
     )
     min_repeats = Threshold(3, "calls within one step, if no second step shows the repetition")
 

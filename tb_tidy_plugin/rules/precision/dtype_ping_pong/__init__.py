@@ -111,7 +111,7 @@ class DtypePingPong(Rule[Evidence]):
 
     min_bytes = Threshold(4096, "casting a smaller tensor takes no longer than the call itself")
     max_operators = Threshold(
-        5, ("a trace does not show that two casts use the same tensor, so they must be near each other")
+        5, "a trace does not show that two casts use the same tensor, so they must be near each other"
     )
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:

@@ -92,7 +92,7 @@ class CatInLoop(Rule[Evidence]):
     caveat = "All pieces stay in memory until the final call."
 
     min_calls = Threshold(
-        5, ("with n calls, 2/(n + 1) of the copies are needed; with fewer calls, less than two thirds can go")
+        5, "with n calls, 2/(n + 1) of the copies are needed; with fewer calls, less than two thirds can go"
     )
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:

@@ -142,9 +142,7 @@ class PythonLoopTensorIndexing(Rule[Evidence]):
     min_iterations = Threshold(10, "the number of PyTorch's own detector; fewer iterations leave little to gain")
     min_equal = Threshold(6, "equal iterations; fewer are as often straight-line code")
     min_operators = Threshold(100, "for so few iterations; below this they are hardly worth a change")
-    min_loop_share = Threshold(
-        0.01, ("a loop of views that costs less is hardly worth one operator on the whole tensor")
-    )
+    min_loop_share = Threshold(0.01, "a loop of views that costs less is hardly worth one operator on the whole tensor")
     most_work = Threshold(0.5, "of the time in operators; above this, the pieces are large enough")
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
