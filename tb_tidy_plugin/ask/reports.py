@@ -197,7 +197,7 @@ class _Reported(msgspec.Struct, frozen=True):
     """One run with its findings."""
 
     report: RunReport
-    findings_answer: list[_Located]
+    findings: list[_Located]
     problems: list[tuple[TraceFile, Problem]]
 
 
@@ -368,7 +368,7 @@ def _located(folder: Folder, path: str, name: str) -> _Located:
         for each in run.findings:
             if each.finding.id == unquoted(name):
                 return each
-    raise NotFoundError("There is no such finding.", "Ask `findings_answer` for their ids, with the same `path`.")
+    raise NotFoundError("There is no such finding.", "Ask `findings` for their ids, with the same `path`.")
 
 
 def _parts(folder: Folder, located: _Located) -> Iterator[PartRow]:
