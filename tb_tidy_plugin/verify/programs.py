@@ -205,7 +205,7 @@ def folder_of(version: str) -> Iterator[Path]:
     except OSError:
         raise VerifyError(f"`{version}` is not a folder, and git is not installed.", "Give a folder.") from None
     if done.returncode:
-        raise VerifyError(f"`{version}` is neither a folder nor a git revision.", "Give one of both.")
+        raise VerifyError(f"`{version}` is neither a folder nor a git revision.", "Give one or the other.")
     with tempfile.TemporaryDirectory(prefix="tb-tidy-verify-") as name:
         with zipfile.ZipFile(io.BytesIO(done.stdout)) as archive:
             archive.extractall(name)

@@ -109,7 +109,7 @@ class TestWhatIsSaid:
 
     def test_no_rule_in_it(self, tmp_path: Path) -> None:
         (tmp_path / "empty.py").write_text("from tb_tidy_plugin.rulekit import Rule\n")
-        assert complaint(tmp_path, "empty.py").endswith("must hold one class derived from `Rule`, but contains none.")
+        assert complaint(tmp_path, "empty.py").endswith("must contain one class derived from `Rule`, but contains none.")
 
     def test_a_rule_without_detect(self, tmp_path: Path) -> None:
         write_rule(tmp_path, "slow_multiplication.py", ("def detect", "def find"))
@@ -184,7 +184,7 @@ class TestYields:
 
     def test_to_a_rule_about_several_ranks(self, tmp_path: Path) -> None:
         self._write(tmp_path, "late", "collective-straggler")
-        assert "there is no rule over one profile of this name" in complaint(tmp_path, "late.py")
+        assert "no rule over one profile has this name" in complaint(tmp_path, "late.py")
 
     def test_to_one_another(self, tmp_path: Path) -> None:
         self._write(tmp_path, "late", "later")

@@ -127,7 +127,7 @@ def test_turns_alternate_and_so_does_who_goes_first() -> None:
     [
         ({"loss": 1.0001, "digest": "e"}, "up to rounding", "differ by up to 0.0001"),
         ({"loss": 1.5, "digest": "e"}, "different", "differ by up to 0.33"),
-        ({"sums": [2.0, 3.0], "digest": "e"}, "different", "another number"),
+        ({"sums": [2.0, 3.0], "digest": "e"}, "different", "different numbers"),
         ({"initial": "b"}, "not comparable", "Set a seed"),
     ],
 )
@@ -191,7 +191,7 @@ def test_a_revision_is_unpacked_and_its_folder_goes(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("version", ["nowhere", "--output=file"])
 def test_what_is_neither_a_folder_nor_a_revision_is_said(version: str) -> None:
     program("after")
-    with pytest.raises(TidyError, match="neither a folder nor a revision"):
+    with pytest.raises(TidyError, match="neither a folder nor a git revision"):
         CliRunner().invoke(commands, arguments(f"--before={version}"), catch_exceptions=False)
     assert not Path("file").exists()
 
