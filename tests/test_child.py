@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import signal
 import sys
@@ -37,6 +38,7 @@ def test_a_question_that_a_signal_interrupts() -> None:
 
 def test_what_would_be_imported_in_place_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+    importlib.import_module("pickle")  # in use, as where work is handed to processes
     for name in ("queue.py", "runpy.pyc", "loky.cpython-310-x86_64-linux-gnu.so", "train.py", "tests.py", "numpy.py"):
         (tmp_path / name).touch()
     (tmp_path / "json").mkdir()  # a folder of data
@@ -129,15 +131,15 @@ class TestSpare:
     def test_one_that_has_ended_meanwhile_is_not_asked(self, tmp_path: Path) -> None:
         begun = tmp_path / "begun"
         ends = f"import pathlib, sys; p = pathlib.Path({str(begun)!r}); p.exists() or (p.touch(), sys.exit()); {PLACE}"
-        spare = child.Spare(script(ends))
+        spare, others = child.Spare(script(ends)), running()
         spare.prepare()
-        until(lambda: begun.exists() and not running())
+        until(lambda: begun.exists() and running() <= others)
         assert asked_of(child.Child(spare))[1] == "one"
 
     def test_one_that_nobody_asks_ends(self) -> None:
-        spare = child.Spare(script(WAITS), idle_s=0.05)
+        spare, others = child.Spare(script(WAITS), idle_s=0.05), running()
         spare.prepare()
-        until(lambda: not running())
+        until(lambda: running() <= others)
 
     def test_one_that_is_stopped_before_is_left_for_the_next(self) -> None:
         spare = child.Spare(script(PLACE))
@@ -152,12 +154,12 @@ class TestSpare:
 PLACE = "import os, sys; print(os.getpid()); print(sys.stdin.readline(), end=''); sys.exit('no more')"
 
 
-def running() -> list[int]:
-    """Children of this process that have not ended."""
+def running() -> set[int]:
+    """Children of this process that have not ended; other tests may have left some."""
     found = Path("/proc/self/task").glob("*/children")
     numbers = [number for each in found for number in each.read_text().split()]
     states = {number: Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] for number in numbers}
-    return [int(number) for number, state in states.items() if state != "Z"]
+    return {int(number) for number, state in states.items() if state != "Z"}
 
 
 def asked_of(process: child.Child) -> list[str]:

@@ -109,7 +109,9 @@ class TestWhatIsSaid:
 
     def test_no_rule_in_it(self, tmp_path: Path) -> None:
         (tmp_path / "empty.py").write_text("from tb_tidy_plugin.rulekit import Rule\n")
-        assert complaint(tmp_path, "empty.py").endswith("must contain one class derived from `Rule`, but contains none.")
+        assert complaint(tmp_path, "empty.py").endswith(
+            "must contain one class derived from `Rule`, but contains none."
+        )
 
     def test_a_rule_without_detect(self, tmp_path: Path) -> None:
         write_rule(tmp_path, "slow_multiplication.py", ("def detect", "def find"))
