@@ -216,7 +216,7 @@ def test_a_question_has_the_same_answer() -> None:
 def test_a_signal_ends_both_programs(number: signal.Signals, asked: Callable[[], list[str]]) -> None:
     program("before", sleeps=True)
     program("after")
-    heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # not where tests are in the background
+    heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # tests may run in the background
     start = f"{heard}; from tb_tidy_plugin.cli.main import main; main()"
     command = [sys.executable, "-c", start, *asked()]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
