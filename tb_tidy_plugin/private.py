@@ -117,10 +117,10 @@ def _check_folder(path: Path, about: os.stat_result) -> None:
 
 def _check(path: Path, about: os.stat_result) -> None:
     if not stat.S_ISREG(about.st_mode):
-        raise NotPrivateError(f"`{path}` is passed over: it is not a regular file.", "Delete it.")
+        raise NotPrivateError(f"`{path}` is ignored: it is not a regular file.", "Delete it.")
     if not is_own(about):
-        error = f"`{path}` is passed over: it belongs to another user (number {about.st_uid})."
+        error = f"`{path}` is ignored: it belongs to another user (number {about.st_uid})."
         raise NotPrivateError(error, "Delete it.")
     if HAS_OWNERS and about.st_mode & OTHERS_WRITE:
-        error = f"`{path}` is passed over: others may write it (mode {stat.S_IMODE(about.st_mode):o})."
+        error = f"`{path}` is ignored: others may write it (mode {stat.S_IMODE(about.st_mode):o})."
         raise NotPrivateError(error, "Run `chmod go-w` on it, or delete it.")

@@ -1,4 +1,4 @@
-"""What a report needs whatever its rules find, worked out on a second core while they look."""
+"""Work that each report needs, done on a second core while the rules look."""
 
 from __future__ import annotations
 

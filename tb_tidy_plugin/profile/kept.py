@@ -1,4 +1,4 @@
-"""What is worked out of a profile once, by functions of layers that the profile does not know."""
+"""Functions of higher layers that are computed once for each profile."""
 
 from __future__ import annotations
 

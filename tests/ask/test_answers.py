@@ -69,7 +69,7 @@ class TestLedger:
         assert sum(row["us_per_step"] for row in rows_of(found)) == pytest.approx(found["step_us"], abs=1)
 
     def test_a_step_that_was_not_recorded(self, samples: Folder) -> None:
-        with pytest.raises(NotFoundError, match="no such step"):
+        with pytest.raises(NotFoundError, match="This step does not exist"):
             ask(samples, "ledger", path=UNTIDY, step="99")
 
 
@@ -112,7 +112,7 @@ class TestFinding:
         assert f">{finding.places[0].line} {line}" in found["rows"][-1][1]
 
     def test_that_does_not_exist(self, samples: Folder) -> None:
-        with pytest.raises(NotFoundError, match="no such finding"):
+        with pytest.raises(NotFoundError, match="This finding does not exist"):
             ask(samples, "finding", finding="none", path=UNTIDY)
 
 
@@ -135,7 +135,7 @@ class TestTables:
         found = ask(samples, "operators", path=UNTIDY, order="calls", descending=False)
         calls = [row["calls"] for row in rows_of(found)]
         assert calls == sorted(calls)
-        with pytest.raises(NotFoundError, match="no such column"):
+        with pytest.raises(NotFoundError, match="This column does not exist"):
             ask(samples, "operators", path=UNTIDY, order="key")
 
     def test_kernels_say_what_is_missing(self, samples: Folder) -> None:
@@ -229,7 +229,7 @@ class TestFixes:
         (run.root / "train.py").write_text("# another file\n")
         found = ask(run, "propose_fix", finding=finding)
         assert found["changes"] == 0
-        assert "the file does not fit the recording" in found["unfixed"][0]
+        assert "the file does not match the recording" in found["unfixed"][0]
 
 
 class TestVerify:

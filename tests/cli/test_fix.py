@@ -100,7 +100,7 @@ def test_marks_line_ends_encoding_and_tabs_stay(run: Path, before: Callable[[str
     [
         (SOURCE.replace("6", "7").encode(), "changed since the recording"),
         (b"# coding: punycode\n" + SOURCE.encode(), "only UTF-8, Latin-1 and ASCII"),
-        (SOURCE.encode() + b"# \xff", "not written in the encoding"),
+        (SOURCE.encode() + b"# \xff", "not encoded in the encoding that it declares"),
         (SOURCE.encode() + b"#" * (600 << 10), "larger than"),
     ],
     ids=["changed", "encoding", "not UTF-8", "huge"],

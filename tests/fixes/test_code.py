@@ -11,9 +11,9 @@ from tb_tidy_plugin.fixes.code import Code
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("def f(:\n", "not Python"),
-        ("x = 1\0\n", "not Python"),
-        ("x = " + "(" * 100_000, "not Python|nested too deeply"),
+        ("def f(:\n", "cannot be parsed as Python"),
+        ("x = 1\0\n", "cannot be parsed as Python"),
+        ("x = " + "(" * 100_000, "cannot be parsed as Python|nested too deeply"),
         ("x = 1" + "+1" * 20_000, "nested too deeply"),
         ("x = " + "-" * 20_000 + "1", "nested too deeply"),
         ("x = [" + "1, " * 60_000 + "]", "too large"),
@@ -75,7 +75,7 @@ def test_an_argument_goes_with_its_comma(call: str, expected: str) -> None:
 
 def test_a_statement_with_a_text_of_several_lines_is_not_indented() -> None:
     code = Code('x = f("""a\nb""")\n')
-    with pytest.raises(Unfixable, match="several lines"):
+    with pytest.raises(Unfixable, match="multi-line string"):
         code.wrapped(code.statements_on([1])[0], "with a:")
 
 

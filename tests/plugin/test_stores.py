@@ -74,7 +74,7 @@ def test_a_store_that_cannot_be_reached_is_said() -> None:
     assert key == Key("unreachable://bucket/runs", "", "")
     assert found.problem is not None
     assert found.problem.error.startswith("The folder cannot be listed: LookupError")
-    assert "the server looks again" in found.problem.advice
+    assert "The server tries again" in found.problem.advice
 
 
 def test_what_was_known_stays_while_a_store_cannot_be_reached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -66,7 +66,7 @@ def test_without_steps_the_whole_profile_counts() -> None:
 
 @pytest.mark.parametrize("counted", ["syncs", "kernels", "copies", "bytes_moved", "allocations"])
 def test_what_was_not_recorded_is_not_zero(counted: Counted) -> None:
-    with pytest.raises(NotCountedError, match="the recording holds no"):
+    with pytest.raises(NotCountedError, match="the recording contains no"):
         counted_events(draw("ProfilerStep#1 0-10\n  aten::mm 1-5"), counted)
 
 

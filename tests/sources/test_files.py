@@ -102,7 +102,7 @@ def test_a_name_that_leaves_one_root_for_another(run: Path, tmp_path: Path) -> N
 
 def test_a_name_that_is_not_in_the_trace(run: Path) -> None:
     write(run / "secret.py")
-    assert "not name this file" in reason("secret.py", run, named={"train.py"})
+    assert "does not name this one" in reason("secret.py", run, named={"train.py"})
 
 
 @pytest.mark.parametrize(

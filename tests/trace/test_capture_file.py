@@ -86,7 +86,7 @@ class TestCalls:
         beside(trace, {"calls": calls(entry)})
         table = read_with_side_files(trace)
         assert line_of(table, CALL) == -1
-        assert "fit no event: it is of another recording" in table.metadata.notes[0]
+        assert "match no event: it belongs to another recording" in table.metadata.notes[0]
 
     def test_what_fits_two_events_fits_none(self, tmp_path: Path) -> None:
         twin = event(CALL, 20.125, 10, tid=2)
@@ -236,7 +236,10 @@ BAD = {
         gzip.compress(b'{"version": 1, "steps": {"count": "3", "median_ns": 1}}'),
         "Expected `int`",
     ),
-    "a number beyond int64": (gzip.compress(b'{"version": 1, "calls": {"start_ns": [' + HUGE + b"]}}"), "does not fit"),
+    "a number beyond int64": (
+        gzip.compress(b'{"version": 1, "calls": {"start_ns": [' + HUGE + b"]}}"),
+        "does not match",
+    ),
     "a negative line": (gzip.compress(b'{"version": 1, "calls": {"line": [-1]}}'), "Expected `int` >= 0"),
     "uneven columns": (
         gzip.compress(b'{"version": 1, "calls": {"line": [1]}}'),

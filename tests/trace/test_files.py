@@ -274,7 +274,7 @@ class TestLinks:
         back.symlink_to(logs)
         assert named(logs, follow_links=True) == [("folder/deep", "other"), ("run", "own")]
         [said] = caplog.messages
-        assert said.endswith(f"that they lie in: `{logs / 'folder' / 'back'}`.")
+        assert said.endswith(f"that contains them: `{logs / 'folder' / 'back'}`.")
 
     def test_many_that_meet(self, logs: Path) -> None:
         """Each of thirty folders holds links to all: there are more ways through them than can be gone."""
@@ -330,7 +330,7 @@ class TestLinks:
 
 
 def test_a_name_that_no_disk_takes(tmp_path: Path) -> None:
-    with pytest.raises(NotFoundError, match="cannot be looked at: File name too long"):
+    with pytest.raises(NotFoundError, match="File name too long"):
         find_traces(tmp_path / ("x" * 300))
 
 

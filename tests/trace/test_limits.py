@@ -42,7 +42,7 @@ def bomb(path: Path, megabytes: int) -> Path:
 class TestText:
     def test_gz_that_inflates_beyond_all_recordings_is_refused(self, tmp_path: Path) -> None:
         path = bomb(tmp_path / "w.pt.trace.json.gz", FREE_BYTES // MB + 8)
-        with pytest.raises(TraceError, match="more than 300 times, the limit `max-inflation`") as caught:
+        with pytest.raises(TraceError, match="more than 300 times its size, the limit `max-inflation`") as caught:
             read_trace(path)
         assert "--max-inflation" in caught.value.advice
 

@@ -126,7 +126,7 @@ def test_a_package_that_is_missing_is_named_with_what_installs_it(monkeypatch: p
     with pytest.raises(TidyError) as raised:
         analyze_path("gs://bucket/run", Job())
     assert raised.value.error == "`gs://` cannot be read without fsspec and gcsfs."
-    assert raised.value.advice == "`pip install fsspec gcsfs` and start again."
+    assert raised.value.advice == "Run `pip install fsspec gcsfs` and start again."
 
 
 def test_an_address_of_no_known_kind() -> None:
