@@ -8,9 +8,8 @@ from functools import cached_property, partial
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin.analysis.breakdown import breakdown_of, lanes_of
 from tb_tidy_plugin.analysis.checker import Clean, Failed, Found, NotChecked, RuleOutcome, check_rule, unless_broken
-from tb_tidy_plugin.analysis.described import described_devices, described_steps
+from tb_tidy_plugin.analysis.described import breakdown_of, described_devices, described_steps, lanes_of
 from tb_tidy_plugin.analysis.findings import (
     Known,
     TracedFinding,

@@ -7,15 +7,16 @@ from pathlib import Path
 from typing import Literal
 
 import click
+import msgspec
 
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.paths import analyze_path
-from tb_tidy_plugin.cli.baselines import Baselines, with_baselines
 from tb_tidy_plugin.cli.exit_codes import DONE, FAIL_ON_REACHED, NOTHING_READ
 from tb_tidy_plugin.cli.jobs import with_job
 from tb_tidy_plugin.cli.output import as_text, show, write_output
 from tb_tidy_plugin.cli.places import PLACE
 from tb_tidy_plugin.cli.progress import progress_bar
+from tb_tidy_plugin.compare.baseline import all_findings, baseline_of, new_findings, read_baseline
 from tb_tidy_plugin.render.document import Form
 from tb_tidy_plugin.report.json import to_json
 from tb_tidy_plugin.report.model import Report
@@ -50,7 +51,13 @@ SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low", "info")
     type=click.Choice(SEVERITIES[:3]),
     help="Exit with 1 if there is a finding of this severity or higher.",
 )
-@with_baselines
+@click.option(
+    "--baseline",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="For `--fail-on`, count only findings that are not in FILE.",
+)
+@click.option("--write-baseline", type=click.Path(path_type=Path), metavar="FILE", help="Write all findings to FILE.")
 @click.option("-v", "--verbose", is_flag=True, help="In text, also list the rules that passed or were not checked.")
 @click.option("--bench", is_flag=True, help="First measure how much the fixes save here, like `tb-tidy bench`.")
 @with_job
@@ -62,19 +69,23 @@ def check(
     form: Form | Literal["json", "sarif"],
     output: Path | None,
     fail_on: Severity | None,
-    baselines: Baselines,
+    baseline: Path | None,
+    write_baseline: Path | None,
 ) -> None:
     """Report the anti-patterns in PATH: a trace file, a run folder or a logdir.
 
     Exit codes: 0 done, 1 `--fail-on` reached, 2 nothing could be read.
     """
+    known = None if baseline is None else read_baseline(baseline)
     if bench:
         from tb_tidy_plugin.cli.bench import bench_for_report
 
         bench_for_report(path, job)
     with progress_bar(job) as watched:
         report = analyze_path(path, watched, with_changes=form in WITH_CHANGES)
-    baselines.write(report)
+    if write_baseline is not None:
+        text = msgspec.json.format(msgspec.json.encode(baseline_of(report)), indent=1).decode()
+        write_output(write_baseline, f"{text}\n")
     if output is not None:
         write_output(output, _written(report, job, form, verbose))
     elif form == "text":
@@ -83,7 +94,7 @@ def check(
         show(report_document(report, "text", verbose=verbose))
     else:
         click.echo(_written(report, job, form, verbose), nl=False)
-    sys.exit(_exit_code(report, fail_on, baselines.new_in(report)))
+    sys.exit(_exit_code(report, fail_on, None if known is None else new_findings(report, known)))
 
 
 def _written(report: Report, job: Job, form: Form | Literal["json", "sarif"], verbose: bool) -> str:
@@ -106,7 +117,6 @@ def _exit_code(report: Report, fail_on: Severity | None, new: set[str] | None) -
     if fail_on is None:
         return DONE
     counted = SEVERITIES[: SEVERITIES.index(fail_on) + 1]
-    of_runs = [finding for run in report.runs for finding in run.findings]
-    findings = of_runs + [finding for run in report.runs for profile in run.profiles for finding in profile.findings]
+    findings = all_findings(report)
     reached = any(finding.severity in counted and (new is None or finding.id in new) for finding in findings)
     return FAIL_ON_REACHED if reached else DONE

@@ -13,9 +13,8 @@ from msgspec.structs import replace
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.cli.exit_codes import DONE, FAIL_ON_REACHED, NOTHING_READ
 from tb_tidy_plugin.cli.jobs import with_job
-from tb_tidy_plugin.cli.kinds import Kind
 from tb_tidy_plugin.cli.output import as_text, show
-from tb_tidy_plugin.cli.places import PLACE
+from tb_tidy_plugin.cli.places import PLACE, ArgumentType
 from tb_tidy_plugin.cli.progress import progress_bar
 from tb_tidy_plugin.compare.compare import compared
 from tb_tidy_plugin.compare.model import Comparison, first_rows
@@ -29,7 +28,7 @@ _MOST_ROWS = 200  # of operators and of kernels
 REGRESSION = re.compile(r"regression(?::(\d+(?:\.\d+)?)%)?")
 
 
-class FailOn(Kind[float]):
+class FailOn(ArgumentType[float]):
     """`regression`, or `regression:3%`: the step may become so much longer."""
 
     name = "regression[:N%]"
@@ -42,7 +41,7 @@ class FailOn(Kind[float]):
         return float(match[1] or 0) / 100
 
 
-class _Steps(Kind[StepRange]):
+class _Steps(ArgumentType[StepRange]):
     """`3-7`, or `5`."""
 
     name = "steps"

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from pathlib import Path
 from typing import TypeVar
 
+import click
 from msgspec.structs import replace
 
-from tb_tidy_plugin.analysis.engines import Engine
+from tb_tidy_plugin.analysis.engines import engine_of
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.cli.configured import with_checks, with_limits
-from tb_tidy_plugin.cli.engines import with_engine
-from tb_tidy_plugin.cli.graphs import with_graph_captures
-from tb_tidy_plugin.cli.places import with_links
-from tb_tidy_plugin.cli.sources import with_source_roots
-from tb_tidy_plugin.trace.cache import Cache
+from tb_tidy_plugin.cli.places import with_captures, with_links, with_source_roots
+from tb_tidy_plugin.trace.cache import NOWHERE, Cache, default_folder
 
 _R = TypeVar("_R")
 
@@ -32,26 +29,30 @@ def with_job_without_rules(command: Callable[..., _R]) -> Callable[..., _R]:
 
 
 def _completed(command: Callable[..., _R]) -> Callable[..., _R]:
-    """Adds to a job what the options say that tell where files are, and where and how they are analysed."""
+    """Adds to a job where its files are, and where they are analysed and cached."""
 
-    @with_engine
-    @with_graph_captures
+    @click.option(
+        "--engine",
+        default="local",
+        show_default=True,
+        metavar="ENGINE",
+        help="Where traces are analysed: processes on this machine, or a cluster, `dask://HOST:PORT` or "
+        "`ray://HOST:PORT`. `dask://local` and `ray://local` start one.",
+    )
+    @click.option(
+        "--jobs",
+        type=click.IntRange(1),
+        metavar="N",
+        help="Analyse at most N traces at a time on this machine; by default as many as cores and memory allow.",
+    )
+    @click.option("--no-cache", is_flag=True, help="Read all traces again, and cache nothing on this machine.")
+    @with_captures
     @with_links
     @with_source_roots
     @wraps(command)
-    def completed(
-        job: Job,
-        engine: Engine,
-        cache: Cache,
-        source_roots: tuple[Path, ...],
-        follow_links: bool,
-        graph_captures: tuple[Path, ...],
-        **others: object,
-    ) -> _R:
-        whole = replace(
-            job, engine=engine, cache=cache, source_roots=source_roots, follow_links=follow_links,
-            graph_captures=graph_captures,
-        )  # fmt: skip
-        return command(job=whole, **others)
+    def completed(job: Job, engine: str, jobs: int | None, no_cache: bool, **options: object) -> _R:
+        of_job = {name: options.pop(name) for name in ("source_roots", "follow_links", "graph_captures")}
+        cache = NOWHERE if no_cache else Cache(default_folder()).usable()
+        return command(job=replace(job, engine=engine_of(engine, jobs), cache=cache, **of_job), **options)
 
     return completed

@@ -1,17 +1,37 @@
-"""The argument that names traces: a path on this machine, or an address such as `s3://bucket/run`."""
+"""Arguments and options that say where things are: traces, their sources and captures of graphs.
+
+A trace is named by a path on this machine, or by an address such as `s3://bucket/run`.
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from tb_tidy_plugin.cli.kinds import Kind
+from tb_tidy_plugin.sources.files import source_roots
 from tb_tidy_plugin.trace.files import FOLLOW
 from tb_tidy_plugin.trace.remote import AnyPath, path_or_url
 
+if TYPE_CHECKING:
+    from click import ParamType as ArgumentType
+else:  # `click.ParamType` is generic since 8.4 only
 
-class PlaceParameter(Kind[AnyPath]):
+    class ArgumentType(click.ParamType):
+        """The base of our own types of arguments, `ArgumentType[type of the value]`, with any click."""
+
+        def __class_getitem__(cls, _: object) -> type:
+            return cls
+
+
+_R = TypeVar("_R")
+
+
+class PlaceParameter(ArgumentType[AnyPath]):
     """A path or an address, not looked at yet."""
 
     name = "path"
@@ -26,3 +46,41 @@ PLACE = PlaceParameter()
 
 with_links = click.option(FOLLOW, is_flag=True, help="Follow links that lead out of the folder.")
 """Gives a command whether links in the folders that it takes may lead out of them, as `follow_links`."""
+
+with_captures = click.option(
+    "--graph-capture",
+    "graph_captures",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    multiple=True,
+    metavar="FILE",
+    callback=lambda _context, _option, paths: tuple(path.absolute() for path in paths),
+    help=(
+        "Recording of the capture of the graphs that the traces replay; by default TorchTidy looks beside each "
+        "trace. Can be repeated."
+    ),
+)
+"""Gives a command the files that hold captures of graphs, as `graph_captures`."""
+
+
+def with_source_roots(command: Callable[..., _R]) -> Callable[..., _R]:
+    """Gives `command` the folders in which sources may be read, as `source_roots`."""
+
+    @click.option(
+        "--source-root",
+        type=click.Path(exists=True, file_okay=False, path_type=Path),
+        multiple=True,
+        metavar="DIR",
+        help=(
+            "Also look here for the sources that the recording names, besides its own folder and the current one; can "
+            "be repeated."
+        ),
+    )
+    @wraps(command)
+    def rooted(source_root: tuple[Path, ...], **others: object) -> _R:
+        try:
+            folder = Path.cwd()
+        except FileNotFoundError:  # the current folder was deleted
+            folder = Path("/")
+        return command(source_roots=(*(folder / root for root in source_root), *source_roots("", folder)), **others)
+
+    return rooted

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import click
 
-from tb_tidy_plugin.cli.places import PLACE, with_links
-from tb_tidy_plugin.cli.sources import with_source_roots
+from tb_tidy_plugin.cli.places import PLACE, with_links, with_source_roots
 from tb_tidy_plugin.errors import NotFoundError
 from tb_tidy_plugin.plugin.allowed_hosts import LOOPBACK
 from tb_tidy_plugin.plugin.listener import HOME, Token, address_of, listening

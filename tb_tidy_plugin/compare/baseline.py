@@ -27,7 +27,7 @@ class FindingsBaseline(Model, frozen=True):
 
 def baseline_of(report: Report) -> FindingsBaseline:
     """All findings of a report, each once, in a stable order."""
-    found = {finding.id: finding for finding in _findings(report)}
+    found = {finding.id: finding for finding in all_findings(report)}
     return FindingsBaseline(
         schema=_SCHEMA_VERSION, version=__version__, findings=[found[each] for each in sorted(found)]
     )
@@ -51,11 +51,12 @@ def read_baseline(path: Path) -> FindingsBaseline:
 
 def new_findings(report: Report, baseline: FindingsBaseline) -> set[str]:
     """Ids of findings that the baseline does not have, though lines have moved."""
-    found = {finding.id: finding for finding in _findings(report)}
+    found = {finding.id: finding for finding in all_findings(report)}
     pairs = paired(baseline.findings, list(found.values()))
     return {pair.candidate.id for pair in pairs if pair.base is None and pair.candidate is not None}
 
 
-def _findings(report: Report) -> list[Finding]:
+def all_findings(report: Report) -> list[Finding]:
+    """The findings of runs, then those of profiles."""
     of_runs = [finding for run in report.runs for finding in run.findings]
     return of_runs + [finding for run in report.runs for profile in run.profiles for finding in profile.findings]

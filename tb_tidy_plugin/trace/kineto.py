@@ -9,10 +9,10 @@ Format facts: https://github.com/pytorch/kineto/blob/main/libkineto/src/output_j
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 from tb_tidy_plugin.collector import held_off
 from tb_tidy_plugin.errors import TraceError
-from tb_tidy_plugin.trace.ahead import ahead
 from tb_tidy_plugin.trace.assemble import table_of
 from tb_tidy_plugin.trace.chunks import Chunk, ChunkDecoder
 from tb_tidy_plugin.trace.columns import EventTable
@@ -35,6 +35,18 @@ def read_trace(path: AnyPath, progress: ReadProgress | None = None, limits: Limi
     """
     with fastest_decoder() as decoder:
         return decoded(ahead(read_blocks(path, progress, limits)), decoder)
+
+
+def ahead(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    """The same blocks, each read while the last one is decoded: inflating and waiting release the interpreter's lock.
+
+    What `blocks` raises is raised in its place.
+    """
+    with ThreadPoolExecutor(1, "torchtidy-read") as pool:
+        coming = pool.submit(next, blocks, None)
+        while (block := coming.result()) is not None:
+            coming = pool.submit(next, blocks, None)
+            yield block
 
 
 def decoded(blocks: Iterator[bytes], decoder: ChunkDecoder) -> EventTable:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tb_tidy_plugin.analysis.assemble import read_file
-from tb_tidy_plugin.analysis.breakdown import lanes_of
+from tb_tidy_plugin.analysis.described import lanes_of
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.outliers import MOST_OUTLIERS, outliers_of
 from tb_tidy_plugin.analysis.step_costs import step_costs_of

@@ -38,9 +38,8 @@ class Figure(msgspec.Struct):
 
 def columns(path: Path, threads: int | None) -> Task:
     """From the file to an `EventTable`; portably where there are no threads."""
-    from tb_tidy_plugin.trace.ahead import ahead
     from tb_tidy_plugin.trace.chunks import ChunkDecoder
-    from tb_tidy_plugin.trace.kineto import decoded
+    from tb_tidy_plugin.trace.kineto import ahead, decoded
     from tb_tidy_plugin.trace.reader import read_blocks
     from tb_tidy_plugin.trace.scanned import fastest_decoder
 

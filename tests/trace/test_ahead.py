@@ -7,7 +7,7 @@ from threading import Event, current_thread
 
 import pytest
 
-from tb_tidy_plugin.trace.ahead import ahead
+from tb_tidy_plugin.trace.kineto import ahead
 from tb_tidy_plugin.trace.reader import CutShortError
 
 
