@@ -18,7 +18,7 @@ from tb_tidy_plugin.trace.files import FOLLOW
 from tb_tidy_plugin.trace.remote import AnyPath, path_or_url
 
 if TYPE_CHECKING:
-    from click import ParamType as ArgumentType
+    ArgumentType = click.ParamType
 else:  # `click.ParamType` is generic since 8.4 only
 
     class ArgumentType(click.ParamType):
