@@ -62,7 +62,7 @@ def start(command: Sequence[str], complaints: IO[bytes] | None = None) -> subpro
     )
 
 
-def ask(process: subprocess.Popen[bytes], question: bytes) -> None:
+def send_line(process: subprocess.Popen[bytes], question: bytes) -> None:
     """One line for the child. Without Python's buffer, which would complain again on closing should the child be gone.
 
     Raises:
@@ -255,7 +255,7 @@ class Child:
             try:
                 with process, self._bounded():
                     with suppress(BrokenPipeError):  # it is gone, which its exit code tells
-                        ask(process, question)
+                        send_line(process, question)
                     assert process.stdout is not None
                     yield process.stdout
             finally:

@@ -31,7 +31,7 @@ def interrupted() -> Iterator[None]:
 @pytest.mark.usefixtures("interrupted")
 def test_a_question_that_a_signal_interrupts() -> None:
     with child.start((sys.executable, "-c", COUNTS)) as process:
-        child.ask(process, LONG)
+        child.send_line(process, LONG)
         answer, _ = process.communicate()
     assert int(answer) == len(LONG) + 1
 

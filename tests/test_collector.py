@@ -12,7 +12,7 @@ import pytest
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.collector import held_off
-from tb_tidy_plugin.plugin.analysis_worker import AnalysisRequest, analyse
+from tb_tidy_plugin.plugin.analysis_worker import AnalysisRequest, send_analysis
 from tb_tidy_plugin.rulekit import Match, Profile
 from tests.support.logdirs import trace
 from tests.support.made_up_rule import Evidence, SlowMultiplication
@@ -65,5 +65,5 @@ def test_the_worker_analyses_without_it(tmp_path: Path) -> None:
     configuration = tmp_path / "tb-tidy.toml"
     configuration.write_text('rules = ["r.py"]\nselect = ["TT999"]\n')
     path = trace(tmp_path / "w.pt.trace.json")
-    analyse(AnalysisRequest("run", "w", "", os.fsencode(path), os.fsencode(configuration)), lambda _: None)
+    send_analysis(AnalysisRequest("run", "w", "", os.fsencode(path), os.fsencode(configuration)), lambda _: None)
     assert (said.read_text(), gc.isenabled()) == ("False", True)

@@ -1,4 +1,4 @@
-"""One public name stands for one thing: constants and classes of the package are defined once."""
+"""One public name stands for one thing: constants, classes and functions of the package are defined once."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 import tb_tidy_plugin
 
+DEFINITIONS = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 PACKAGE = Path(tb_tidy_plugin.__file__).parent
 
 REPEATED = {
@@ -17,23 +18,24 @@ REPEATED = {
     "MOST_THREADS": "of the ledger's host, and of the scanner",
     "NOTHING": "no metadata, and no operators",
     "log": "each module's logger",
+    "main": "where a process starts",
 }
 """Names that may stand in several modules, each with the reason."""
 
 
 def public_names(tree: ast.Module) -> Iterator[str]:
-    """Constants, type aliases and classes at the top of a module whose names do not begin with an underscore."""
+    """Public constants, type aliases, classes and functions at the top of a module."""
     for node in tree.body:
         targets = (
             node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
         )
         names = [each.id for target in targets for each in ast.walk(target) if isinstance(each, ast.Name)]
         yield from (
-            name for name in (*names, *([node.name] if isinstance(node, ast.ClassDef) else [])) if name[0] != "_"
+            name for name in (*names, *([node.name] if isinstance(node, DEFINITIONS) else [])) if name[0] != "_"
         )
 
 
-def test_constants_and_classes_are_defined_in_one_module() -> None:
+def test_public_names_are_defined_in_one_module() -> None:
     places: dict[str, set[str]] = {}
     for path in PACKAGE.rglob("*.py"):
         for name in public_names(ast.parse(path.read_text("utf-8"))):

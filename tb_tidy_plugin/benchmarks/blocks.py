@@ -92,7 +92,7 @@ def _is_enough(blocks: int, ratio: TimeRatio | None, used: float) -> bool:
     return used >= 1 or blocks >= MOST_BLOCKS or (blocks >= USUAL_BLOCKS and ratio.width < NARROW_INTERVAL)
 
 
-def thinned(values: Sequence[float], most: int) -> list[float]:
+def evenly_chosen(values: Sequence[float], most: int) -> list[float]:
     """At most so many of the values, evenly chosen."""
     if len(values) <= most:
         return list(values)

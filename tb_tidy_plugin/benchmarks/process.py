@@ -24,7 +24,7 @@ import msgspec
 
 from tb_tidy_plugin import child
 from tb_tidy_plugin.allowance import data_bytes, limit_data, status_bytes
-from tb_tidy_plugin.benchmarks.blocks import LEAST_BLOCKS, Blocks, Time, in_turns, thinned
+from tb_tidy_plugin.benchmarks.blocks import LEAST_BLOCKS, Blocks, Time, evenly_chosen, in_turns
 from tb_tidy_plugin.benchmarks.devices import NoDeviceError, addresses, described_device, device_for
 from tb_tidy_plugin.benchmarks.equality import difference_of, kept_results
 from tb_tidy_plugin.benchmarks.measurement import MOST_SAMPLES, Measurement, NotMeasured
@@ -96,12 +96,12 @@ def main() -> None:
             output.write(msgspec.json.encode(message) + b"\n")
             output.flush()
 
-    send(answer_to(request, send))
+    send(measured_answer(request, send))
     output.close()
     os._exit(0)  # without what torch does at exit, which may hang after an error of the device
 
 
-def answer_to(request: MeasuringRequest, send: _Send) -> Measured | NotMeasured:
+def measured_answer(request: MeasuringRequest, send: _Send) -> Measured | NotMeasured:
     """Measures; whatever becomes of it is told in words."""
     send(MeasuringProgress("Starting PyTorch", 0.0))
     try:
@@ -146,8 +146,8 @@ def _measured(request: MeasuringRequest, device: torch.device, send: _Send) -> M
         rule=request.rule, before=pair.before, after=pair.after, setup=pair.setup, on=on,
         before_ns=_middle_ns(blocks.first), after_ns=_middle_ns(blocks.second),
         ratio=blocks.ratio.middle, low=blocks.ratio.low, high=blocks.ratio.high, blocks=len(blocks.first),
-        before_samples_ns=thinned([1e9 * each for each in blocks.first], MOST_SAMPLES),
-        after_samples_ns=thinned([1e9 * each for each in blocks.second], MOST_SAMPLES),
+        before_samples_ns=evenly_chosen([1e9 * each for each in blocks.first], MOST_SAMPLES),
+        after_samples_ns=evenly_chosen([1e9 * each for each in blocks.second], MOST_SAMPLES),
         verdict=verdict_on(blocks), equal=equal, trusted=not doubts, doubts=doubts,
         measured_at=datetime.now(timezone.utc).isoformat(timespec="seconds"),
     )  # fmt: skip

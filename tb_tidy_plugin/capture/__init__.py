@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tb_tidy_plugin.capture.compiled import THEN, install
+from tb_tidy_plugin.capture.compiled import THEN, note_compilations
 from tb_tidy_plugin.capture.device_events import write_device_events
 from tb_tidy_plugin.capture.guarded import unless_it_fails
 from tb_tidy_plugin.capture.handler import tidy_trace_handler
@@ -10,4 +10,4 @@ from tb_tidy_plugin.capture.profiling import TidyProfile, tidy_profile
 
 __all__ = ["TidyProfile", "tidy_profile", "tidy_trace_handler", "write_device_events"]
 
-unless_it_fails("compiled code", install, THEN)
+unless_it_fails("compiled code", note_compilations, THEN)

@@ -123,7 +123,7 @@ _came_late = DYNAMO in sys.modules
 """Whether code may have been compiled before this was imported."""
 
 
-def install() -> None:
+def note_compilations() -> None:
     """Notes all that is compiled from now on; does nothing until `torch.compile` is used."""
     if DYNAMO in sys.modules:
         _wrap_dynamo(sys.modules[DYNAMO])

@@ -13,7 +13,7 @@ from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.cli.exit_codes import DONE, FAIL_ON_REACHED, NOTHING_READ
 from tb_tidy_plugin.cli.jobs import with_job
-from tb_tidy_plugin.cli.output import as_text, show, write_output
+from tb_tidy_plugin.cli.output import as_text, print_document, write_output
 from tb_tidy_plugin.cli.places import PLACE
 from tb_tidy_plugin.cli.progress import progress_bar
 from tb_tidy_plugin.compare.baseline import all_findings, baseline_of, new_findings, read_baseline
@@ -91,7 +91,7 @@ def check(
     elif form == "text":
         from tb_tidy_plugin.render.report import report_document
 
-        show(report_document(report, "text", verbose=verbose))
+        print_document(report_document(report, "text", verbose=verbose))
     else:
         click.echo(_written(report, job, form, verbose), nl=False)
     sys.exit(_exit_code(report, fail_on, None if known is None else new_findings(report, known)))

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.cli.exit_codes import DONE, FAIL_ON_REACHED, NOTHING_READ
 from tb_tidy_plugin.cli.jobs import with_job
-from tb_tidy_plugin.cli.output import as_text, show
+from tb_tidy_plugin.cli.output import as_text, print_document
 from tb_tidy_plugin.cli.places import PLACE, ArgumentType
 from tb_tidy_plugin.cli.progress import progress_bar
 from tb_tidy_plugin.compare.compare import compared
@@ -109,7 +109,7 @@ def compare(
     elif form == "markdown":
         click.echo(as_text(comparison_document(comparison, form), form), nl=False)
     else:
-        show(comparison_document(comparison, form))
+        print_document(comparison_document(comparison, form))
     sys.exit(_exit_code(comparison, fail_on))
 
 

@@ -13,7 +13,7 @@ from tb_tidy_plugin.errors import TidyError, TraceError
 from tb_tidy_plugin.render.terminal import plain
 from tb_tidy_plugin.trace.external import infer_activity, is_merged
 from tb_tidy_plugin.trace.kineto import read_trace
-from tb_tidy_plugin.trace.merge import device_events, event_list_of, within, write_merged
+from tb_tidy_plugin.trace.merge import device_events, event_list_of, samples_during, write_merged
 from tb_tidy_plugin.trace.side_file import read_device_events
 from tb_tidy_plugin.units import Nanoseconds
 
@@ -46,7 +46,7 @@ def merge_device_events(trace: Path, events: Path, out: Path, force: bool) -> No
         error = f"No entry of `{events}` matches an operator of `{trace}`."
         raise TraceError(error, "Give the side file that was written with this trace.")
     place = _read(trace, event_list_of)
-    memory = within(table, activity, given.memory, place.base_ns)
+    memory = samples_during(table, activity, given.memory, place.base_ns)
     write_merged(trace, device_events(table, activity, memory, place.base_ns), place.end, out)
     click.echo(f"Wrote `{out}`: {len(activity.operators):,} kernels, {Nanoseconds(activity.busy_ns)} of device time.")
     for note in activity.notes:

@@ -50,7 +50,7 @@ def as_text(document: Document, form: Form) -> str:
     return as_lines(to_text(document))
 
 
-def show(document: Document) -> None:
+def print_document(document: Document) -> None:
     """Prints the document on the terminal."""
     from tb_tidy_plugin.cli.printed import say
     from tb_tidy_plugin.render.terminal import to_text

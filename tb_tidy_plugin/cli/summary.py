@@ -12,7 +12,7 @@ from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.summary import summary_of
 from tb_tidy_plugin.cli.exit_codes import DONE, NOTHING_READ
 from tb_tidy_plugin.cli.jobs import with_job
-from tb_tidy_plugin.cli.output import show
+from tb_tidy_plugin.cli.output import print_document
 from tb_tidy_plugin.cli.places import PLACE
 from tb_tidy_plugin.cli.progress import progress_bar
 from tb_tidy_plugin.render.summary import SummaryOptions, summary_document
@@ -54,5 +54,5 @@ def summary(job: Job, path: AnyPath, form: str, group: OperatorGroup, top: int) 
     if form == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
     else:
-        show(summary_document(found, SummaryOptions(group, top)))
+        print_document(summary_document(found, SummaryOptions(group, top)))
     sys.exit(DONE if found.profiles else NOTHING_READ)

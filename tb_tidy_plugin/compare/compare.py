@@ -13,7 +13,7 @@ from tb_tidy_plugin.compare.findings import changes, paired, predicted_ns, toget
 from tb_tidy_plugin.compare.machine import Machine, machine_of
 from tb_tidy_plugin.compare.model import COMPARISON_VERSION, Comparison, FindingChange, SettingChange, Side
 from tb_tidy_plugin.compare.operators import kernel_changes, operator_changes, part_changes
-from tb_tidy_plugin.compare.recording import Chosen, Recording, StepRange, chosen_steps, together
+from tb_tidy_plugin.compare.recording import Chosen, Recording, StepRange, chosen_steps, durations_by_recording
 from tb_tidy_plugin.compare.settings import other_machine, setting_changes
 from tb_tidy_plugin.compare.steps import step_ratio, verdict_of
 from tb_tidy_plugin.profile.steps import median_ns_of
@@ -52,7 +52,7 @@ def compared(base: Asked, candidate: Asked) -> Comparison:
         StepsError: one side has none of the steps that were asked for.
     """
     one, other = (chosen_steps(side.recordings, side.steps, side.path) for side in (base, candidate))
-    recorded_before, recorded_after = together(one), together(other)
+    recorded_before, recorded_after = durations_by_recording(one), durations_by_recording(other)
     before, after = ([time for each in side for time in each] for side in (recorded_before, recorded_after))
     settings = setting_changes(one, other)
     is_one = _paths(one) == _paths(other)

@@ -145,7 +145,7 @@ def chosen_steps(recordings: Sequence[Recording], wanted: StepRange | None, name
     return found
 
 
-def together(side: Sequence[Chosen]) -> list[list[int]]:
+def durations_by_recording(side: Sequence[Chosen]) -> list[list[int]]:
     """Durations of the steps that count, by recording: ranks of one job were recorded at once, its spans one by one."""
     found: dict[tuple[str, int], list[int]] = {}
     spans: Counter[tuple[str, str]] = Counter()

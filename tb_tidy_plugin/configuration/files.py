@@ -95,7 +95,7 @@ def read_configuration(path: Path) -> Configuration:
     try:
         settings = settings_of(path, path.read_bytes())
     except OSError as problem:
-        raise unreadable(path, problem) from None
+        raise unreadable_file(path, problem) from None
     if settings is None:
         advice = f"Add one, or write the keys without a table into a file `{OWN_FILE}`."
         raise ConfigurationError(f"`{path}` has no table `[tool.{_TABLE}]`.", advice)
@@ -112,7 +112,7 @@ def settings_of(path: Path, content: bytes) -> ConfigurationSettings | None:
     return None if table is None else _settings(path, table)
 
 
-def unreadable(path: Path, problem: OSError) -> ConfigurationError:
+def unreadable_file(path: Path, problem: OSError) -> ConfigurationError:
     """The error for a file that cannot be read."""
     reason = problem.strerror or type(problem).__name__
     return ConfigurationError(f"`{path}` cannot be read: {reason}.", "Check the path.")

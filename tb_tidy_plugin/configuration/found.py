@@ -21,7 +21,7 @@ from tb_tidy_plugin.configuration.files import (
     Configuration,
     ConfigurationSettings,
     settings_of,
-    unreadable,
+    unreadable_file,
 )
 from tb_tidy_plugin.configuration.limits import LIMITS, only_lowers
 from tb_tidy_plugin.errors import ConfigurationError, NotFoundError
@@ -52,7 +52,7 @@ def find_configuration(folder: Path, analysed: Sequence[Path] = (), *, follow_li
         try:
             content = trust.read(path, MOST_CONFIGURATION_BYTES + 1)
         except OSError as problem:
-            raise unreadable(path, problem) from None
+            raise unreadable_file(path, problem) from None
         if len(content.data) > MOST_CONFIGURATION_BYTES:
             raise ConfigurationError(f"`{path}` is larger than 1 MiB.", "If it is yours, name it with `--config`.")
         settings = settings_of(path, content.data)
@@ -88,7 +88,7 @@ def _used(path: Path, settings: ConfigurationSettings, doubt: str, run_folders: 
                 sources[name] = content.data
                 doubt = content.doubt or _doubt_of_place(path.parent / name, runs)
     except OSError as problem:
-        raise unreadable(path, problem) from None
+        raise unreadable_file(path, problem) from None
     if not doubt:
         return Configuration(settings, path, sources)
     fields = msgspec.structs.fields(ConfigurationSettings)

@@ -22,7 +22,7 @@ from libcst.metadata import (
 )
 
 from tb_tidy_plugin.fixes.change import Splice, Unfixable
-from tb_tidy_plugin.fixes.python_text import LINE_END, NESTED, tree_of, unreadable
+from tb_tidy_plugin.fixes.python_text import LINE_END, NESTED, tree_of, unparsable
 from tb_tidy_plugin.sources.constructors import Constructors, Made, Unclear
 
 _MOST_NODES = 50_000
@@ -55,7 +55,7 @@ class Code:
             self._parents = wrapper.resolve(ParentNodeProvider)
             self._names = wrapper.resolve(QualifiedNameProvider)
         except (ValueError, cst.ParserSyntaxError) as problem:
-            raise unreadable(problem) from None
+            raise unparsable(problem) from None
         except (RecursionError, MemoryError):
             raise Unfixable(NESTED) from None
         self.module = wrapper.module

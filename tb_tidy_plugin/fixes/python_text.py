@@ -24,7 +24,7 @@ def tree_of(text: str) -> ast.Module:
             warnings.simplefilter("ignore")  # of escapes in the user's strings
             return ast.parse(text)
     except (SyntaxError, ValueError) as problem:
-        raise unreadable(problem) from None
+        raise unparsable(problem) from None
     except (RecursionError, MemoryError):
         raise Unfixable(NESTED) from None
 
@@ -38,7 +38,7 @@ def nodes_in(text: str) -> int:
     return sum(1 for _ in ast.walk(tree_of(text)))
 
 
-def unreadable(problem: Exception) -> Unfixable:
+def unparsable(problem: Exception) -> Unfixable:
     """What to raise for a parser's complaint."""
     reason = str(problem).partition("\n")[0]
     return Unfixable(f"The file cannot be parsed as Python: {reason}.")

@@ -132,7 +132,7 @@ def main() -> None:
         output.write(msgspec.json.encode(message) + b"\n")
         output.flush()
 
-    analyse(msgspec.json.decode(line, type=AnalysisRequest), send)
+    send_analysis(msgspec.json.decode(line, type=AnalysisRequest), send)
 
 
 @held_off()
@@ -147,7 +147,7 @@ def _import_all() -> None:
 
 
 @held_off()
-def analyse(request: AnalysisRequest, send: _Send) -> None:
+def send_analysis(request: AnalysisRequest, send: _Send) -> None:
     """Sends progress, then the findings, then all of the result; or why there is none."""
     from tb_tidy_plugin.analysis.assemble import read_file
     from tb_tidy_plugin.configuration.checks import job_of

@@ -86,7 +86,7 @@ class Timelines:
         process = self._running()
         assert process.stdout is not None
         try:
-            child.ask(process, question)
+            child.send_line(process, question)
             reply: Reply = msgspec.json.decode(process.stdout.readline(), type=Reply)
         except (BrokenPipeError, msgspec.MsgspecError) as problem:
             process.kill()

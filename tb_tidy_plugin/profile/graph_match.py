@@ -44,7 +44,7 @@ class Pairs(msgspec.Struct, frozen=True):
         return certain
 
 
-def numbered(*sequences: Sequence[str]) -> list[Rows]:
+def numbered_texts(*sequences: Sequence[str]) -> list[Rows]:
     """The same sequences as numbers, equal for equal texts."""
     numbers: dict[str, int] = {}
     return [np.array([numbers.setdefault(each, len(numbers)) for each in texts], np.int64) for texts in sequences]

@@ -27,7 +27,7 @@ HANDING_OVER_NS = 1_000_000
 USUAL_WORKERS = 8  # expected of a machine whose cores are not known
 
 
-def workers_for(share: float, cores: int | None = None) -> int:
+def workers_hiding(share: float, cores: int | None = None) -> int:
     """As many workers as hide work that takes this `share` of a step, no more than there are cores.
 
     PyTorch itself warns of more workers than cores, and not of as many: the training thread often waits, too.

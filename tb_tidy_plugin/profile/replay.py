@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from tb_tidy_plugin import aten
 from tb_tidy_plugin.event_names import MODULE
 from tb_tidy_plugin.profile import graph_match
-from tb_tidy_plugin.profile.graph_match import DONOR, Pairs, numbered
+from tb_tidy_plugin.profile.graph_match import DONOR, Pairs, numbered_texts
 from tb_tidy_plugin.profile.graph_records import (
     LEAST_EAGER,
     Record,
@@ -274,7 +274,7 @@ def pairs_of(replay: Replay, record: Record) -> Pairs:
     """Which launch of `record` each kernel of `replay` comes from."""
     if not record.is_named or (replay.by_node and len(replay.names) == len(record.names)):
         return _by_place(replay, record)
-    names = numbered(replay.names, record.names)
+    names = numbered_texts(replay.names, record.names)
     pairs = graph_match.matched(*names)
     if replay.streams > 1 and not pairs.certain.all():
         by_name = graph_match.by_occurrence(*names)
@@ -338,7 +338,7 @@ def _best_eager(table: EventTable, replay: Replay, records: Sequence[Record]) ->
     duration = table.duration_ns[replay.work]
     best, most = None, 0.0
     for record in records:
-        families = numbered([*map(family_of, replay.names)], [*map(family_of, record.names)])
+        families = numbered_texts([*map(family_of, replay.names)], [*map(family_of, record.names)])
         pairs = graph_match.spread(graph_match.matched(*families), *families)
         total = max(int(duration.sum()), 1)
         certain, all_ = (duration[mask].sum() / total for mask in (pairs.certain, pairs.launch != ABSENT))

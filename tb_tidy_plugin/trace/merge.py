@@ -137,7 +137,9 @@ def device_events(
         yield {"ph": "C", "name": counter, **at, "args": {"bytes": sample.bytes}}
 
 
-def within(table: EventTable, activity: Activity, memory: Sequence[MemorySample], base_ns: int) -> list[MemorySample]:
+def samples_during(
+    table: EventTable, activity: Activity, memory: Sequence[MemorySample], base_ns: int
+) -> list[MemorySample]:
     """The samples that were taken during the recording and can be true, in order of time."""
     start = base_ns + table.origin_ns
     end = start + max(int(table.end_ns.max(initial=0)), int(activity.end_ns.max(initial=0)))

@@ -23,7 +23,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from tb_tidy_plugin.benchmarks.measurement import Measurement, NotMeasured
-from tb_tidy_plugin.benchmarks.process import Measured, MeasuringProgress, MeasuringRequest, Message, answer_to
+from tb_tidy_plugin.benchmarks.process import Measured, MeasuringProgress, MeasuringRequest, Message, measured_answer
 from tests.accuracy.corpus import Program
 from tests.accuracy.record import STEADY, Conditions, Results, capture, loaded, prepared, record, results_of, timed
 from tests.lines.marked import record_step
@@ -169,7 +169,7 @@ def _measure(request: bytes, answer: Path) -> None:
     _stand_alone()
     multiprocessing.set_start_method("fork", force=True)  # loaders' workers: what statements define cannot be pickled
     os.chdir(answer.parent)
-    found = answer_to(msgspec.json.decode(request, type=MeasuringRequest), lambda _: None)
+    found = measured_answer(msgspec.json.decode(request, type=MeasuringRequest), lambda _: None)
     answer.write_bytes(msgspec.json.encode(found))
 
 

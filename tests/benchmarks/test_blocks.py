@@ -15,9 +15,9 @@ from tb_tidy_plugin.benchmarks.blocks import (
     USUAL_BLOCKS,
     Time,
     calls_for,
+    evenly_chosen,
     in_turns,
     ratio_of,
-    thinned,
 )
 
 
@@ -86,5 +86,5 @@ def test_the_interval_holds_the_ratio(times: list[float], factor: float) -> None
 
 
 def test_samples_are_thinned_evenly() -> None:
-    assert thinned([1.0, 2.0], 3) == [1.0, 2.0]
-    assert thinned([float(each) for each in range(101)], 3) == [0.0, 50.0, 100.0]
+    assert evenly_chosen([1.0, 2.0], 3) == [1.0, 2.0]
+    assert evenly_chosen([float(each) for each in range(101)], 3) == [0.0, 50.0, 100.0]

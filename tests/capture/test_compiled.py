@@ -34,10 +34,10 @@ def dynamo(monkeypatch: pytest.MonkeyPatch, **content: object) -> Any:  # noqa: 
 class TestInstall:
     def test_what_is_missing_is_passed_over(self, monkeypatch: pytest.MonkeyPatch) -> None:
         module = dynamo(monkeypatch)
-        compiled.install()
+        compiled.note_compilations()
         assert not hasattr(module, "OutputGraph")
         dynamo(monkeypatch, OutputGraph=SimpleNamespace())
-        compiled.install()
+        compiled.note_compilations()
 
     def test_what_fails_is_logged_and_the_compiler_goes_on(
         self, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
@@ -50,7 +50,7 @@ class TestInstall:
 
         dynamo(monkeypatch, OutputGraph=OutputGraph)
         monkeypatch.setattr(compiled, "_compile_id", lambda: "0/0")
-        compiled.install()
+        compiled.note_compilations()
         with caplog.at_level(logging.WARNING):
             assert OutputGraph().call_user_compiler("graph", name="fn") == "graph fn"
         assert "its lines are unknown" in caplog.text
@@ -63,9 +63,9 @@ class TestInstall:
                 raise KeyError("the compiler's own error")
 
         dynamo(monkeypatch, OutputGraph=OutputGraph)
-        compiled.install()
+        compiled.note_compilations()
         once = OutputGraph.call_user_compiler
-        compiled.install()
+        compiled.note_compilations()
         assert OutputGraph.call_user_compiler is once
         with pytest.raises(KeyError, match="the compiler's own error"):
             OutputGraph().call_user_compiler()

@@ -16,7 +16,13 @@ from tb_tidy_plugin.benchmarks import runner
 from tb_tidy_plugin.benchmarks.measurement import NotMeasured
 from tb_tidy_plugin.benchmarks.process import MeasuringRequest as BenchRequest
 from tb_tidy_plugin.plugin.analysis import AnalysisOutcome, AnalysisSettings, FileAnalysis, OnNews, remembered
-from tb_tidy_plugin.plugin.analysis_worker import AnalysisMessage, AnalysisRequest, AnalysisResult, Failure, analyse
+from tb_tidy_plugin.plugin.analysis_worker import (
+    AnalysisMessage,
+    AnalysisRequest,
+    AnalysisResult,
+    Failure,
+    send_analysis,
+)
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.mutes import MuteStore
 from tb_tidy_plugin.plugin.scan import look
@@ -53,7 +59,7 @@ class Here(FileAnalysis):
         assert asked.cache.folder is not None
         configuration, folder = os.fsencode(asked.configuration), os.fsencode(asked.cache.folder)
         path = os.fsencode(file.path)
-        analyse(AnalysisRequest(file.run, file.worker, file.span, path, configuration, (), folder), said.append)
+        send_analysis(AnalysisRequest(file.run, file.worker, file.span, path, configuration, (), folder), said.append)
         last = said[-1]
         assert isinstance(last, AnalysisResult | Failure)
         return last

@@ -44,7 +44,7 @@ from tb_tidy_plugin.trace.cache import Cache
 from tb_tidy_plugin.trace.external import infer_activity
 from tb_tidy_plugin.trace.files import find_traces
 from tb_tidy_plugin.trace.kineto import read_trace
-from tb_tidy_plugin.trace.merge import device_events, event_list_of, within, write_merged
+from tb_tidy_plugin.trace.merge import device_events, event_list_of, samples_during, write_merged
 from tb_tidy_plugin.trace.reader import read_blocks
 from tb_tidy_plugin.trace.side_file import read_device_events
 from tests.fuzz import members
@@ -150,7 +150,7 @@ def _merged(trace: Path) -> None:
     table, place = read_trace(trace), event_list_of(trace)
     given = read_device_events(trace.with_name(f"{trace.name}.device_events.json"))
     activity = infer_activity(table, given, "side file")
-    memory = within(table, activity, given.memory, place.base_ns)
+    memory = samples_during(table, activity, given.memory, place.base_ns)
     out = trace.parents[1] / "merged.json"
     write_merged(trace, device_events(table, activity, memory, place.base_ns), place.end, out)
     if len(read_trace(out)) < len(table):

@@ -85,7 +85,7 @@ def _everything() -> Callable[[Path], object]:
 def _worker() -> Callable[[Path], object]:
     import msgspec
 
-    from tb_tidy_plugin.plugin.analysis_worker import AnalysisMessage, AnalysisRequest, analyse
+    from tb_tidy_plugin.plugin.analysis_worker import AnalysisMessage, AnalysisRequest, send_analysis
     from tb_tidy_plugin.trace.files import find_traces
 
     def send(message: AnalysisMessage) -> None:
@@ -93,7 +93,7 @@ def _worker() -> Callable[[Path], object]:
 
     def work(run: Path) -> None:
         (file,) = find_traces(run)
-        analyse(AnalysisRequest(file.run, file.worker, file.span, os.fsencode(file.path)), send)
+        send_analysis(AnalysisRequest(file.run, file.worker, file.span, os.fsencode(file.path)), send)
 
     return work
 

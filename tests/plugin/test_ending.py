@@ -85,7 +85,7 @@ def test_in_the_middle_of_an_answer_a_process_ends_with_its_input(
     wait = f"import pathlib, time; wait = lambda *_: (pathlib.Path({str(begun)!r}).touch(), time.sleep(60))"
     code = f"import sys; sys.path[:] = sys.argv[1:]; {wait}; {module}; it.main()"
     with child.complaints() as errors, child.start((sys.executable, "-c", code), errors) as process:
-        child.ask(process, msgspec.json.encode(question))
+        child.send_line(process, msgspec.json.encode(question))
         until(begun.exists)
         assert process.poll() is None
         assert process.stdin is not None

@@ -81,7 +81,7 @@ def test_of_a_run_that_is_not_there(client: FlaskClient) -> None:
 
 
 def test_the_worker_sends_little_of_a_rank(tmp_path: Path) -> None:
-    from tb_tidy_plugin.plugin.analysis_worker import analyse as worker_analyses
+    from tb_tidy_plugin.plugin.analysis_worker import send_analysis as worker_analyses
 
     path = record(tmp_path, 0, 1000)
     sent: list[object] = []

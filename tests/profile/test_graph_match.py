@@ -10,7 +10,16 @@ import numpy as np
 import pytest
 
 from tb_tidy_plugin.profile import graph_match
-from tb_tidy_plugin.profile.graph_match import EXACT, RENAMED, UNIQUE, Pairs, by_occurrence, matched, numbered, spread
+from tb_tidy_plugin.profile.graph_match import (
+    EXACT,
+    RENAMED,
+    UNIQUE,
+    Pairs,
+    by_occurrence,
+    matched,
+    numbered_texts,
+    spread,
+)
 from tb_tidy_plugin.profile.graph_records import RecordSource, captures_of, family_of
 from tb_tidy_plugin.profile.kernels import kernel_kind
 from tb_tidy_plugin.trace.columns import ABSENT
@@ -99,7 +108,7 @@ def test_what_is_certain_is_right(name: str) -> None:
     for change, least in CHANGES.values():
         for seed in range(3):
             replay = change(random.Random(seed), capture)
-            pairs = matched(*numbered([kernel for _, kernel in replay], capture))
+            pairs = matched(*numbered_texts([kernel for _, kernel in replay], capture))
             certain, everything = wrong_shares(pairs, replay)
             assert certain <= MOST_WRONG
             assert everything <= 0.02
@@ -109,27 +118,27 @@ def test_what_is_certain_is_right(name: str) -> None:
 @pytest.mark.parametrize("name", CAPTURES)
 def test_families_are_enough_for_another_batch_or_device(name: str) -> None:
     capture = [family_of(kernel) for kernel in captured(name)]
-    assert (matched(*numbered(capture, capture)).known == EXACT).all()
+    assert (matched(*numbered_texts(capture, capture)).known == EXACT).all()
     replay = lost(0.05)(random.Random(1), capture)
-    pairs = matched(*numbered([kernel for _, kernel in replay], capture))
+    pairs = matched(*numbered_texts([kernel for _, kernel in replay], capture))
     assert wrong_shares(pairs, replay)[0] <= MOST_WRONG
     assert pairs.certain.mean() > 0.9
 
 
 def test_a_donor_without_its_second_half_explains_nothing_that_repeats() -> None:
-    pairs = matched(*numbered(MODEL, MODEL[: len(MODEL) // 2]))
+    pairs = matched(*numbered_texts(MODEL, MODEL[: len(MODEL) // 2]))
     assert pairs.certain.mean() < 0.1
 
 
 def test_a_foreign_model_explains_nothing() -> None:
     foreign = [f"other_{name}" if at % 7 else name for at, name in enumerate(MODEL)]
-    assert matched(*numbered(foreign, MODEL[::-1])).certain.mean() < 0.1
+    assert matched(*numbered_texts(foreign, MODEL[::-1])).certain.mean() < 0.1
 
 
 def test_several_streams_are_paired_by_the_kth_of_each_name() -> None:
     for seed in range(3):
         replay = streams(random.Random(seed), MODEL)
-        pairs = by_occurrence(*numbered([kernel for _, kernel in replay], MODEL))
+        pairs = by_occurrence(*numbered_texts([kernel for _, kernel in replay], MODEL))
         assert (pairs.launch != ABSENT).all()
         certain, everything = wrong_shares(pairs, replay)
         assert certain <= MOST_WRONG
@@ -138,19 +147,19 @@ def test_several_streams_are_paired_by_the_kth_of_each_name() -> None:
 
 
 def test_other_counts_are_never_paired_by_name() -> None:
-    assert (by_occurrence(*numbered("aab", "abb")).launch == ABSENT).all()
+    assert (by_occurrence(*numbered_texts("aab", "abb")).launch == ABSENT).all()
 
 
 def test_a_name_that_fits_twice_is_left_out() -> None:
-    assert matched(*numbered("xay", "xaay")).launch.tolist() == [0, ABSENT, 3]
+    assert matched(*numbered_texts("xay", "xaay")).launch.tolist() == [0, ABSENT, 3]
 
 
 def test_other_names_between_two_certain_ones_are_known_by_their_place() -> None:
-    pairs = matched(*numbered("xpqy", "xaby"))
+    pairs = matched(*numbered_texts("xpqy", "xaby"))
     assert pairs.launch.tolist() == [0, 1, 2, 3]
     assert pairs.known.tolist() == [UNIQUE, RENAMED, RENAMED, UNIQUE]
-    assert matched(*numbered("xpqy", "xaaby")).launch.tolist() == [0, ABSENT, ABSENT, 4]
-    assert matched(*numbered("xpby", "xbcy")).launch.tolist() == [0, ABSENT, ABSENT, 3]
+    assert matched(*numbered_texts("xpqy", "xaaby")).launch.tolist() == [0, ABSENT, ABSENT, 4]
+    assert matched(*numbered_texts("xpby", "xbcy")).launch.tolist() == [0, ABSENT, ABSENT, 3]
 
 
 def test_one_name_between_two_certain_ones_is_spread_over_more_or_fewer_of_it() -> None:
@@ -159,11 +168,11 @@ def test_one_name_between_two_certain_ones_is_spread_over_more_or_fewer_of_it() 
         ("xay", "xaay", [0, 1, 3]),
         ("xaby", "xcay", [0, ABSENT, ABSENT, 3]),
     ):
-        names = numbered(replay, capture)
+        names = numbered_texts(replay, capture)
         assert spread(matched(*names), *names).launch.tolist() == expected
 
 
 def test_sequences_that_are_too_long_are_not_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(graph_match, "MOST_CELLS", 8)
-    assert (matched(*numbered("abc", "abd")).launch == ABSENT).all()
-    assert (matched(*numbered("abc", "abc")).known == EXACT).all()
+    assert (matched(*numbered_texts("abc", "abd")).launch == ABSENT).all()
+    assert (matched(*numbered_texts("abc", "abc")).known == EXACT).all()

@@ -52,7 +52,7 @@ import msgspec
 
 from tb_tidy_plugin.fixes.change import Change, Spot, changes_behaviour
 from tb_tidy_plugin.ledger.host_work import LoadingPart, loading_functions
-from tb_tidy_plugin.profile.loading import HANDING_OVER_NS, batches_by_place, workers_for
+from tb_tidy_plugin.profile.loading import HANDING_OVER_NS, batches_by_place, workers_hiding
 from tb_tidy_plugin.rulekit import (
     Benchmark,
     Code,
@@ -213,7 +213,7 @@ class DataloaderNumWorkersZero(Rule[Evidence]):
             longest=Nanoseconds(max(profile.duration_ns(row) for row in rows.tolist())),
             cores_available=cores,
             cores_used=_cores_used(profile, cores),
-            at_once=workers_for(share, cores),
+            at_once=workers_hiding(share, cores),
         )
         for row in rows.tolist():
             yield Match(anchor=row, events=(row,), evidence=evidence)

@@ -38,7 +38,7 @@ from collections.abc import Iterator
 import msgspec
 
 from tb_tidy_plugin.ledger.host_work import HostWait, waits_for_host_work
-from tb_tidy_plugin.profile.loading import HANDING_OVER_NS, workers_for
+from tb_tidy_plugin.profile.loading import HANDING_OVER_NS, workers_hiding
 from tb_tidy_plugin.rulekit import (
     Confidence,
     Edit,
@@ -132,7 +132,7 @@ class HostWorkHoldsDevice(Rule[Evidence]):
                 apart=Nanoseconds(wait.recorded_every_ns),
                 stretch=stretch,
                 left=Share(min(HANDING_OVER_NS / wait.per_step_ns, 1.0)),
-                at_once=workers_for(share),
+                at_once=workers_hiding(share),
             ),
             confidence=confidence,
             lost=tuple(zip(wait.time.starts.tolist(), wait.time.ends.tolist(), strict=True)),
