@@ -26,7 +26,7 @@ from tb_tidy_plugin.event_names import MODULE
 from tb_tidy_plugin.profile.allocations import HOST, memory_events
 from tb_tidy_plugin.profile.module_marks import Marks, forward_frames, forward_marks, marks_of, own_time
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Category, Mask, Rows, Times
+from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Mask, Rows, Times
 
 _Figures: TypeAlias = Mapping[str, Times | None]
 """For each field of `Cost` sums by pass (0 forward, 1 backward) and module; None where nothing was recorded."""
@@ -106,11 +106,6 @@ class ModuleTree(msgspec.Struct, frozen=True):
         """Which rows of the profile belong to a module; with `nested` to modules inside it too."""
         last = self.modules[module].last_descendant if nested else module
         return (self.module >= module) & (self.module <= last)
-
-
-def operators_inside(profile: Profile, tree: ModuleTree, module: int, *, nested: bool = True) -> Rows:
-    """Rows of the operators of a module, of both passes; with `nested` of modules inside it too."""
-    return np.flatnonzero(tree.rows_of(module, nested=nested) & (profile.table.category == Category.OPERATOR))
 
 
 class _Places(msgspec.Struct, frozen=True):

@@ -10,9 +10,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tb_tidy_plugin.profile.modules import Module, ModuleTree, modules_of, operators_inside
+from tb_tidy_plugin.profile.modules import Module, ModuleTree, modules_of
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK
+from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Category
 from tb_tidy_plugin.trace.kineto import read_trace
 from tests.support.drawn import A100, draw, row_of
 from tests.support.written import event, kineto_text, write
@@ -70,11 +70,12 @@ def test_the_passes_of_a_drawn_training_step() -> None:
 def test_modules_operators_and_kernels_lead_to_each_other() -> None:
     profile = draw(TRAINING, A100)
     tree = modules_of(profile)
-    names = [profile.name(row) for row in operators_inside(profile, tree, 1).tolist()]
+    operators = profile.table.is_category({Category.OPERATOR})
+    names = [profile.name(row) for row in np.flatnonzero(tree.rows_of(1) & operators).tolist()]
     assert names.count("aten::addmm") == 2
     assert names[-1] == "autograd::engine::evaluate_function: TBackward0"
     assert "aten::relu" not in names
-    assert {profile.name(row) for row in operators_inside(profile, tree, 0, nested=False).tolist()} == {
+    assert {profile.name(row) for row in np.flatnonzero(tree.rows_of(0, nested=False) & operators).tolist()} == {
         "aten::mul", "autograd::engine::evaluate_function: MulBackward0",
     }  # fmt: skip
     on_device = profile.table.is_category(DEVICE_WORK)
