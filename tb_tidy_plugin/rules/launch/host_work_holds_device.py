@@ -106,7 +106,7 @@ class HostWorkHoldsDevice(Rule[Evidence]):
         0.05, "below this share, the step does not wait for the host's work; the same limit as for loading"
     )
     min_named = Threshold(
-        0.5, "of the time is in three functions; work scattered over many functions is the host's own pace"
+        0.5, "of the time is in three functions; work scattered over many functions is launch overhead"
     )
     min_ns = Threshold(1_000_000, "handing work over to another process itself costs up to 1 ms per step")
 

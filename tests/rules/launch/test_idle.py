@@ -1,4 +1,4 @@
-"""Idle time of a device that is the host's own pace."""
+"""Idle time of a device that is launch overhead."""
 
 from __future__ import annotations
 

@@ -43,6 +43,7 @@ type Listed = NonNullable<typeof ledger.value>['entries'][number];
 /** Each click goes to the next piece, the longest first. */
 function Part({ entry, share }: { entry: Listed; share: number }) {
   const pieces = entry.evidence ?? [];
+  const { part, label } = partOf(entry);
   const [next, setNext] = useState(0);
   const goOn = (): void => {
     const piece = pieces[next % pieces.length];
@@ -51,8 +52,8 @@ function Part({ entry, share }: { entry: Listed; share: number }) {
   };
   return (
     <button type="button" class="beside-row" disabled={pieces.length === 0} onClick={goOn}
-      title={pieces.length > 0 ? `Go to the longest pieces, one after the other (${pieces.length})` : ''}>
-      <span class={`swatch part-${partOf(entry).part}`} aria-hidden="true" /><span>{entry.title}</span><span class="number">{partShare(share)}</span>
+      title={[entry.title, ...pieces.length > 0 ? [`Click to go to the longest pieces, one after the other (${pieces.length}).`] : []].join('. ')}>
+      <span class={`swatch part-${part}`} aria-hidden="true" /><span>{label}</span><span class="number">{partShare(share)}</span>
     </button>
   );
 }

@@ -118,7 +118,7 @@ class GpuIdleHostBound(Rule[Evidence]):
         "For {share} of the step, {idle}, the device waits for the host to launch its next work, most of it for {where}"
     )
     why = (
-        "Only the host's own pace explains these {gaps} gaps per step. The median kernel takes {kernel}, and {shallow} "
+        "Only launch overhead explains these {gaps} gaps per step. The median kernel takes {kernel}, and {shallow} "
         "of the launches find at most one other piece of work queued. {recorder}. Reported for {min_share} of the step "
         "or more, without gaps above {most_gap_ns}"
     )
