@@ -36,9 +36,9 @@ NOTHING = "–"
 
 INTRODUCTION = """# Accuracy on a GPU
 
-This page measures TorchTidy's predictions, rules and ledger on a GPU. Each pattern has a *slow* program and a *fixed* one
-with the same results (`tests/gpu_proof/pairs/`), at three sizes: at the small one the host is the bottleneck, at the large
-one the device. [gpu-proof.md](gpu-proof.md) explains how to measure; `make gpu-proof-report` writes this page.
+This page measures TorchTidy's predictions, rules and ledger on a GPU. Each pattern has a *slow* program and a *fixed*
+one with the same results (`tests/gpu_proof/pairs/`), at three sizes: at the small one the host is the bottleneck, at
+the large one the device. [gpu-proof.md](gpu-proof.md) explains how to measure; `make gpu-proof-report` writes this page.
 """
 
 UNMEASURED = "**Nothing has been measured yet**: these programs have no recording on a GPU.\n"
@@ -197,8 +197,8 @@ def _predictions(found: Sequence[Measured]) -> str:
     )
     return f"""## Do the fixes help?
 
-Both programs run in turns, each in its own process, without the profiler. Then each is recorded. *Predicted* is the share
-of the step that remains according to the report on the slow recording, times the slow step without the profiler.
+Both programs run in turns, each in its own process, without the profiler. Then each is recorded. *Predicted* is the
+share of the step that remains according to the report on the slow recording, times the slow step without the profiler.
 
 {errors_in_all(promises, ERROR_TARGET)}
 {summary}
@@ -297,8 +297,8 @@ def _causes(found: Sequence[Measured]) -> str:
     header = ("pair, size", "cause of the pattern", "cause that shrank most", "largest entry of slow", "unnamed")
     return f"""## The ledger's causes
 
-The pattern's cause is known. The ledgers of both recordings show which cause shrank most after the fix: the known one in
-{right} of {len(known)}.
+The pattern's cause is known. The ledgers of both recordings show which cause shrank most after the fix: the known one
+in {right} of {len(known)}.
 
 {table(header, rows)}"""
 
@@ -325,8 +325,8 @@ def _benchmarks(state: State) -> str:
             )
     return f"""## Micro-benchmarks
 
-The statements of each rule for the CPU corpus' shapes: the time without the pattern divided by the time with it, and the
-95 % interval.
+The statements of each rule for the CPU corpus' shapes: the time without the pattern divided by the time with it, and
+the 95 % interval.
 
 {table(("rule", "device", "ratio", "trusted"), rows)}"""
 
