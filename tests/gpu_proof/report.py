@@ -38,7 +38,8 @@ INTRODUCTION = """# Accuracy on a GPU
 
 This page measures TorchTidy's predictions, rules and ledger on a GPU. Each pattern has a *slow* program and a *fixed*
 one with the same results (`tests/gpu_proof/pairs/`), at three sizes: at the small one the host is the bottleneck, at
-the large one the device. [gpu-proof.md](gpu-proof.md) explains how to measure; `make gpu-proof-report` writes this page.
+the large one the device. [gpu-proof.md](gpu-proof.md) explains how to measure. `make gpu-proof-report` writes this
+page.
 """
 
 UNMEASURED = "**Nothing has been measured yet**: these programs have no recording on a GPU.\n"

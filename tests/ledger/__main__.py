@@ -63,8 +63,8 @@ def figures(ledgers: dict[str, Ledger], linked: set[str]) -> list[str]:
         f"- {len(ledgers)} recordings. Median unnamed time: {Share(median(map(unnamed, ledgers)))}.",
         f"- Less than {Share(NAMED)} is unnamed in {fits} recordings, and in {fits_told} of the {len(told)} with",
         "  linked launches and without removed events.",
-        f"- The largest entry has advice or a reason in {reasons} recordings; in {len(unknown)} the only reason is that",
-        "  its efficiency is unknown.",
+        f"- The largest entry has advice or a reason in {reasons} recordings; in {len(unknown)} the only reason is",
+        "  that its efficiency is unknown.",
         f"- Banners: {sum(ledger.banner is not None for ledger in ledgers.values())}.",
     ]
 
