@@ -22,16 +22,16 @@ def with_engine(command: Callable[..., _R]) -> Callable[..., _R]:
         default="local",
         show_default=True,
         metavar="ENGINE",
-        help="Analyse traces in processes on this machine (`local`), or on a cluster, `dask://HOST:PORT` or "
-        "`ray://HOST:PORT`. `dask://local` and `ray://local` start a cluster.",
+        help="Where traces are analysed: processes on this machine, or a cluster, `dask://HOST:PORT` or "
+        "`ray://HOST:PORT`. `dask://local` and `ray://local` start one.",
     )
     @click.option(
         "--jobs",
         type=click.IntRange(1),
         metavar="N",
-        help="Analyse at most N traces at a time on this machine; the default follows from cores and memory.",
+        help="Analyse at most N traces at a time on this machine; by default as many as cores and memory allow.",
     )
-    @click.option("--no-cache", is_flag=True, help="Read all traces again, and do not use this machine's cache.")
+    @click.option("--no-cache", is_flag=True, help="Read all traces again, and cache nothing on this machine.")
     @wraps(command)
     def engined(engine: str, jobs: int | None, no_cache: bool, **others: object) -> _R:
         cache = NOWHERE if no_cache else Cache(default_folder()).usable()

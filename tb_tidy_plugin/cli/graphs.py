@@ -20,7 +20,10 @@ def with_graph_captures(command: Callable[..., _R]) -> Callable[..., _R]:
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
         multiple=True,
         metavar="FILE",
-        help="Recording of the capture of replayed graphs; by default looked for beside each trace; can be repeated.",
+        help=(
+            "Recording of the capture of the graphs that the traces replay; by default TorchTidy looks beside each "
+            "trace. Can be repeated."
+        ),
     )
     @wraps(command)
     def named(graph_capture: tuple[Path, ...], **others: object) -> _R:

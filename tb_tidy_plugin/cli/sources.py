@@ -23,8 +23,8 @@ def with_source_roots(command: Callable[..., _R]) -> Callable[..., _R]:
         multiple=True,
         metavar="DIR",
         help=(
-            "Also look here for the recorded sources, besides the recording's folder and the current one; can be "
-            "repeated."
+            "Also look here for the sources that the recording names, besides its own folder and the current one; can "
+            "be repeated."
         ),
     )
     @wraps(command)
