@@ -34,7 +34,7 @@ def cache() -> None:
 @cache.command()
 @IN_FOLDER
 def info(folder: Path) -> None:
-    """Show its folder, size and contents."""
+    """Show the cache's folder, size and contents."""
     with _told(folder):
         entries = Cache(folder).entries()
     size = sum(entry.size for entry in entries)

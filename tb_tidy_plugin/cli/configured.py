@@ -31,7 +31,7 @@ def with_configuration(command: Callable[..., _R]) -> Callable[..., _R]:
         metavar="FILE",
         help="Use this file instead of the nearest `tb-tidy.toml` or `pyproject.toml`.",
     )
-    @click.option("--isolated", is_flag=True, help="Use no configuration file.")
+    @click.option("--isolated", is_flag=True, help="Do not use a configuration file.")
     @wraps(command)
     def configured(config: Path | None, isolated: bool, **others: object) -> _R:
         if config and isolated:

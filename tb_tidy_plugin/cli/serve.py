@@ -33,7 +33,7 @@ NOT_LOCAL = (
     default=HOME,
     show_default=True,
     metavar="ADDRESS",
-    help="Listen on this address. With any but the default, other machines can reach the server.",
+    help="Listen on this address. Any other than the default lets other machines reach the server.",
 )
 @click.option("--port", type=click.IntRange(0, 65535), default=0, help="Listen on this port; by default a free one.")
 @click.option(
@@ -41,7 +41,7 @@ NOT_LOCAL = (
     "allowed_hosts",
     multiple=True,
     metavar="NAME",
-    help="Also accept this host name, for example of a proxy; can be repeated.",
+    help="Also accept this host name, such as that of a proxy; can be repeated.",
 )
 @click.option("--open/--no-open", "opens", default=True, show_default=True, help="Open the page in a browser.")
 @click.option("--benchmarks", is_flag=True, help="Let the page run benchmarks on this machine.")
@@ -51,7 +51,7 @@ NOT_LOCAL = (
     metavar="FILE",
     help=(
         "A `tb-tidy.toml`, or a `pyproject.toml` with `[tool.tb-tidy]`. Default: the file in TB_TIDY_CONFIG, if any; "
-        "other files are not searched for."
+        "the command does not search for other files."
     ),
 )
 @click.option("--no-cache", is_flag=True, help="Do not cache results.")

@@ -42,14 +42,14 @@ _USUAL = Plan()
     help="Git revision or folder of the program after the change.",
 )
 @click.option(
-    "--promise", type=PLACE, help="A recording of the program before the change, whose predicted savings to compare."
+    "--promise", type=PLACE, help="Recording of the program before the change; compare its predicted savings."
 )
 @click.option(
     "--rounds",
     type=click.IntRange(1),
     default=_USUAL.rounds,
     show_default=True,
-    help="Number of times that both programs start.",
+    help="Start both programs this many times.",
 )
 @click.option(
     "--turns", type=click.IntRange(5), default=_USUAL.turns, show_default=True, help="Number of turns of each process."
@@ -60,15 +60,21 @@ _USUAL = Plan()
     type=click.IntRange(1),
     default=_USUAL.steps,
     show_default=True,
-    help="Number of first steps whose results are compared.",
+    help="Compare the results of this many first steps.",
 )
-@click.option("--tolerance", type=click.FloatRange(0.0), default=_USUAL.tolerance, show_default=True)
+@click.option(
+    "--tolerance",
+    type=click.FloatRange(0.0),
+    default=_USUAL.tolerance,
+    show_default=True,
+    help="Relative difference up to which results count as equal.",
+)
 @click.option(
     "--limit",
     type=click.FloatRange(1.0),
     default=_USUAL.limit_s,
     show_default=True,
-    help="Seconds to wait for a program.",
+    help="Seconds to wait for a program's first step, or for a turn.",
 )
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @with_job

@@ -17,22 +17,22 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("tensorboard")
 
-SOURCE_ROOTS_HELP = """Folders from which the TorchTidy tab may show source files, besides the folder of the run and
-the one TensorBoard was started in. Separated by commas, or as in PATH."""
+SOURCE_ROOTS_HELP = """Folders from which the TorchTidy tab may show source files, besides the run's folder and the one
+where TensorBoard was started. Separate them by commas, or as in PATH."""
 CONFIG_HELP = """Configuration of the TorchTidy tab: a `tb-tidy.toml`, or a `pyproject.toml` with `[tool.tb-tidy]`.
-Without it the environment variable TB_TIDY_CONFIG; no file is looked for."""
+Default: the file in TB_TIDY_CONFIG, if any; the tab does not search for other files."""
 
-CACHE_HELP = """Where the TorchTidy tab keeps what it worked out, so that a trace opens at once the next time; `off` for
-nowhere. A folder that only you may write; by default in this user's cache folder; at most 2 GiB; may be deleted at any
-time."""
+CACHE_HELP = """Folder for results of the TorchTidy tab, so a trace opens at once the next time; `off` caches nothing.
+Only you may have write access to it. Default: this user's cache folder. It takes at most 2 GiB, and you can delete
+it at any time."""
 
-BENCHMARKS_HELP = """Whether the TorchTidy tab may run benchmarks on this machine: `local` where TensorBoard is reached
-from this machine only, `any` wherever it is reached from; otherwise they are off."""
+BENCHMARKS_HELP = """Let the TorchTidy tab run benchmarks on this machine: `local` if only this machine can reach
+TensorBoard, `any` in all cases. Default: off."""
 
-FOLLOW_LINKS_HELP = """Follow links that lead out of the logdir; otherwise the TorchTidy tab passes them over."""
+FOLLOW_LINKS_HELP = """Follow links that lead out of the logdir; otherwise the TorchTidy tab skips them."""
 
-HOSTS_HELP = """Names, separated by commas, by which TensorBoard is reached through a proxy; the TorchTidy tab answers
-to no others, besides addresses, this machine's own name, and HTTPS."""
+HOSTS_HELP = """Host names of proxies in front of TensorBoard, separated by commas. The TorchTidy tab answers only these
+names, IP addresses, this machine's own name, and HTTPS requests."""
 
 
 class Loader(base_plugin.TBLoader):

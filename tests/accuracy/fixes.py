@@ -35,7 +35,7 @@ from tests.accuracy.verdicts import answer_in
 from tests.support.recordings import ROOT, SHARED
 
 PAGE = ROOT / "docs" / "fixes.md"
-HEADING = "## Over the corpus"
+HEADING = "## Fixes of the corpus"
 ROUNDING = 1e-3
 HEADER = ("program", "fixed", "safety", "results", "saving kept")
 KEPT_TARGET = 0.8
@@ -173,19 +173,19 @@ def section(found: Sequence[Fixed], drawn: Iterable[str], *, is_timed: bool) -> 
     lines = [
         HEADING,
         "",
-        "`make fixes` records each slow program that runs on a CPU, of the corpus and of `tests/fixes/programs`, and",
-        "writes the fixes of its own rule into a copy, including those that need review. Both run five steps from the",
-        "same seed; the results of the steps and a hash of all parameters are compared.",
+        "`make fixes` records each slow program of the corpus and of `tests/fixes/programs` that runs on a CPU, and",
+        "writes the fixes of its rule into a copy, including those that need review. Both programs run five steps from",
+        "the same seed. The table compares the results of the steps and a hash of all parameters.",
         "`make fixes PROOF=--proof` also times both in turns, which needs a quiet machine.",
         "",
         f"- Rules of the table above with such a program: {len(rules)}; with a diff: {len(fixed_rules)}.",
         f"- Programs with a diff: {_share(len(with_diff), len(found))}.",
         f"- Applied: {_share(sum(each.applied == len(each.proposals) for each in with_diff), len(with_diff))}.",
-        f"- Results as the diff says: {sum(each.holds for each in seen)} of {len(seen)}.",
-        f"- Not comparable, since no step returns or learns anything: {len(with_diff) - len(seen)}.",
+        f"- Results as stated in the diff: {sum(each.holds for each in seen)} of {len(seen)}.",
+        f"- Not comparable, because no step returns or trains anything: {len(with_diff) - len(seen)}.",
         f"- At least {KEPT_TARGET:.0%} of the promised saving kept: "
         + (f"{sum(each >= KEPT_TARGET for each in kept)} of {len(kept)}." if is_timed else "not timed."),
-        f"- Not run, since only a GPU shows the pattern: {', '.join(f'`{rule}`' for rule in sorted(drawn))}.",
+        f"- Not run, because the pattern needs a GPU: {', '.join(f'`{rule}`' for rule in sorted(drawn))}.",
         "",
         f"| {' | '.join(HEADER)} |",
         f"|{'---|' * len(HEADER)}",

@@ -32,19 +32,19 @@ SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low", "info")
 
 INTRODUCTION = """# Accuracy
 
-Accuracy of the rules on a corpus of programs with known faults (`tests/accuracy/`). For each rule there is a *slow*
+This page measures the rules on a corpus of programs with known faults (`tests/accuracy/`). Each rule has a *slow*
 program with its pattern, a *fixed* one that does the same work without it, and *near* ones that look similar but are
-right. *Clean* programs are complete pieces of training and inference as good engineers write them. Each program is
-recorded with torch's own profiler, and all rules check each recording as they would a user's. Patterns that only a GPU
-shows are drawn by hand instead: these test the rule, but not the recording of a real device. The programs are small,
-and the authors of the rules wrote them. So the counts show that there are no known errors, not that there are none.
+correct. *Clean* programs are complete, well-written pieces of training and inference. Torch's profiler records each
+program, and all rules check each recording, as they check a user's. Patterns that need a GPU are drawn by hand
+instead: they test the rule, but not the recording of a real device. The programs are small, and the authors of the
+rules wrote them. So the counts cannot rule out unknown errors.
 
 - **found** of **present**: slow programs in which the rule found its pattern. *Recall* is found / present.
-- **false alarms**: programs in which it found something that is not there. *Precision* is true / (true + false). True
+- **false alarms**: programs in which the rule found an absent pattern. *Precision* is true / (true + false). True
   findings are in slow programs, and in other programs that are declared to contain the pattern, with the reason.
-- **unsteady**: wrong results are recorded again a few times. A result that is then right counts neither as a miss nor
-  as a false alarm, and not as found. Such costs are near the rule's threshold.
-- A program counts once per rule, however many findings the rule has in it.
+- **unsteady**: a wrong result is recorded again a few times. If it is then correct, it counts neither as a miss, nor
+  as a false alarm, nor as found. Its cost is near the rule's threshold.
+- A program counts once per rule, with any number of findings.
 """
 
 
@@ -154,7 +154,7 @@ def page(verdicts: Sequence[Verdict], rules: Sequence[str], torch_version: str, 
         _section("False alarms", _findings(verdicts, lambda verdict: verdict.false_alarms), "None."),
         _section("Unsteady", _findings(verdicts, lambda verdict: verdict.unsteady), "None."),
         _section("Declared findings that no longer occur", _stale(verdicts), "None."),
-        _section("Rules that broke", _failures(verdicts), "None."),
+        _section("Rules that failed", _failures(verdicts), "None."),
         _clean(verdicts),
         _also(verdicts),
         proof,
@@ -280,7 +280,7 @@ def _summary(verdicts: Sequence[Verdict], rules: Sequence[str], torch_version: s
 
 {table(("", "target", "measured"), rows)}
 {len(verdicts)} programs: {len(verdicts) - drawn} recorded, {drawn} drawn. torch {torch_version}, one thread,
-{machine}, no GPU. `make accuracy` records everything afresh and writes this page; `make test` fails
+{machine}, no GPU. `make accuracy` records everything again and writes this page; `make test` fails
 on a miss or a false alarm.
 """
 
@@ -290,8 +290,8 @@ def _by_rule(verdicts: Sequence[Verdict], rules: Sequence[str]) -> str:
     header = ("rule", "programs", "found", "severity", "false alarms", "unsteady", "recall", "precision", "checked in")
     return f"""## By rule
 
-*Programs* is slow + fixed + near; *severity* is that of the largest finding in the slow program; *checked in* counts
-the programs whose recording lets the rule look at all.
+*Programs* is slow + fixed + near. *Severity* is that of the largest finding in the slow program. *Checked in* counts
+the programs whose recording has the data that the rule needs.
 
 {table(header, rows)}"""
 
@@ -347,7 +347,7 @@ def _clean(verdicts: Sequence[Verdict]) -> str:
         if verdict.program.kind == CLEAN:
             found = [f"`{finding.rule}` ({_said(finding)})" for _, finding in _in_clean([verdict])]
             rows.append((verdict.program.path.stem, _title(verdict.program), ", ".join(found) or "nothing"))
-    return f"## Clean programs\n\n{table(('program', 'what it is', 'found'), rows)}"
+    return f"## Clean programs\n\n{table(('program', 'content', 'found'), rows)}"
 
 
 def _also(verdicts: Sequence[Verdict]) -> str:
@@ -356,9 +356,9 @@ def _also(verdicts: Sequence[Verdict]) -> str:
         for verdict in verdicts
         for rule, reason in sorted(verdict.program.also.items())
     ]
-    return f"""## True besides
+    return f"""## Other true findings
 
-Other true findings, declared by the authors of the programs.
+The authors of the programs declare these findings as true.
 
 {table(("program", "rule", "why", "found"), rows)}"""
 

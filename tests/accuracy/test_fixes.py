@@ -59,7 +59,8 @@ def test_the_section_counts_and_takes_its_own_place() -> None:
         "such a program: 1; with a diff: 1.\n- Programs with a diff: 2 of 3 (67%).\n- Applied: 2 of 2 (100%).\n" in text
     )
     assert (
-        "- Results as the diff says: 1 of 2.\n- Not comparable, since no step returns or learns anything: 0.\n" in text
+        "- Results as stated in the diff: 1 of 2.\n- Not comparable, because no step returns or trains anything: 0.\n"
+        in text
     )
     assert "- At least 80% of the promised saving kept: 1 of 2.\n" in text
     page = with_section(f"# Fixes\n\n{HEADING}\n\nold\n\n## Next\n", text)

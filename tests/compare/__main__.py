@@ -16,7 +16,7 @@ from tests.compare.truth import Truth, truth
 from tests.support.recordings import ROOT
 
 PAGE = ROOT / "docs" / "compare.md"
-HEADING = "## Held against the truth"
+HEADING = "## Comparison with timed programs"
 HEADER = ("pair", "finding", "verdict", "step time", "without the profiler", "predicted", "realised")
 VERDICTS = {"faster": "faster", "slower": "slower", "no_clear_difference": "no clear difference"}
 
@@ -51,14 +51,14 @@ def section(truths: Sequence[Truth], rounds: int) -> str:
     held = [each.agrees for each in truths if each.agrees is not None]
     return f"""{HEADING}
 
-Written by `python -m tests.compare`: each program of `tests/accuracy` that is slow or fixed, recorded {rounds} times in
-turn, four steps each, with shapes and stacks, on two cores with nothing else to do. On busy ones steps of one program
-differ between recordings by up to six times, and few of these pairs differ clearly.
+Written by `python -m tests.compare`: each slow and fixed program of `tests/accuracy`, recorded {rounds} times in turn,
+four steps each, with shapes and stacks, on two idle cores. On busy ones steps of one program differ between
+recordings by up to six times, and few of these pairs differ clearly.
 
 - The same program recorded twice: no clear difference in {quiet} of {len(same)} pairs
   ({100 * quiet / max(len(same), 1):.1f} %).
-- Slow against fixed: the ratio without the profiler (from [accuracy](accuracy.md)) lies in the interval in
-  {sum(held)} of {len(held)} pairs. The profiler itself makes many small operators longer, so it need not.
+- Slow against fixed: the ratio without the profiler (from [accuracy](accuracy.md)) lies within the interval in
+  {sum(held)} of {len(held)} pairs. The profiler lengthens many small operators, so the ratio may lie outside.
 
 | {" | ".join(HEADER)} |
 |{"---|" * len(HEADER)}

@@ -24,10 +24,10 @@ from tests.support.recordings import COUNTED_ONCE, ROOT, SHARED
 PAGE = ROOT / "docs" / "numbers.md"
 INTRODUCTION = """# Numbers
 
-Figures of the PyTorch Profiler tab (torch-tb-profiler 0.4.3) and of TorchTidy for real traces, compared with the true
-values. *True* values are counted directly from the JSON by code that shares nothing with ours
-(`tests/support/plain_count.py`). Shares are unions of time: of the time from the first step's start to the last step's
-end, or of the whole trace where there are no steps. `make numbers` writes this page.
+This page compares figures of the PyTorch Profiler tab (torch-tb-profiler 0.4.3) and of TorchTidy for real traces with
+the true values. Independent code (`tests/support/plain_count.py`) counts the *true* values directly from the JSON. A
+share is the union of events' time, divided by the time from the first step's start to the last step's end, or by the
+whole trace if it has no steps. `make numbers` writes this page.
 
 Every figure of TorchTidy equals the true one to the digits shown; a test checks this to within 0.5 %.
 

@@ -97,5 +97,5 @@ def test_findings(recording: str) -> None:
 
 def test_the_page_judges_each_of_them() -> None:
     page = (ROOT / "docs" / "judgement.md").read_text(encoding="utf-8")
-    judged, _, _ = page.partition("## What silence means")
+    judged, _, _ = page.partition("## Correct silence")
     assert all(f"`{rule}`" in judged or f"`{rule}`," in judged for rules in FOUND.values() for rule in rules)

@@ -36,13 +36,13 @@ NOTHING = "–"
 
 INTRODUCTION = """# Accuracy on a GPU
 
-How well TorchTidy's predictions, rules and ledger hold on a GPU. For each pattern there is a *slow* program and a
-*fixed* one that computes the same (`tests/gpu_proof/pairs/`), at three sizes: at the small one the host is the
-bottleneck, at the large one the device. [gpu-proof.md](gpu-proof.md) says how to measure; `make gpu-proof-report`
-writes this page.
+This page measures TorchTidy's predictions, rules and ledger on a GPU. Each pattern has a *slow* program and a *fixed*
+one with the same results (`tests/gpu_proof/pairs/`), at three sizes: at the small one the host is the bottleneck, at
+the large one the device. [gpu-proof.md](gpu-proof.md) explains how to measure. `make gpu-proof-report` writes this
+page.
 """
 
-UNMEASURED = "**Nothing has been measured yet**: no recording of these programs on a GPU is there.\n"
+UNMEASURED = "**Nothing has been measured yet**: these programs have no recording on a GPU.\n"
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ def _measured(state: State) -> tuple[list[Measured], list[tuple[str, str]]]:
                 failed.append((f"`{pair.name}`, {size}", _plain(result.error) or "has no times"))
             elif not result.is_equal:
                 failed.append(
-                    (f"`{pair.name}`, {size}", f"results differ by {result.difference}: its times count for nothing")
+                    (f"`{pair.name}`, {size}", f"results differ by {result.difference}, so its times do not count")
                 )
             else:
                 folder = state.piece(name)
@@ -169,7 +169,7 @@ def _where(state: State) -> str:
     assert machine is not None
     results = [state.result(f"pair/{pair.name}/{size}") for pair in pairs() for size in (REHEARSED, *SIZES)]
     clocks = [_plain(line) for result in results if result for line in result.clocks if line]
-    middle = sorted(clocks)[len(clocks) // 2] if clocks else "not known"
+    middle = sorted(clocks)[len(clocks) // 2] if clocks else "unknown"
     return (
         f"{_plain(machine.name)}, torch {_plain(machine.torch)}, Python {_plain(machine.python)}, "
         f"{machine.cores} cores.\n"
@@ -198,8 +198,8 @@ def _predictions(found: Sequence[Measured]) -> str:
     )
     return f"""## Do the fixes help?
 
-Both programs run in turns, each in a process of its own, without the profiler; then each is recorded. *Predicted* is
-the part of the step that remains by the report on the slow program's recording, times its step without the profiler.
+Both programs run in turns, each in its own process, without the profiler. Then each is recorded. *Predicted* is the
+share of the step that remains according to the report on the slow recording, times the slow step without the profiler.
 
 {errors_in_all(promises, ERROR_TARGET)}
 {summary}
@@ -247,8 +247,8 @@ def _rules(found: Sequence[Measured]) -> str:
     header = ("rule", "found in slow", "found in fixed", "recall", "precision", "found in other slow programs")
     return f"""## Rules
 
-A rule's own pairs count: *recall* is the part of their slow programs in which it found its pattern, *precision* by what
-it found in slow and fixed ones. A pattern may cost too little at one size to be reported.
+Each rule is judged on its own pairs. *Recall* is the share of their slow programs in which the rule found its pattern.
+*Precision* is the share of its findings that are in slow programs. A pattern may cost too little to report at one size.
 
 {table(header, rows)}
 ### Not found
@@ -257,11 +257,11 @@ it found in slow and fixed ones. A pattern may cost too little at one size to be
 
 ### Found in fixed programs
 
-Each needs a look: it is true, or a false alarm.
+Review each one: it is true, or a false alarm.
 
 {chr(10).join(fixed) or "None."}
 
-### Rules that broke
+### Rules that failed
 
 {chr(10).join(broken) or "None."}
 """
@@ -269,7 +269,7 @@ Each needs a look: it is true, or a false alarm.
 
 def _missed(each: Measured) -> str:
     reason = each.slow.answer.not_checked.get(each.pair.rule)
-    return f"could not look: {_plain(reason)}" if reason else "found nothing"
+    return f"was not checked: {_plain(reason)}" if reason else "found nothing"
 
 
 def _causes(found: Sequence[Measured]) -> str:
@@ -298,8 +298,8 @@ def _causes(found: Sequence[Measured]) -> str:
     header = ("pair, size", "cause of the pattern", "cause that shrank most", "largest entry of slow", "unnamed")
     return f"""## The ledger's causes
 
-The pattern's cause is known. The ledgers of both recordings say which cause the fix took most time off: the same one in
-{right} of {len(known)}.
+The pattern's cause is known. The ledgers of both recordings show which cause shrank most after the fix: the known one
+in {right} of {len(known)}.
 
 {table(header, rows)}"""
 
@@ -326,8 +326,8 @@ def _benchmarks(state: State) -> str:
             )
     return f"""## Micro-benchmarks
 
-The statements of each rule for the CPU corpus' shapes: the time without the pattern by that with it, and its 95 %
-interval.
+The statements of each rule for the CPU corpus' shapes: the time without the pattern divided by the time with it, and
+the 95 % interval.
 
 {table(("rule", "device", "ratio", "trusted"), rows)}"""
 
@@ -343,7 +343,7 @@ def _programs() -> str:
     ]
     return f"""## Programs
 
-*On a CPU* says whether a rehearsal there compares two different programs. Rules over several GPUs have no pair here.
+*On a CPU* says whether the two programs differ in a rehearsal on a CPU. Rules over several GPUs have no pair here.
 
 {table(("pair", "the slow program", "rule", "cause", "on a CPU"), rows)}"""
 

@@ -60,11 +60,11 @@ def figures(ledgers: dict[str, Ledger], linked: set[str]) -> list[str]:
     fits, fits_told = (sum(unnamed(name) < NAMED for name in names) for names in (ledgers, told))
     reasons = sum(bool(entry.advice or entry.nothing_to_fix) for entry in first)
     return [
-        f"- {len(ledgers)} recordings. Unnamed in the median: {Share(median(map(unnamed, ledgers)))}.",
-        f"- Less than {Share(NAMED)} is unnamed in {fits}, and in {fits_told} of the {len(told)} with linked launches",
-        "  of which nothing was taken out.",
-        f"- The largest entry has advice or a reason in {reasons}, and in {len(unknown)} only the reason that its",
-        "  efficiency is not known.",
+        f"- {len(ledgers)} recordings. Median unnamed time: {Share(median(map(unnamed, ledgers)))}.",
+        f"- Less than {Share(NAMED)} is unnamed in {fits} recordings, and in {fits_told} of the {len(told)} with",
+        "  linked launches and without removed events.",
+        f"- The largest entry has advice or a reason in {reasons} recordings; in {len(unknown)} the only reason is",
+        "  that its efficiency is unknown.",
         f"- Banners: {sum(ledger.banner is not None for ledger in ledgers.values())}.",
     ]
 

@@ -16,16 +16,17 @@ LATE = "side file, capture imported after the compilation"
 MOVED = "trace alone, cache from before the source was moved"
 NOTED = ("side file, cold cache", "side file, warm cache", "side file, warm cache, source moved")
 VERDICTS = ("exact", "function", "wrong")
-INTRODUCTION = r"""\ Kernels that `torch.compile` generates or chooses for the programs of
-`tests/lines/programs/compiled/`: perceptron, attention, convolution with batch normalisation, `autograd.Function`,
-in-place operators, two graph breaks, dynamic and changing sizes, two equal functions, nested helpers, products in a
-loop, DDP. Lines carry marks that the capture does not know: a constant that Inductor writes into each kernel that
-computes the line, or extents that only one product has. A kernel is *exact* if the marked lines shown are exactly those
-of its marks, *function* if the place is the compiled function, and *wrong* otherwise. Kernels without a mark are not
-judged. Constants prove only the lines of operators that have one. Lines from Inductor's cache are marked as derived,
-and count as *exact* here if they are true. They are used only if the cache's graph belongs to the function that the
-trace names and each line is unchanged; after the code is moved, none is. A capture imported after the compilation
-stores them, so that the cache is not needed later. Measured with `python -m tests.lines`."""
+INTRODUCTION = """\
+The table counts kernels that `torch.compile` generates or chooses for the programs of `tests/lines/programs/compiled/`:
+perceptron, attention, convolution with batch normalisation, `autograd.Function`, in-place operators, two graph breaks,
+dynamic and changing sizes, two equal functions, nested helpers, products in a loop, DDP. Lines carry marks that the
+capture does not know: a constant that Inductor writes into each kernel that computes the line, or extents that only one
+product has. A kernel is *exact* if TorchTidy shows exactly the lines of its marks, *function* if the place is the
+compiled function, and *wrong* otherwise. Kernels without a mark do not count. Constants prove only the lines of
+operators that have one. Lines from Inductor's cache are labelled as derived, and count as *exact* here if they are
+correct. TorchTidy uses them only if the cache's graph belongs to the function in the trace and each line is unchanged;
+after the code is moved, it uses none. A capture imported after the compilation stores the lines, so the cache is not
+needed later. Measured with `python -m tests.lines`."""
 
 ELSEWHERE = (
     ("trace and cache, Triton", "at least 90% exact", "not measured, as it needs a GPU; drawn graphs only"),
@@ -34,11 +35,15 @@ ELSEWHERE = (
         "all with line and reason",
         "all, in `tests/lines/test_compiled.py`",
     ),
-    ("breaks, trace alone, with stacks", "all with their line", "all that are drawn, in the tests of the rule"),
-    ("capture, of the time to compile", "below 0.1%", "0.07% ([capture](capture.md#what-it-costs))"),
-    ("capture, in a recorded step", "nothing", "nothing: what it wraps runs where code is compiled or Inductor logs"),
-    ("capture, after the export", "below 0.3 s", "0.001 s; 0.14 s where it came after the compilation"),
-    ("operators that `annotate` lists, in autograd functions and spans", "all", "all that are drawn, in its tests"),
+    ("breaks, trace alone, with stacks", "all with their line", "all drawn ones, in the tests of the rule"),
+    ("capture, share of the compile time", "below 0.1%", "0.07% ([capture](capture.md#what-it-costs))"),
+    (
+        "capture, in a recorded step",
+        "nothing",
+        "nothing: wrapped functions run during compilation or Inductor's logging",
+    ),
+    ("capture, after the export", "below 0.3 s", "0.001 s; 0.14 s if imported after the compilation"),
+    ("operators that `annotate` lists, in autograd functions and spans", "all", "all drawn ones, in its tests"),
 )
 """What `python -m tests.lines` does not measure."""
 
@@ -87,7 +92,7 @@ def section(found: Mapping[str, Sequence[Kernel]], size: tuple[int, int]) -> str
     headings = ["recording", "pass", "kernels", *VERDICTS, "exact, of their time"]
     table = "\n".join([f"| {' | '.join(headings)} |", f"| {' | '.join(['---'] * len(headings))} |", *rows])
     number, size_bytes = size
-    beside = f"Of {number} kernels the side file holds {size_bytes / 1000:.1f} kB, gzipped."
+    beside = f"For {number} kernels the side file holds {size_bytes / 1000:.1f} kB, gzipped."
     return f"{HEADING}\n\n{INTRODUCTION}\n\n{table}\n\n{beside}\n\n{_musts(found, size)}"
 
 
@@ -105,7 +110,7 @@ def _musts(found: Mapping[str, Sequence[Kernel]], size: tuple[int, int]) -> str:
         ("side file of 1,000 kernels, gzipped", "below 100 kB", f"{per_thousand_kb:.0f} kB"),
         *ELSEWHERE,
     ]
-    lines = [f"| {' | '.join(row)} |" for row in (("must", "goal", "is"), ("---",) * 3, *rows)]
+    lines = [f"| {' | '.join(row)} |" for row in (("property", "goal", "measured"), ("---",) * 3, *rows)]
     return "\n".join(lines)
 
 

@@ -15,32 +15,31 @@ SHARED_HEADING = "## Recordings made elsewhere"
 LISTED_IN_FULL: tuple[Verdict, ...] = ("wrong", "declined", "tie", "range")
 
 COMPILED = (
-    "Compiled code without a side file and without Inductor's cache has the place of the function that was compiled, "
-    "in both passes, never that of the file that `torch.compile` generated."
+    "Without a side file and Inductor's cache, the place of compiled code is the compiled function, in both passes, "
+    "never the file that `torch.compile` generated."
 )
 
 INTRODUCTION = """# Lines
 
 A recording shows where a function is defined, but not which of its lines was running. TorchTidy reads the function's
-source and finds the path through it that explains the recorded events. This page shows how often the result is the true
-line.
+source and finds the path through it that explains the recorded events. This page shows how often that line is correct.
 
-**How it is measured.** Each program of `tests/lines/programs/`, and the clean and slow ones of `tests/accuracy/`, runs
-one step twice over: to warm up, and under torch's profiler with shapes and stacks, while a trace function puts a marker
-event in front of every bytecode instruction, with that instruction's line. Python suspends profiling while a trace
-function runs, so the markers are all it adds; `tests/lines/test_lines.py` checks that without them the tree of events
-is that of a plain recording. The markers are taken out, and the lines are found without them. Judged is every operator
-that the program causes and no other operator runs. *Bare* ones are operators and subscripts (`a + b`, `x[0]`), which
+**Method.** Each program of `tests/lines/programs/`, and the clean and slow ones of `tests/accuracy/`, runs one step
+twice: once to warm up, and once under torch's profiler with shapes and stacks. In the second run a trace function puts
+a marker event with the line in front of every bytecode instruction. Python suspends profiling while a trace function
+runs, so it adds only the markers; `tests/lines/test_lines.py` checks that without them the tree of events equals that
+of a plain recording. TorchTidy then derives the lines without the markers. The page counts every operator of the
+program that does not run inside another operator. *Bare* ones are operators and subscripts (`a + b`, `x[0]`), which
 leave no Python call in the recording.
 
-- **exact**: the line of the instruction, as Python gives it.
+- **exact**: the line of the instruction, as Python reports it.
 - **range**: another line of the same instruction, if it spans several lines.
-- **tie**: several lines fit equally well; all are named, and the true one is among them.
-- **declined**: the line of the function's definition is shown, and labelled as such.
+- **tie**: several lines fit equally well; TorchTidy names all of them, including the true one.
+- **declined**: TorchTidy shows the line of the function's definition, and labels it as such.
 - **wrong**: another line, or a tie without the true one.
 
-The authors of the alignment also wrote the programs, and fixed the errors that these revealed. So the counts show that
-there are no known errors, not that there are none.
+The authors of the alignment also wrote the programs and fixed the errors that these revealed. So the counts cannot rule
+out unknown errors.
 """
 
 
@@ -88,10 +87,10 @@ def page(results: Sequence[Result], left_out: Sequence[Program], torch_version: 
     sections = [
         INTRODUCTION,
         f"## Summary\n\nRecorded with torch {torch_version}.\n\n{_targets(results)}\n\n{_methods(results)}",
-        f"Not judged, because their code runs compiled or in several processes: {names}. {COMPILED}",
+        f"Not counted, because their code runs compiled or in several processes: {names}. {COMPILED}",
         compiled,
         "## Programs\n\n" + _programs(results),
-        "## What is not exact\n\n" + _listed(results),
+        "## Inexact lines\n\n" + _listed(results),
         shared,
     ]
     return "\n".join(section.strip() + "\n" for section in sections if section)
@@ -101,8 +100,8 @@ def shared_section(results: Sequence[Result]) -> str:
     """The section on recordings that came with their true lines."""
     parts = [
         SHARED_HEADING,
-        "Programs by others, recorded once with the same kind of markers; their traces are no part of this repository.",
-        _targets(results), _methods(results), _programs(results), "What is not exact:", _listed(results),
+        "Programs by others, recorded once with the same kind of markers. Their traces are not in this repository.",
+        _targets(results), _methods(results), _programs(results), "Inexact lines:", _listed(results),
     ]  # fmt: skip
     return "\n\n".join(parts)
 

@@ -25,11 +25,11 @@ MB = 1_000_000
 
 HEAD = """# Load
 
-Resources and response times of TensorBoard with the plugin under load. `make load` measures and writes this page. In
-each test run, `tests/load` checks that nothing fails under a shorter load, or when workers are killed and files are
-truncated, replaced or deleted while they are read.
+This page measures resources and response times of TensorBoard with the plugin under load. `make load` measures and
+writes it. In each test run, `tests/load` checks that nothing fails under a shorter load, or when workers are killed and
+files are truncated, replaced or deleted during reading.
 
-Python {python}, {cores} cores, {machine}. Other work on the machine when it began: a load average of {load:.1f}.
+Python {python}, {cores} cores, {machine}. Other work on the machine at the start: a load average of {load:.1f}.
 """
 
 
@@ -52,7 +52,7 @@ def _head() -> Iterator[str]:
 
 def _many_runs() -> Iterator[str]:
     yield f"## {RUNS} runs in a logdir\n"
-    yield "| | started, s | memory, MB | list of runs, first, s | list of runs, then, s |"
+    yield "| | start, s | memory, MB | first list of runs, s | later list of runs, s |"
     yield "|---|--:|--:|--:|--:|"
     with tempfile.TemporaryDirectory(prefix="torchtidy-load-") as name:
         folder = Path(name)
@@ -84,8 +84,8 @@ def _many_readers(seconds: float, size: int) -> Iterator[str]:
             memory = memory_of(board.process.pid) / MB
     yield f"\n## {READERS} readers for {seconds:.0f} s while a recording of {size / MB:.0f} MB is analysed\n"
     yield f"Each reader sends a request, then waits {PAUSE_S:.0f} s. The recording has {events:,} events."
-    yield f"Its analysis ended with `{state}`; TensorBoard's own process then held {memory:.0f} MB.\n"
-    yield "| question | answers | errors | median, ms | 99 of 100, ms | median, times that without the plugin |"
+    yield f"Its analysis ended with `{state}`; TensorBoard's process then held {memory:.0f} MB.\n"
+    yield "| request | answers | errors | median, ms | 99th percentile, ms | median, relative to no plugin |"
     yield "|---|--:|--:|--:|--:|--:|"
     for question, each in found.items():
         ratio = f"{each.at(0.5) / before[question].at(0.5):.2f}" if question in before else ""

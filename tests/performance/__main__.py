@@ -61,7 +61,7 @@ def _sections(traces: dict[str, Trace], rounds: int) -> Iterator[str]:
         yield _decoding(trace, "portable", best("portable", trace.path, rounds), objects)
     yield from _packed(middle, rounds)
     yield "\n## Columns to report\n"
-    yield "| | what | s of processor time | s on the clock |"
+    yield "| | task | processor time, s | wall-clock time, s |"
     yield "|---|---|--:|--:|"
     rows = [(middle, "tree"), (large, "tree"), (middle, "plain tree"), (large, "plain tree")]
     rows += [(middle, "report"), (large, "report"), (small, "process")]
@@ -73,7 +73,7 @@ def _sections(traces: dict[str, Trace], rounds: int) -> Iterator[str]:
 
 def _growth(traces: dict[str, Trace], rounds: int) -> Iterator[str]:
     yield "\n## Growth\n"
-    yield "Nothing grows faster than the text: µs per event and bytes per byte of text stay where they are, or fall.\n"
+    yield "Nothing grows faster than the text: µs per event and bytes per byte of text stay constant or fall.\n"
     yield "| | MB of text | events | reading, s | file to report, s | µs per event | memory, MB | per byte of text |"
     yield "|---|--:|--:|--:|--:|--:|--:|--:|"
     for trace in traces.values():
@@ -99,11 +99,14 @@ TITLES = {
 
 HEAD = """# Performance
 
-Speed of reading and analysing traces. `make bench` records the traces, measures and writes this page: training steps of
-a small language model with stacks, shapes and memory, Python {python}, numpy {numpy}, {machine}. Each figure is the
-best of {rounds} fresh processes. Seconds are of processor time, summed over threads, since the clock also shows what
-else the machine does; orjson builds Python objects with the garbage collector off, which is where other tools begin.
-Memory is what the process holds at most beyond what it held before, and includes the columns."""
+This page measures the speed of reading and analysing traces. `make bench` records the traces, measures and writes this
+page: training steps of a small language model with stacks, shapes and memory. Python {python}, numpy {numpy},
+{machine}.
+
+- Each figure is the best of {rounds} fresh processes.
+- Seconds are processor time, summed over threads, since wall-clock time includes other work on the machine.
+- orjson builds Python objects with the garbage collector off, the first step of other tools.
+- Memory is the process' peak beyond its initial memory, and includes the columns."""
 
 
 def _decoding(trace: Trace, decoder: str, figure: Figure, objects: Figure) -> str:
@@ -120,7 +123,7 @@ def _packed(trace: Trace, rounds: int) -> Iterator[str]:
             shutil.copyfileobj(text, file)
         plain, figure = (best("threads", path, rounds) for path in (trace.path, packed))
     yield "\nFrom gz, with all threads:\n"
-    yield "| | from | s of processor time | s on the clock |"
+    yield "| | from | processor time, s | wall-clock time, s |"
     yield "|---|---|--:|--:|"
     for name, each in (("text", plain), ("gz", figure)):
         yield f"| {trace.name} | {name} | {each.cpu:.3f} | {each.wall:.3f} |"

@@ -62,7 +62,7 @@ PEERS = (
     Tool(
         "torch-tb-profiler 0.4.3",
         "torch-tb-profiler==0.4.3",
-        "what its tab loads: overview, operators, kernels, memory",
+        "the content of its tab: overview, operators, kernels, memory",
         """
 import sys, warnings
 warnings.simplefilter("ignore")
@@ -78,7 +78,7 @@ with Cache() as cache:
     Tool(
         "HolisticTraceAnalysis 0.5.0",
         "HolisticTraceAnalysis==0.5.0",
-        "the trace as a data frame; its analyses are of devices",
+        "the trace as a data frame; its analyses cover devices",
         """
 import sys
 from hta.common.trace import Trace
@@ -140,7 +140,7 @@ def _lines(traces: Sequence[Trace], pythons: dict[str, Path], rounds: int) -> It
     yield f"Python alone takes {plain[0]:.3f} s and {plain[2] / MB:.0f} MB, which all figures include."
     for trace in traces:
         yield f"\n## {trace.name}: {trace.size / MB:.0f} MB of text\n"
-        yield "| | s on the clock | from–to | beside ours | s of processor time | memory, MB | per byte of text |"
+        yield "| | wall-clock, s | range, s | relative to ours | processor time, s | memory, MB | per byte of text |"
         yield "|---|--:|--:|--:|--:|--:|--:|"
         taken = rounds_of(trace, pythons, rounds)
         ours = median(taken[TORCHTIDY.name].wall)
@@ -196,13 +196,13 @@ def measured(command: Sequence[str], environment: dict[str, str] | None = None) 
     return msgspec.json.decode(done.stdout, type=tuple[float, float, int])
 
 
-HEAD = """# Beside other tools
+HEAD = """# Comparison with other tools
 
-Whole processes, from plain Python to the end, on recordings of training steps of a small language model with stacks,
-shapes and memory: `python -m tests.performance.peers`, a part of `make bench`, installs the others, measures and writes
-this page. Medians of {rounds} runs in turn, Python {python}, {cores} cores. AMD's TraceLens is on no package index (the
-package of that name is another project's), so that it is not measured here. Each of these tools produces something
-different:
+This page measures whole processes, from plain Python to the end, on recordings of training steps of a small language
+model with stacks, shapes and memory. `python -m tests.performance.peers`, a part of `make bench`, installs the other
+tools, measures and writes this page. Medians of {rounds} runs in turn, Python {python}, {cores} cores. AMD's TraceLens
+is not on a package index (the package of that name belongs to another project), so it is not measured. Each tool
+produces something different:
 """
 
 

@@ -34,10 +34,10 @@ OURS, THEIRS = "torchtidy", "torch_profiler"
 PERIOD_S = 0.005
 MB = 1e6
 
-HEAD = """Wall-clock time in seconds from when TensorBoard starts to listen until it serves a recording's findings.
-`python -m tests.performance.serving`, a part of `make bench`, measures and writes this page. The second opening is by
-another TensorBoard process, from the cache. Measured on {cores} cores with a load of {load:.0f}: a busy machine makes
-all of it longer.
+HEAD = """This page measures the wall-clock time in seconds from when TensorBoard starts to listen until it serves a
+recording's findings. `python -m tests.performance.serving`, a part of `make bench`, measures and writes the page. A
+second TensorBoard process opens the recording again from the cache. Measured on {cores} cores with a load of
+{load:.0f}: a busy machine lengthens all times.
 """
 
 START = """
@@ -198,14 +198,14 @@ def _lines(recordings: list[Recording], delay_s: float) -> Iterator[str]:
         cells = (f"{each.first.findings_s:.2f}", f"{each.first.all_s:.2f}", f"{each.again.findings_s:.2f}")
         memory = (f"{worker / 1e9:.2f}", f"{worker / each.size:.1f}")
         yield f"| {each.name} | {each.size / MB:.0f} | {' | '.join((*cells, *memory, theirs))} |"
-    yield "\n| figure | must | aim | measured |"
+    yield "\n| figure | limit | target | measured |"
     yield "|---|--:|--:|--:|"
-    yield f"| TensorBoard's start takes longer by | 0.1 s | 0.03 s | {delay_s:.3f} s |"
+    yield f"| added to TensorBoard's start | 0.1 s | 0.03 s | {delay_s:.3f} s |"
     slowest = max(each.again.findings_s for each in recordings)
-    yield f"| second opening, the slowest of these | 0.5 s | 0.2 s | {slowest:.2f} s |"
+    yield f"| slowest second opening | 0.5 s | 0.2 s | {slowest:.2f} s |"
     largest = max(recordings, key=lambda each: each.size)
     held = f"{largest.first.worker_bytes / 1e9:.2f} GB for {largest.size / 1e9:.2f} GB"
-    yield f"| memory of the worker for 1 GB of trace | 1.5 GB | 0.5 GB | {held} |"
+    yield f"| memory of the worker for a trace of 1 GB | 1.5 GB | 0.5 GB | {held} |"
     yield "\nHolisticTraceAnalysis is not a TensorBoard plugin, so it is not measured here."
 
 

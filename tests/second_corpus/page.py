@@ -38,21 +38,21 @@ def counted_section(pairs: Sequence[Pair]) -> str:
     ]
     return f"""{COUNTED_HEADING}
 
-{len(pairs)} programs in the manner of public ones, in other styles than those above (`tests/second_corpus/programs/`),
-with {len(losses)} losses that are known: each is a switch whose other position does the same work without it. Some have
-no rule. No threshold was tuned on them; `moving-average-per-parameter`, `recurrent-cell-in-loop`,
-`python-loop-tensor-indexing` and `embedding-gradient-dense` were extended, and `equal-modules-one-by-one`,
-`scalar-tensors-in-loop`, `tensor-shrunk-in-loop`, `gradients-thrown-away` and `normalisation-written-out` were written,
-after these programs showed what was missing. A loss is *named* where one of the first {FIRST} findings is of a rule
-whose fix gives it back, in a function that loses it. Whether a finding that names no loss is true was judged by hand.
-All losses are counted here, however small; the next section has those that were measured.
+The second corpus has {len(pairs)} programs modelled on public ones, in other styles than those above
+(`tests/second_corpus/programs/`), with {len(losses)} known losses. Each loss is a switch whose other position does the
+same work without it. Some have no rule. No threshold was tuned on them. After these programs showed gaps,
+`moving-average-per-parameter`, `recurrent-cell-in-loop`, `python-loop-tensor-indexing` and `embedding-gradient-dense`
+were extended, and `equal-modules-one-by-one`, `scalar-tensors-in-loop`, `tensor-shrunk-in-loop`,
+`gradients-thrown-away` and `normalisation-written-out` were written. A loss is *named* if one of the first {FIRST}
+findings is from a rule whose fix recovers it, in a function that loses it. Findings that name no loss were judged by
+hand. This section counts all losses, even small ones; the next section has the measured ones.
 
 {table(("", "torch.profiler", "tidy_profile"), rows)}
 {table(("program", "loss", "torch.profiler", "tidy_profile", "why not"), map(_loss_row, losses))}
-### True besides
+### Other true findings
 
 {table(("program", "rule", "why", "found"), also) if also else "Nothing."}
-### Findings that are wrong
+### Wrong findings
 
 {_lines(_unexplained(pairs))}"""
 

@@ -1,4 +1,4 @@
-"""A generative adversarial network: two networks, two optimizers, made-up pictures detached for the critic."""
+"""A generative adversarial network: two networks, two optimizers, generated pictures detached for the critic."""
 
 import torch
 import torch.nn.functional as F

@@ -1,4 +1,4 @@
-"""Translation by a recurrent decoder that looks back at the encoder at each word: each word needs the one before it."""
+"""Translation with a recurrent decoder that attends to the encoder at each word: each word needs the previous one."""
 
 import torch
 import torch.nn.functional as F

@@ -1,4 +1,4 @@
-"""Sounds to log spectrograms, a batch at a time, and a convolutional network on them with masked bands."""
+"""Log spectrograms of a batch of sounds, and a convolutional network on them with masked bands."""
 
 import torch
 import torch.nn.functional as F

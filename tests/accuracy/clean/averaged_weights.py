@@ -1,4 +1,4 @@
-"""Self-supervised learning with a teacher whose weights follow the student's, all of them in one call."""
+"""Self-supervised learning with a teacher whose weights follow the student's, all in one call."""
 
 import copy
 

@@ -1,4 +1,4 @@
-"""Pictures augmented as one batch: random crops and turns by one sampling grid, colours by one product."""
+"""Pictures augmented as one batch: random crops and rotations by one sampling grid, colours by one product."""
 
 import torch
 import torch.nn.functional as F

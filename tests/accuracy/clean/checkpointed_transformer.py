@@ -1,4 +1,4 @@
-"""A transformer whose layers are computed again in the backward pass, to save memory."""
+"""A transformer with activation checkpointing: layers are computed again in the backward pass."""
 
 import torch
 import torch.nn.functional as F

@@ -1,4 +1,4 @@
-"""Training with torch.compile, compiled before the steps that are recorded."""
+"""Training with torch.compile, compiled before the recorded steps."""
 
 import torch
 import torch.nn.functional as F

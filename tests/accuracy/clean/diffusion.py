@@ -1,4 +1,4 @@
-"""A denoising network with time embedding; the schedule of the noise is computed once and kept in buffers."""
+"""A denoising network with time embedding; the noise schedule is computed once and kept in buffers."""
 
 import math
 

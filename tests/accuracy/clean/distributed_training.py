@@ -1,4 +1,4 @@
-"""Data-parallel training in two processes: gradients averaged in buckets while the backward pass goes on."""
+"""Data-parallel training in two processes: gradients averaged in buckets during the backward pass."""
 
 import torch
 import torch.nn.functional as F

@@ -1,4 +1,4 @@
-"""torch's own transformer encoder on padded sequences, with a mask of the padding."""
+"""torch's transformer encoder on padded sequences, with a padding mask."""
 
 import torch
 from torch import nn

@@ -1,4 +1,4 @@
-"""Fine-tuning: a frozen backbone without gradients, and a head that learns."""
+"""Fine-tuning: a frozen backbone without gradients, and a trained head."""
 
 import torch
 import torch.nn.functional as F

@@ -1,4 +1,4 @@
-"""Text generation: a static key-value cache, filled in place, and one token a pass under inference_mode."""
+"""Text generation: a static key-value cache, filled in place, and one token per pass under inference_mode."""
 
 import torch
 import torch.nn.functional as F

@@ -1,4 +1,4 @@
-"""Four small batches for each update, the gradients added up in place."""
+"""Four small batches per update, with gradients accumulated in place."""
 
 import torch
 import torch.nn.functional as F

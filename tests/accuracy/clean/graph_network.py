@@ -1,4 +1,4 @@
-"""Message passing over a graph: messages gathered along edges and added up at the nodes they end in."""
+"""Message passing over a graph: messages gathered along edges and summed at their target nodes."""
 
 import torch
 import torch.nn.functional as F

@@ -1,4 +1,4 @@
-"""A small residual network, trained on augmented pictures that two worker processes prepare."""
+"""A small residual network, trained on augmented pictures from two worker processes."""
 
 import torch
 import torch.nn.functional as F

@@ -1,4 +1,4 @@
-"""A convolutional network on a data set that is in memory and cut into batches by index."""
+"""A convolutional network on a data set in memory, split into batches by index."""
 
 import torch
 from torch import nn

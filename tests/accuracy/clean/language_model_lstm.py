@@ -1,4 +1,4 @@
-"""A word-level LSTM language model with truncated backpropagation: the state goes on, detached."""
+"""A word-level LSTM language model with truncated backpropagation: the state is passed on, detached."""
 
 import torch
 import torch.nn.functional as F

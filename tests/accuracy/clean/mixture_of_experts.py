@@ -1,4 +1,4 @@
-"""A mixture of four experts: each works on the tokens that chose it, in turn."""
+"""A mixture of four experts: each processes its tokens in turn."""
 
 import torch
 import torch.nn.functional as F

@@ -1,4 +1,4 @@
-"""One trunk, three tasks with losses of their own, weighted by what the network learns of their noise."""
+"""One trunk, three tasks with a loss each, weighted by their learned noise."""
 
 import torch
 import torch.nn.functional as F

@@ -1,4 +1,4 @@
-"""Detection at inference: boxes of all pictures at once, then the best of each picture without overlaps."""
+"""Detection at inference: boxes of all pictures at once, then the best boxes of each picture without overlaps."""
 
 import torch
 from torch import nn

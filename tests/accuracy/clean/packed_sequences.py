@@ -1,4 +1,4 @@
-"""Sentences of unequal length, packed, through a bidirectional GRU; batches padded by the loader's own function."""
+"""Packed sentences of unequal length through a bidirectional GRU; the loader's function pads the batches."""
 
 import torch
 import torch.nn.functional as F

@@ -1,4 +1,4 @@
-"""A network trained on a differential equation: its own derivatives are part of the loss."""
+"""A network trained on a differential equation: its derivatives are part of the loss."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""A recommender: bags of embeddings of many features with sparse gradients, and a tower over them."""
+"""A recommender: embedding bags of many features with sparse gradients, and a tower over them."""
 
 import torch
 import torch.nn.functional as F

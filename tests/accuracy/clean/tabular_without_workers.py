@@ -1,4 +1,4 @@
-"""Rows of a table that is in memory: a loader without workers, which fetches a whole batch by one index."""
+"""Rows of a table in memory: a loader without workers, which fetches a whole batch by one index."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""A decoder-only transformer: fused attention, AdamW with two groups, gradients clipped."""
+"""A decoder-only transformer: fused attention, AdamW with two groups, clipped gradients."""
 
 import torch
 import torch.nn.functional as F

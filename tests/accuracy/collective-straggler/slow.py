@@ -8,7 +8,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 RANKS = 2
 ALSO = {
-    "exposed-communication": "the first rank waits in every collective, and alone it cannot tell waiting from sending"
+    "exposed-communication": "the first rank waits in every collective, and alone it cannot tell waiting from transfer"
 }
 WIDTH, HIDDEN = 64, 256
 LENGTHS = (256, 256, 448, 448, 1280, 1280, 1664, 1664)

@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-ALSO = {"unfused-attention": "it is written out here: fused attention would hand back heads that need no copy"}
+ALSO = {"unfused-attention": "attention is written out here: the fused one would return heads that need no copy"}
 
 
 class Attention(nn.Module):

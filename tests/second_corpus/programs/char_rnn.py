@@ -18,12 +18,12 @@ class Losses:
 
 
 KNOWN = {
-    "letters_set_one_by_one": ("Each letter is written into its tensor by itself", ["python-loop-tensor-indexing"]),
+    "letters_set_one_by_one": ("Each letter is written into its tensor separately", ["python-loop-tensor-indexing"]),
     "one_character_a_call": (
-        "The GRU gets one character a call, where it takes whole texts",
+        "The GRU gets one character per call instead of whole texts",
         ["recurrent-cell-in-loop", "python-loop-tensor-indexing"],
     ),
-    "loss_per_character": ("The loss of each character is computed by itself", ["python-loop-tensor-indexing"]),
+    "loss_per_character": ("The loss of each character is computed separately", ["python-loop-tensor-indexing"]),
 }
 TINY = {"batch": 3, "length": 5, "hidden": 8}
 

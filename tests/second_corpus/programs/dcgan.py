@@ -20,15 +20,15 @@ class Losses:
 
 KNOWN = {
     "resized_each_time": (
-        "Each picture is scaled again whenever it is loaded, in the training process",
+        "Each picture is scaled at every load, in the training process",
         ["dataloader-num-workers-zero", "dataloader-starvation"],
     ),
     "fake_not_detached": (
-        "The discriminator's loss goes back through the generator, for nothing",
+        "The discriminator's loss is backpropagated through the generator for nothing",
         ["gradients-thrown-away"],
     ),
     "biases_before_norms": (
-        "Convolutions have biases that the norms after them subtract",
+        "Convolutions have biases that the following norms subtract",
         ["conv-bias-before-batchnorm"],
     ),
     "update_per_parameter": ("Both optimizers update one parameter at a time", ["optimizer-single-tensor"]),

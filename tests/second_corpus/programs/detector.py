@@ -18,18 +18,18 @@ class Losses:
 
 KNOWN = {
     "anchors_each_step": (
-        "Anchors are made again in each step, cell by cell",
+        "Anchors are created again in each step, cell by cell",
         ["constant-rebuilt-every-step", "tensor-from-python-data"],
     ),
     "overlap_per_box": (
-        "The overlap with each box is computed by itself",
+        "The overlap with each box is computed separately",
         ["python-loop-tensor-indexing", "elementwise-op-flood"],
     ),
     "overlaps_removed_on_tensors": (
         "Overlapping boxes are removed in a loop that reads a tensor for each box",
         ["tensor-shrunk-in-loop"],
     ),
-    "threshold_by_mask": ("Anchors without an object are picked by a mask instead of weighed", []),
+    "threshold_by_mask": ("Anchors without an object are selected by a mask instead of weighted", []),
 }
 TINY = {"batch": 2, "picture": 32, "width": 2, "boxes": 2, "best": 4}
 

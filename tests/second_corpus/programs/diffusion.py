@@ -21,15 +21,15 @@ class Losses:
 
 KNOWN = {
     "schedule_each_step": ("The noise schedule is computed again in each step", ["constant-rebuilt-every-step"]),
-    "noised_one_by_one": ("Each picture gets its noise by itself", ["python-loop-tensor-indexing"]),
+    "noised_one_by_one": ("Each picture gets its noise separately", ["python-loop-tensor-indexing"]),
     "average_per_parameter": (
-        "The average of the weights goes on parameter by parameter",
+        "The average of the weights is updated parameter by parameter",
         ["moving-average-per-parameter"],
     ),
-    "swish_by_hand": ("The activation is two operators, which keep what one would not", ["elementwise-op-flood"]),
+    "swish_by_hand": ("The activation is two operators, which keep more memory than one", ["elementwise-op-flood"]),
 }
 ALSO = {
-    "float32-beside-bfloat16-units": "found on a CPU with such units only, where autocast saves a quarter of a step"
+    "float32-beside-bfloat16-units": "found only on a CPU with such units, where autocast saves a quarter of a step"
 }
 TINY = {"batch": 2, "picture": 8, "width": 8, "times": 10}
 

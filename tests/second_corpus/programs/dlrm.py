@@ -18,16 +18,16 @@ class Losses:
 
 
 KNOWN = {
-    "dense_gradients": ("Tables have gradients for all rows, of which a batch uses few", ["embedding-gradient-dense"]),
+    "dense_gradients": ("Tables have gradients for all rows, although a batch uses few", ["embedding-gradient-dense"]),
     "pair_by_pair": (
-        "The product of each pair of features is taken by itself",
+        "The product of each pair of features is computed separately",
         ["python-loop-tensor-indexing", "elementwise-op-flood"],
     ),
     "indices_from_lists": (
-        "Indices come as Python lists, and become tensors number by number",
+        "Indices are Python lists, converted to tensors number by number",
         ["tensor-from-python-data"],
     ),
-    "update_by_hand": ("Weights of the towers are updated one by one, by hand", ["optimizer-single-tensor"]),
+    "update_by_hand": ("The towers' weights are updated one by one, by hand", ["optimizer-single-tensor"]),
 }
 TINY = {"batch": 3, "tables": 3, "rows": 20, "width": 4, "per_bag": 2, "dense": 4}
 

@@ -18,15 +18,15 @@ class Losses:
 
 
 KNOWN = {
-    "windows_sliced": ("Each window is a slice of its own series", ["python-loop-tensor-indexing"]),
-    "scaled_per_series": ("Each window is scaled by itself", ["python-loop-tensor-indexing", "elementwise-op-flood"]),
+    "windows_sliced": ("Each window is sliced from its series separately", ["python-loop-tensor-indexing"]),
+    "scaled_per_series": ("Each window is scaled separately", ["python-loop-tensor-indexing", "elementwise-op-flood"]),
     "encoder_cell_by_cell": (
-        "The past, which is known, goes through a cell one hour at a time",
+        "The known past goes through a cell one hour at a time",
         ["recurrent-cell-in-loop"],
     ),
-    "future_grown_by_cat": ("The forecast grows by one cat an hour", ["cat-in-loop"]),
+    "future_grown_by_cat": ("The forecast grows by one cat per hour", ["cat-in-loop"]),
     "errors_read_one_by_one": (
-        "The error of each series is read by itself",
+        "The error of each series is read separately",
         ["host-sync-scalar-readback", "python-loop-tensor-indexing"],
     ),
 }

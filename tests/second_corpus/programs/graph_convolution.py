@@ -19,7 +19,7 @@ class Losses:
 KNOWN = {
     "degrees_each_layer": ("The norm of each edge is computed again in each layer", []),
     "rows_by_index": (
-        "Nodes are picked by an index, whose gradient is accumulated element by element",
+        "Nodes are selected by an index, whose gradient is accumulated element by element",
         ["index-gradient-accumulated"],
     ),
     "validated_with_graph": (
@@ -27,7 +27,7 @@ KNOWN = {
         ["grad-graph-never-consumed"],
     ),
     "features_normalised_each_step": (
-        "Features that never change are normalised in each step",
+        "Constant features are normalised in each step",
         ["constant-rebuilt-every-step"],
     ),
 }

@@ -18,11 +18,11 @@ class Losses:
 
 KNOWN = {
     "module_per_head": (
-        "Each head has products of its own, where one product makes those of all heads",
+        "Each head has its own products instead of one product for all heads",
         ["equal-modules-one-by-one"],
     ),
     "attention_by_hand": ("Attention is two products, a mask and a softmax", ["unfused-attention"]),
-    "windows_stacked": ("A batch is stacked of one slice per row", ["python-loop-tensor-indexing"]),
+    "windows_stacked": ("A batch is stacked from one slice per row", ["python-loop-tensor-indexing"]),
     "update_per_parameter": ("AdamW updates one parameter at a time", ["optimizer-single-tensor"]),
 }
 TINY = {"batch": 2, "block": 4, "width": 8, "heads": 2, "layers": 1, "vocabulary": 11}

@@ -20,7 +20,7 @@ class Losses:
 
 KNOWN = {
     "one_environment_a_call": (
-        "The policy acts for one environment a call instead of for all",
+        "The policy acts for one environment per call instead of for all",
         ["python-loop-tensor-indexing"],
     ),
     "rollout_with_graph": (
@@ -28,8 +28,8 @@ KNOWN = {
         ["grad-graph-never-consumed"],
     ),
     "distributions_checked": ("Distributions check their parameters and values", ["distribution-arguments-validated"]),
-    "advantages_on_tensors": ("Advantages are added up in scalar tensors, one by one", ["scalar-tensors-in-loop"]),
-    "observations_from_lists": ("Observations come as Python lists", ["tensor-from-python-data"]),
+    "advantages_on_tensors": ("Advantages are summed in scalar tensors, one by one", ["scalar-tensors-in-loop"]),
+    "observations_from_lists": ("Observations are Python lists", ["tensor-from-python-data"]),
 }
 TINY = {"environments": 2, "steps": 4, "observation": 3, "actions": 2, "hidden": 4, "epochs": 1}
 

@@ -23,12 +23,12 @@ class Losses:
 
 
 KNOWN = {
-    "replay_as_lists": ("A batch is put together of tuples of lists", ["tensor-from-python-data"]),
-    "targets_per_parameter": ("Target networks follow parameter by parameter", ["moving-average-per-parameter"]),
+    "replay_as_lists": ("A batch is built from tuples of lists", ["tensor-from-python-data"]),
+    "targets_per_parameter": ("Target networks are updated parameter by parameter", ["moving-average-per-parameter"]),
     "update_per_parameter": ("Three optimizers update one parameter at a time", ["optimizer-single-tensor"]),
     "distributions_checked": ("Distributions check their parameters and values", ["distribution-arguments-validated"]),
     "critic_gradients_for_actor": (
-        "The actor's loss computes gradients of the critics, which are thrown away",
+        "The actor's loss computes gradients of the critics, which are discarded",
         ["gradients-thrown-away"],
     ),
 }

@@ -24,13 +24,13 @@ class Losses:
 
 KNOWN = {
     "padded_in_lists": (
-        "The collator pads Python lists and makes tensors of them, in the training process",
+        "The collator pads Python lists and converts them to tensors, in the training process",
         ["tensor-from-python-data", "dataloader-num-workers-zero", "dataloader-starvation"],
     ),
     "gelu_by_hand": ("GELU is written out", ["elementwise-op-flood"]),
-    "mask_made_per_layer": ("The mask of the padding is made again in each layer", []),
+    "mask_made_per_layer": ("The padding mask is created again in each layer", []),
     "finite_check_per_parameter": (
-        "Each gradient is checked for NaN by itself",
+        "Each gradient is checked for NaN separately",
         ["finite-check-per-tensor", "host-sync-scalar-readback"],
     ),
     "update_per_parameter": ("AdamW updates one parameter at a time", ["optimizer-single-tensor"]),

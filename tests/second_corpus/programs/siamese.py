@@ -21,13 +21,13 @@ class Losses:
 
 KNOWN = {
     "pairs_one_by_one": (
-        "Each pair is searched, converted and normalised by itself, in the training process",
+        "Each pair is searched, converted and normalised separately, in the training process",
         ["dataloader-num-workers-zero", "dataloader-starvation"],
     ),
     "halves_apart": ("The network runs twice on half of the pictures", []),
     "distances_by_hand": ("Distances and the loss are written out", ["elementwise-op-flood"]),
     "correct_counted_one_by_one": (
-        "Right answers are counted one by one",
+        "Correct answers are counted one by one",
         ["host-sync-scalar-readback", "python-loop-tensor-indexing"],
     ),
 }

@@ -19,20 +19,20 @@ class Losses:
 
 KNOWN = {
     "spectrogram_per_utterance": (
-        "The spectrogram of each utterance is computed by itself",
+        "The spectrogram of each utterance is computed separately",
         ["python-loop-tensor-indexing", "elementwise-op-flood"],
     ),
     "weights_normalised_by_hand": (
-        "Features are normalised by sums that are written out",
+        "Features are normalised by written-out sums",
         ["normalisation-written-out", "elementwise-op-flood"],
     ),
     "letters_read_one_by_one": (
         "The best letters are read from their tensor one by one",
         ["host-sync-scalar-readback", "python-loop-tensor-indexing"],
     ),
-    "masks_made_per_layer": ("The mask of the padding is made again in each layer", ["constant-rebuilt-every-step"]),
+    "masks_made_per_layer": ("The padding mask is created again in each layer", ["constant-rebuilt-every-step"]),
 }
-ALSO = {"constant-rebuilt-every-step": "the window of the spectrogram is made again for each utterance"}
+ALSO = {"constant-rebuilt-every-step": "the window of the spectrogram is created again for each utterance"}
 TINY = {"batch": 2, "samples": 2_000, "width": 4, "letters": 5, "length": 2}
 
 WINDOW, HOP = 400, 160

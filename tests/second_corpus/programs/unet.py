@@ -23,14 +23,14 @@ KNOWN = {
         "The loader searches the values of each mask and replaces them one by one",
         ["dataloader-num-workers-zero", "dataloader-starvation"],
     ),
-    "dice_per_picture": ("Dice is computed for each class of each picture by itself", ["python-loop-tensor-indexing"]),
+    "dice_per_picture": ("Dice is computed for each class of each picture separately", ["python-loop-tensor-indexing"]),
     "biases_before_norms": (
-        "Convolutions have biases that the norms after them subtract",
+        "Convolutions have biases that the following norms subtract",
         ["conv-bias-before-batchnorm"],
     ),
     "one_hot_laid_out_again": ("The classes of each pixel are copied into another layout", ["hidden-contiguous-copy"]),
 }
-ALSO = {"float32-beside-bfloat16-units": "found on a CPU with such units only, where autocast saves a fifth of a step"}
+ALSO = {"float32-beside-bfloat16-units": "found only on a CPU with such units, where autocast saves a fifth of a step"}
 TINY = {"batch": 2, "picture": 16, "width": 2}
 
 

@@ -21,7 +21,7 @@ class Losses:
 
 KNOWN = {
     "transformed_one_by_one": (
-        "Each picture becomes a tensor by itself, again in each epoch, in the training process",
+        "Each picture is converted to a tensor separately, again in each epoch, in the training process",
         ["dataloader-num-workers-zero", "dataloader-starvation"],
     ),
     "distributions_checked": ("Distributions check their parameters and values", ["distribution-arguments-validated"]),

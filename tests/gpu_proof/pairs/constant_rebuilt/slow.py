@@ -1,4 +1,4 @@
-"""A table of positions is computed again in each layer."""
+"""Each layer computes a table of positions again."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""Half-precision convolutions train on images of layout NCHW."""
+"""Half-precision convolutions train on images in NCHW layout."""
 
 import torch
 from torch.nn import functional

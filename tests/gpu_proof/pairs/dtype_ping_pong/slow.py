@@ -1,4 +1,4 @@
-"""Each layer computes in bfloat16 and hands on float32."""
+"""Each layer computes in bfloat16 and returns float32."""
 
 import torch
 from torch import nn

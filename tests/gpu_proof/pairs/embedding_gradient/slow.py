@@ -1,4 +1,4 @@
-"""A few words of a large vocabulary leave a dense gradient of all of it."""
+"""A few words of a large vocabulary produce a dense gradient of the whole table."""
 
 import torch
 from torch import nn

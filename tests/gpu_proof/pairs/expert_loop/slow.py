@@ -1,4 +1,4 @@
-"""A loop over experts asks for the tokens of each."""
+"""A loop over experts reads the token count of each."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""Sampling sorts all words to keep fifty."""
+"""Sampling sorts the whole vocabulary to keep fifty words."""
 
 import torch
 

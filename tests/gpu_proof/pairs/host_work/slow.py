@@ -1,4 +1,4 @@
-"""The host prepares each batch while the device has nothing to do."""
+"""The host prepares each batch while the device is idle."""
 
 import numpy as np
 import torch

@@ -1,4 +1,4 @@
-"""The gradient of an indexed table is sorted and summed by `index_put_`."""
+"""`index_put_` sorts and sums the gradient of an indexed table."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""The product of a language model's head runs in float32."""
+"""The product in a language model's head runs in float32."""
 
 import torch
 from torch import nn

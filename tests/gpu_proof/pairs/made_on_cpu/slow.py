@@ -1,4 +1,4 @@
-"""A mask of positions is made on the CPU and moved, in each of eight layers."""
+"""Each of eight layers creates a mask of positions on the CPU and moves it."""
 
 import torch
 

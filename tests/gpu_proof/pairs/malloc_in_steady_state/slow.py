@@ -1,4 +1,4 @@
-"""The allocator's cache is emptied in each step."""
+"""Each step empties the allocator's cache."""
 
 import torch
 
@@ -6,7 +6,7 @@ from tests.gpu_proof.parts import perceptron, training
 
 RULE = ""
 CAUSE = "allocation"
-CPU = "torch keeps no memory of a CPU: there is nothing to empty"
+CPU = "torch does not cache CPU memory: there is nothing to empty"
 SIZES = {"tiny": (8, 4), "small": (256, 64), "middle": (2048, 2048), "large": (8192, 8192)}
 
 

@@ -1,4 +1,4 @@
-"""The head of a language model has an odd number of words."""
+"""The head of a language model has an odd vocabulary size."""
 
 import torch
 from torch import nn

@@ -1,4 +1,4 @@
-"""Each batch is copied on the stream that computes."""
+"""Each batch is copied on the compute stream."""
 
 import torch
 

@@ -7,7 +7,7 @@ from tests.gpu_proof.parts import half
 RULE = "decoder-pieces-written-out"
 CAUSE = "compute"
 TOLERANCE = 3e-2
-CPU = "nothing is compiled there: both programs launch the same operators"
+CPU = "nothing is compiled on a CPU: both programs launch the same operators"
 SIZES = {"tiny": (2, 8), "small": (4, 128), "middle": (16, 2048), "large": (32, 8192)}
 LAYERS = 8
 
