@@ -36,8 +36,8 @@ def _completed(command: Callable[..., _R]) -> Callable[..., _R]:
         default="local",
         show_default=True,
         metavar="ENGINE",
-        help="Where traces are analysed: processes on this machine, or a cluster, `dask://HOST:PORT` or "
-        "`ray://HOST:PORT`. `dask://local` and `ray://local` start one.",
+        help="Analyse traces in processes on this machine (`local`), or on a cluster, `dask://HOST:PORT` or "
+        "`ray://HOST:PORT`. `dask://local` and `ray://local` start a cluster.",
     )
     @click.option(
         "--jobs",
@@ -45,7 +45,7 @@ def _completed(command: Callable[..., _R]) -> Callable[..., _R]:
         metavar="N",
         help="Analyse at most N traces at a time on this machine; by default as many as cores and memory allow.",
     )
-    @click.option("--no-cache", is_flag=True, help="Read all traces again, and cache nothing on this machine.")
+    @click.option("--no-cache", is_flag=True, help="Read all traces again, and do not use this machine's cache.")
     @with_captures
     @with_links
     @with_source_roots

@@ -54,10 +54,7 @@ with_captures = click.option(
     multiple=True,
     metavar="FILE",
     callback=lambda _context, _option, paths: tuple(path.absolute() for path in paths),
-    help=(
-        "Recording of the capture of the graphs that the traces replay; by default TorchTidy looks beside each "
-        "trace. Can be repeated."
-    ),
+    help="Recording of the capture of replayed graphs; by default looked for beside each trace; can be repeated.",
 )
 """Gives a command the files that hold captures of graphs, as `graph_captures`."""
 
@@ -70,10 +67,8 @@ def with_source_roots(command: Callable[..., _R]) -> Callable[..., _R]:
         type=click.Path(exists=True, file_okay=False, path_type=Path),
         multiple=True,
         metavar="DIR",
-        help=(
-            "Also look here for the sources that the recording names, besides its own folder and the current one; can "
-            "be repeated."
-        ),
+        help="Also look here for the recorded sources, besides the recording's folder and the current one; can be "
+        "repeated.",
     )
     @wraps(command)
     def rooted(source_root: tuple[Path, ...], **others: object) -> _R:
