@@ -236,6 +236,25 @@ class LinesAnswer(Model, frozen=True):
     costs: LineColumns | None
 
 
+class FileCost(Model, frozen=True):
+    """The costliest line of a source file: time of its calls, with all that they call, and of the work they launch."""
+
+    file: str
+    line: int
+    host_ns: int
+    device_ns: int
+
+
+class FilesAnswer(Model, frozen=True):
+    """`GET api/files`: the source files in which calls were placed, the costliest first.
+
+    `wall_ns` is the length of the recording, 0 without files.
+    """
+
+    wall_ns: int
+    files: list[FileCost]
+
+
 class StackFrame(Model, frozen=True):
     """One of the user's own functions, and the line in it that leads on; `precision` and `ties` as those of a place."""
 

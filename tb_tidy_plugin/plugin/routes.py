@@ -155,6 +155,11 @@ def _lines(served: Served, asked: queries.FileQuery) -> models.LinesAnswer:
     return tables.lines_answer(result.tables, asked.file)
 
 
+def _files(served: Served, asked: queries.ProfileQuery) -> models.FilesAnswer:
+    result = _result(served, asked)
+    return tables.files_answer(result.tables, result.source_files)
+
+
 def _stack(served: Served, asked: queries.StackQuery) -> models.StackAnswer:
     stacks = _result(served, asked).stacks.get(asked.finding, [])
     if asked.place >= len(stacks):
@@ -212,6 +217,7 @@ ROUTES: tuple[Route[Any, Any], ...] = (
     Route("/api/export", queries.ExportQuery, models.ExportAnswer, _export),
     Route("/api/source", queries.FileQuery, models.SourceAnswer, _source),
     Route("/api/lines", queries.FileQuery, models.LinesAnswer, _lines),
+    Route("/api/files", queries.ProfileQuery, models.FilesAnswer, _files),
     Route("/api/stack", queries.StackQuery, models.StackAnswer, _stack),
     Route("/api/events", queries.EventsQuery, models.EventsAnswer, _events),
     Route("/api/operators", queries.OperatorsQuery, models.OperatorsAnswer, _operators),

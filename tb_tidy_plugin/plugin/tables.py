@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
 
 from tb_tidy_plugin.plugin.models import (
     CpuAnswer,
+    FileCost,
+    FilesAnswer,
     KernelsAnswer,
     LineColumns,
     LinesAnswer,
@@ -178,6 +180,18 @@ def lines_answer(tables: Tables, file: str) -> LinesAnswer:
     text = tables.lines.get(file)
     columns = None if text is None else msgspec.json.decode(text, type=LineColumns)
     return LinesAnswer(file=file, costs=columns)
+
+
+def files_answer(tables: Tables, files: Container[str]) -> FilesAnswer:
+    """Those of `files` in which calls were placed, each with its costliest line."""
+    wall_ns, found = 0, []
+    for file, text in tables.lines.items():
+        columns = msgspec.json.decode(text, type=LineColumns)
+        if columns.line and file in files:
+            at = columns.host_ns.index(max(columns.host_ns))
+            found.append(FileCost(file, columns.line[at], columns.host_ns[at], columns.device_ns[at]))
+            wall_ns = columns.wall_ns
+    return FilesAnswer(wall_ns, sorted(found, key=lambda cost: (-cost.host_ns, cost.file)))
 
 
 def cpu_answer(tables: Tables) -> CpuAnswer:

@@ -21,6 +21,8 @@ from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.models import (
     CpuAnswer,
     ErrorAnswer,
+    FileCost,
+    FilesAnswer,
     KernelsAnswer,
     LinesAnswer,
     MemoryAnswer,
@@ -31,7 +33,7 @@ from tb_tidy_plugin.plugin.models import (
 from tb_tidy_plugin.plugin.mutes import MuteStore
 from tb_tidy_plugin.plugin.profiles import Profiles
 from tb_tidy_plugin.plugin.scan import Key
-from tb_tidy_plugin.plugin.tables import line_columns
+from tb_tidy_plugin.plugin.tables import Tables, files_answer, line_columns
 from tb_tidy_plugin.report.chosen import OPERATOR_ORDERS
 from tb_tidy_plugin.report.idle import IdleAnswer
 from tb_tidy_plugin.sources.frames import Frame
@@ -322,6 +324,39 @@ def test_lines_of_the_same_recording_have_the_same_etag(client: FlaskClient) -> 
     first = client.get(f"/api/lines?{SAMPLE}&file=train.py")
     again = client.get(f"/api/lines?{SAMPLE}&file=train.py", headers={"If-None-Match": first.headers["ETag"]})
     assert (first.status_code, again.status_code) == (200, 304)
+
+
+@pytest.mark.timed  # the costs of lines are worked out within a budget of processor time
+def test_files_with_their_costliest_lines(client: FlaskClient) -> None:
+    found = answer(client, f"files?{SAMPLE}", FilesAnswer)
+    assert [each.file for each in found.files].count("train.py") == 1
+    for each in found.files:
+        costs = answer(client, f"lines?{SAMPLE}&file={each.file}", LinesAnswer).costs
+        assert costs is not None
+        by_line = dict(zip(costs.line, zip(costs.host_ns, costs.device_ns, strict=True), strict=True))
+        assert by_line[each.line] == (each.host_ns, each.device_ns) == max(by_line.values())
+        assert found.wall_ns == costs.wall_ns
+    assert [each.host_ns for each in found.files] == sorted((each.host_ns for each in found.files), reverse=True)
+
+
+def test_files_that_only_the_costs_name_and_files_without_costs_are_left_out() -> None:
+    left_out = [Frame("a.py", 3, "f", "definition", own_code=True)]
+    lines = [LineCost("b.py", 7, 5, 1, 2), LineCost("b.py", 9, 8, 0, 2), LineCost("c.py", 1, 9, 0, 1)]
+    texts = {
+        file: msgspec.Raw(msgspec.json.encode(each))
+        for file, each in line_columns(LineCosts(lines, left_out), 100).items()
+    }
+    tables = msgspec.structs.replace(_no_tables(), lines=texts)
+    assert files_answer(tables, {"a.py", "b.py"}) == FilesAnswer(100, [FileCost("b.py", 9, 8, 0)])
+    assert files_answer(_no_tables(), {"a.py"}) == FilesAnswer(0, [])
+
+
+def _no_tables() -> Tables:
+    empty = msgspec.Raw(b"[]")
+    return Tables(
+        operators={}, left_out={}, families=empty, kernels=empty, modules=empty, memory=empty, cpu=empty, flame=empty,
+        roofline=empty, idle=empty, lines={}, missing={},
+    )  # fmt: skip
 
 
 def test_a_file_without_sources_has_no_costs(client: FlaskClient) -> None:

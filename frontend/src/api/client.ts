@@ -4,7 +4,7 @@ import { lines } from '../base/ndjson';
 import { pause } from '../base/waiting';
 import type {
   BenchmarkCancel, BenchmarkRequest, BenchmarksAnswer, BenchmarkState, BoardAnswer, BoardQuery, CancelRequest, CompareAnswer, CompareQuery, CpuAnswer, CropQuery, ErrorAnswer, ErrorInfo,
-  EventQuery, EventsAnswer, EventsQuery, ExportAnswer, ExportQuery, FileQuery, FindQuery, Flame, IdleAnswer, IdleQuery, JobQuery, KernelsAnswer, KernelsQuery, LinesAnswer, MarksQuery, MemoryAnswer,
+  EventQuery, EventsAnswer, EventsQuery, ExportAnswer, ExportQuery, FileQuery, FilesAnswer, FindQuery, Flame, IdleAnswer, IdleQuery, JobQuery, KernelsAnswer, KernelsQuery, LinesAnswer, MarksQuery, MemoryAnswer,
   ModulesAnswer, MuteChange, MutesAnswer, OperatorsAnswer, OperatorsQuery, ProfileQuery, ProfileState, RanksAnswer, ReportAnswer, ReportQuery, RetryRequest, Roofline, RulesAnswer,
   RunQuery, RunsAnswer, RunsQuery, SliceQuery, SourceAnswer, StackAnswer, StackQuery, TimelineEvent, TimelineFound, TimelineLanes, TimelineMarks, TimelineSlice,
 } from './types.gen';
@@ -45,6 +45,7 @@ export const getIdle = endpoint<IdleQuery, IdleAnswer>('idle');
 export const getFlame = endpoint<ProfileQuery, Flame>('flame');
 export const getRoofline = endpoint<ProfileQuery, Roofline>('roofline');
 export const getLines = endpoint<FileQuery, LinesAnswer>('lines');
+export const getFiles = endpoint<ProfileQuery, FilesAnswer>('files');
 export const getStack = endpoint<StackQuery, StackAnswer>('stack');
 export const getMutes = endpoint<Nothing, MutesAnswer>('mutes');
 export const getTimelineLanes = endpoint<ProfileQuery, TimelineLanes>('timeline/lanes');

@@ -24,6 +24,7 @@ export interface Api {
   ExportAnswer: ExportAnswer;
   ExportQuery: ExportQuery;
   FileQuery: FileQuery;
+  FilesAnswer: FilesAnswer;
   FindQuery: FindQuery;
   Flame: Flame;
   IdleAnswer: IdleAnswer;
@@ -730,6 +731,24 @@ export interface FileQuery {
   run: string;
   span: string;
   worker: string;
+}
+/**
+ * `GET api/files`: the source files in which calls were placed, the costliest first.
+ *
+ * `wall_ns` is the length of the recording, 0 without files.
+ */
+export interface FilesAnswer {
+  files: FileCost[];
+  wall_ns: number;
+}
+/**
+ * The costliest line of a source file: time of its calls, with all that they call, and of the work they launch.
+ */
+export interface FileCost {
+  device_ns: number;
+  file: string;
+  host_ns: number;
+  line: number;
 }
 /**
  * `q` is part of an event's name; the search goes on at `event`, else at `from_ns`.

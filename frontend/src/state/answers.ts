@@ -1,7 +1,7 @@
 /** Tables and charts of the selected profile: asked for when shown, kept, asked for again on a reload. */
 
 import { signal } from '@preact/signals';
-import { getCpu, getFlame, getMemory, getModules, getRanks, getRoofline, getTimelineLanes } from '../api/client';
+import { getCpu, getFiles, getFlame, getMemory, getModules, getRanks, getRoofline, getTimelineLanes } from '../api/client';
 import { keyText, NO_KEY, type ProfileKey } from '../base/selection';
 import type { View } from '../base/views';
 import { loaded, stale } from './profile';
@@ -23,6 +23,7 @@ const table = <A>(ask: Table<A>['ask'], about = shownProfile): Table<A> => ({ kn
 export const modules = table(getModules);
 export const memory = table(getMemory);
 export const cpu = table(getCpu);
+export const sourceFiles = table(getFiles);
 export const flame = table(getFlame);
 export const roofline = table(getRoofline);
 export const timelineLanes = table(getTimelineLanes);

@@ -36,6 +36,9 @@ export const openLine = computed<number | null>(() => {
 export const showSpot = ({ finding, place }: Spot): void =>
   go({ view: 'source', file: place.file, line: String(place.line), finding: finding.id }, 'replace');
 
+/** A file at a line, whether or not it has findings; the open finding stays open. */
+export const showFile = (file: string, line: number): void => go({ view: 'source', file, line: String(line) }, 'replace');
+
 /** To the next line of the open file that has a finding. */
 export function moveSpot(by: 1 | -1): void {
   const at = openLine.peek() ?? 0;

@@ -95,7 +95,7 @@ function Workspace() {
       {report.value && !covered && !source && <Summary report={report.value} />}
       <div class="panes" style={width === null ? {} : { '--list-width': `${width}px` }}>
         {!covered && (
-          <Side class="side" aria-label={source ? 'Files with findings' : 'Findings'}>
+          <Side class="side" aria-label={source ? 'Source files' : 'Findings'}>
             {source ? <Outline /> : <List />}
             {!narrow.value && (
               <Splitter label="Width of the list" width={width ?? LIST_WIDTHS.start} least={LIST_WIDTHS.least} most={LIST_WIDTHS.most}

@@ -95,3 +95,27 @@ describe('the gutter', () => {
     expect(document.querySelector('img[src]')).toBeNull();
   });
 });
+
+describe('the other files of the recording', () => {
+  const files = [['/job/model.py', 12, 200e6], ['/job/train.py', 42, 120e6], ['/job/<b>data.py', 3, 1e6]] as const;
+
+  it('are listed below those with findings, the costliest first, and open at their costliest line', async () => {
+    const server = await open(({ answers }) => {
+      answers['files'] = () => ({ wall_ns: 300e6, files: files.map(([file, line, time]) => ({ file, line, host_ns: time, device_ns: 0 })) });
+    });
+    const heading = await screen.findByRole('heading', { name: 'Other files 2' });
+    const others = within(heading.parentElement as HTMLElement).getAllByRole('button');
+    expect(others.map((each) => each.textContent)).toEqual(['model.py200 ms', '<b>data.py1 ms']);
+    expect(others[0]?.getAttribute('title')).toBe('/job/model.py: line 12 takes most of the recording\'s time, 200 ms');
+    if (others[0]) fireEvent.click(others[0]);
+    await vi.waitFor(() => expect(window.location.hash).toContain('file=%2Fjob%2Fmodel.py'));
+    expect(window.location.hash).toContain('line=12');
+    await vi.waitFor(() => expect(server.asked).toContain('source?run=job&worker=host_1&span=1&file=%2Fjob%2Fmodel.py'));
+    expect(others[0]?.getAttribute('aria-current')).toBe('true');
+  });
+
+  it('leave no heading where there are none', async () => {
+    await open(({ answers }) => { answers['files'] = () => ({ wall_ns: 1, files: [{ file: '/job/train.py', line: 1, host_ns: 1, device_ns: 0 }] }); });
+    expect(screen.queryByRole('heading', { name: /Other files/ })).toBeNull();
+  });
+});
