@@ -1,4 +1,6 @@
-"""Pictures of every view in both themes, for the docs: `python -m tests.browser.screens [NAME …]`, or `make screens`.
+"""Pictures of every view, for the docs: `python -m tests.browser.screens [NAME …]`, or `make screens`.
+
+Each is taken in both themes in a window of 1280×800, and in the light theme at 390 px.
 
 They are taken from a real TensorBoard with the sample runs, so that they show what a new user sees.
 """
@@ -29,7 +31,8 @@ from tests.support.served import tensorboard
 FOLDER = ROOT / "docs" / "screens"
 MOST_BYTES = 120_000
 COLOURS = (256, 128, 64)
-SIZE = (1400, 900)
+SIZE = (1280, 800)
+NARROW_PX = 390
 
 UNTIDY, TIDY = "image_classifier_untidy", "image_classifier_tidy"
 LATE = "two_ranks"
@@ -37,19 +40,21 @@ LATE = "two_ranks"
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """A view, how to get there, and a text that is there when it is drawn."""
+    """A view, how to get there, and a text that is there when it is drawn; `narrow` is that of 390 px if it differs."""
 
     name: str
     shows: str
     link: dict[str, str] = field(default_factory=dict)
-    width: int = SIZE[0]
+    narrow: str = ""
 
 
 SCREENS = (
     Screen("runs", "Load batches in worker processes", {"view": "runs"}),
     Screen("overview", "Quality of the trace", {"run": UNTIDY, "view": "overview"}),
-    Screen("findings", "Thread or stream", {"run": UNTIDY}),
+    Screen("findings", "Thread or stream", {"run": UNTIDY}, "Passed checks"),
     Screen("operators", "aten::", {"run": UNTIDY, "view": "operators"}),
+    Screen("kernels", "Not in this recording", {"run": UNTIDY, "view": "kernels"}),
+    Screen("roofline", "Roofline", {"run": UNTIDY, "view": "roofline"}),
     Screen("modules", "Sequential_0", {"run": UNTIDY, "view": "modules"}),
     Screen("memory", "profile_memory", {"run": UNTIDY, "view": "memory"}),
     Screen("cpu", "train.py", {"run": UNTIDY, "view": "cpu"}),
@@ -58,7 +63,6 @@ SCREENS = (
     Screen("source", "Line costs", {"run": UNTIDY, "view": "source", "file": "train.py", "line": "110"}),
     Screen("ranks", "World size 2", {"run": LATE, "view": "ranks"}),
     Screen("compare", "faster", {"view": "compare", "cmp": UNTIDY, "with": TIDY}),
-    Screen("narrow", "Passed checks", {"run": UNTIDY}, width=400),
 )
 
 
@@ -70,7 +74,8 @@ def main(names: Sequence[str]) -> None:
         with tensorboard("--logdir", str(_logdir(Path(folder))), *sources, folder=Path(folder)) as served:
             for screen in SCREENS:
                 if not names or screen.name in names:
-                    _take(browser, served.address, screen)
+                    _take(browser, served.address, screen, SIZE[0], screen.name, ("light", "dark"))
+                    _take(browser, served.address, screen, NARROW_PX, f"{screen.name}-{NARROW_PX}", ("light",))
         if not names or "report" in names:
             _take_report(browser, Path(folder))
 
@@ -92,16 +97,17 @@ def _logdir(folder: Path) -> Path:
     return logdir
 
 
-def _take(browser: Browser, address: str, screen: Screen) -> None:
-    page = browser.new_page(viewport={"width": screen.width, "height": SIZE[1]}, reduced_motion="reduce")
+def _take(browser: Browser, address: str, screen: Screen, width: int, name: str, themes: Sequence[str]) -> None:
+    page = browser.new_page(viewport={"width": width, "height": SIZE[1]}, reduced_motion="reduce")
     page.add_init_script(UNFOLDED)
     keys = "".join(f"&p.torchtidy.{key}={value}" for key, value in screen.link.items())
     page.goto(f"{address}#torchtidy{keys}")
     frame = page.frame_locator("iframe")
-    expect(frame.locator("body")).to_contain_text(screen.shows)
-    for theme in ("light", "dark"):
+    shows = (screen.narrow if width == NARROW_PX else "") or screen.shows
+    expect(frame.locator("body")).to_contain_text(shows)
+    for theme in themes:
         _set_theme(page, frame, theme)
-        _save(page.locator("iframe").screenshot(), f"{screen.name}-{theme}")
+        _save(page.locator("iframe").screenshot(), f"{name}-{theme}")
     page.close()
 
 
