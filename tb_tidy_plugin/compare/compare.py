@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from tb_tidy_plugin import __version__
 from tb_tidy_plugin.compare.entries import ledger_change
-from tb_tidy_plugin.compare.findings import changes, paired, predicted_ns, together_cost
+from tb_tidy_plugin.compare.findings import changes, paired, part_together, predicted_ns, together_cost
 from tb_tidy_plugin.compare.machine import Machine, machine_of
 from tb_tidy_plugin.compare.model import COMPARISON_VERSION, Comparison, FindingChange, SettingChange, Side
 from tb_tidy_plugin.compare.operators import kernel_changes, operator_changes, part_changes
@@ -73,7 +73,7 @@ def compared(base: Asked, candidate: Asked) -> Comparison:
         verdict=verdict_of(ratio),
         step_ratio=ratio,
         notes=[*_notes(settings, machine), *_few(before, after), *_unread(base, candidate)],
-        predicted_ns=predicted_ns(pairs),
+        predicted_ns=predicted_ns(pairs, part_together(each.recording.report for each in one)),
         realised_ns=realised_ns,
         findings=[_located(change, one if change.state == "gone" else other) for change in changes(pairs, realised_ns)],
         breakdown=part_changes(one, other),

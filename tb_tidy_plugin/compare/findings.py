@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from statistics import fmean
 
 import msgspec
 
 from tb_tidy_plugin.compare.model import FindingChange, FindingState
-from tb_tidy_plugin.report.model import Finding
+from tb_tidy_plugin.report.model import Finding, ProfileReport
 
 SAME_COST = 0.2
 """Costs that differ by less than this part are the same: recorders and machines vary more than that between runs."""
@@ -108,9 +108,19 @@ def _promise(pair: FindingPair) -> int | None:
     return round(pair.base.saving.expected_ns * (1 - pair.candidate.cost_ns / pair.base.cost_ns))
 
 
-def predicted_ns(pairs: Sequence[FindingPair]) -> int:
-    """What the baseline expected of all that is gone or better."""
-    return sum(_promise(pair) or 0 for pair in pairs)
+def predicted_ns(pairs: Sequence[FindingPair], together: float = 1.0) -> int:
+    """What the baseline expected of all that is gone or better; `together` is as `part_together` counts it."""
+    return round(sum(_promise(pair) or 0 for pair in pairs) * together)
+
+
+def part_together(reports: Iterable[ProfileReport]) -> float:
+    """The part of their findings' savings that all fixes together save, since findings share time; at most 1."""
+    joint_ns = alone_ns = 0
+    for report in reports:
+        if report.joint_saving is not None:
+            joint_ns += report.joint_saving.expected_ns
+            alone_ns += sum(finding.saving.expected_ns for finding in report.findings if finding.saving is not None)
+    return min(joint_ns / alone_ns, 1.0) if alone_ns else 1.0
 
 
 def _change(pair: FindingPair, promised_ns: int, realised_ns: int | None) -> FindingChange:

@@ -179,7 +179,8 @@ class Comparison(Model, frozen=True):
         verdict: what can be said of the step times, noise allowed for.
         step_ratio: null where one side has no steps.
         notes: what makes the numbers doubtful, to be read before them: other devices, other kinds of steps.
-        predicted_ns: what the baseline expected of the fixes of all findings that are gone or better.
+        predicted_ns: what the baseline expected of the fixes of all findings that are gone or better, together: at most
+            the sum of their `predicted_ns`, since findings share time.
         realised_ns: what the step became shorter by, negative where it became longer; null without steps.
         findings: largest promise first.
         operators, kernels: largest difference first; from the command line the first two hundred.

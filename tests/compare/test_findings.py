@@ -100,6 +100,10 @@ class TestPromises:
         assert predicted_ns(pairs) == 600
         assert changes(pairs, 500)[0].realised_ns == 500
 
+    def test_all_together_promise_what_they_save_together(self) -> None:
+        pairs = paired([finding("a", saving_ns=300), finding("b", saving_ns=100, at=place("z"))], [])
+        assert predicted_ns(pairs, 0.75) == 300
+
     def test_what_stays_promises_still_and_realises_nothing(self) -> None:
         (change,) = changes(paired([finding("a")], [finding("a")]), realised_ns=500)
         assert (change.state, change.predicted_ns, change.realised_ns) == ("same", 800, None)

@@ -14,6 +14,7 @@ const NAMES: [string, string] = ['promised', 'kept'];
 export function Promises({ comparison: { predicted_ns: promised, realised_ns: kept, findings } }: { comparison: Comparison }) {
   const changed = findings.filter(isKept);
   if (changed.length === 0 || kept === null) return null;
+  const sum = changed.reduce((total, each) => total + each.predicted_ns, 0);
   const rows = [
     { key: 'all', name: <b>All together</b>, promised, kept },
     ...changed.map((each) => ({ key: each.id, name: <Message text={actionOf(each)} />, promised: each.predicted_ns, kept: each.realised_ns })),
@@ -26,6 +27,7 @@ export function Promises({ comparison: { predicted_ns: promised, realised_ns: ke
             key: row.key, name: row.name, strong: row.key === 'all',
             first: { value: row.promised, text: nanoseconds(row.promised) }, second: { value: row.kept, text: keptText(row.kept) },
           }))} />
+          {promised < sum && <p class="beside">Some findings share time, so all together promise less than their sum.</p>}
           {changed.length > 1 && <p class="beside">Measured is the step as a whole. Of what it became shorter by, each finding has the part that it promised.</p>}
         </>
       )}
