@@ -401,14 +401,16 @@ export interface FindingChange {
   worker?: string;
 }
 /**
- * Where in the user's source the matches of a finding are.
+ * A place in the user's source with matches of a finding.
  *
  * `line` is 1-based. `precision` says how it is known: `definition` is the line that the recording gives the enclosing
  * function, which is where it is defined, or where it was when the recording began; never the calling line itself.
- * `own_code` is false when no frame outside installed packages was recorded. `duration_ns` is per step. `ties` are
- * lines that are as likely, between `line` and `end_line`; empty where one line or statement is the likeliest.
- * `text` is the line as the source had it when it was read, without its indentation; empty where it is not known.
- * `generated` is there for code that `torch.compile` generated; a `definition` is then the function that was compiled.
+ * `own_code` is false if no frame outside installed packages was recorded. `duration_ns` is per step. `ties` are
+ * equally
+ * likely lines between `line` and `end_line`; empty if one line or statement is the likeliest. `text` is the line as
+ * the
+ * source had it when it was read, without its indentation; empty if unknown. `generated` is set for code that
+ * `torch.compile` generated; a `definition` is then the function that was compiled.
  */
 export interface Place {
   duration_ns: number;
@@ -424,7 +426,7 @@ export interface Place {
   ties?: number[];
 }
 /**
- * That a place is of code which `torch.compile` generated: `of` its forward or its backward pass.
+ * Marks a place in code that `torch.compile` generated: `of` its forward or its backward pass.
  *
  * `also` are further lines that the same kernel computes; time is never split between them.
  */
@@ -433,7 +435,7 @@ export interface Generated {
   of: "backward" | "forward";
 }
 /**
- * A line of a source file, from 1.
+ * A line of a source file; lines count from 1.
  */
 export interface CodeLine {
   file: string;
@@ -603,10 +605,10 @@ export interface CpuAnswer {
   cpu: CpuFigures;
 }
 /**
- * What the CPU did.
+ * Work of the CPU.
  *
  * Attributes:
- *     threads: how many threads ran operators at all. most_threads: at the same time. mean_threads: while any did.
+ *     threads: number of threads that ran operators. most_threads: at the same time. mean_threads: while any did.
  *     slow_calls: by time lost, at most two hundred.
  *     frames: by self time, at most two hundred; null without stacks.
  */
@@ -744,16 +746,16 @@ export interface FindQuery {
   worker: string;
 }
 /**
- * A tree in columns, one entry per node; node 0 is the root and parents stand before their children.
+ * A tree in columns, one entry per node; node 0 is the root and parents come before their children.
  *
  * Amounts are each node's own, over the window of the ledger: those of a subtree add up to its total.
  *
  * Attributes:
- *     frames: what `frame` counts. entries: those of the ledger, in its order.
+ *     frames: `frame` holds positions in it. entries: those of the ledger, in its order.
  *     parent: of the root -1.
  *     account_ns: time of the account: all of it adds up to the ledger's window. host_ns: of all host threads.
- *     bytes: allocated on devices, on the host where no device allocates; frees are not subtracted.
- *     steps: in how many steps this is. findings: by id the nodes in which a finding's events are, most events first.
+ *     bytes: allocated on devices, or on the host if no device allocates; frees are not subtracted.
+ *     steps: number of steps in the window. findings: by id, the nodes of a finding's events, most events first.
  */
 export interface Flame {
   account_ns: number[];
@@ -804,11 +806,11 @@ export interface FlameEntry {
   title: string;
 }
 /**
- * What nodes of one name are.
+ * Kind and name of nodes.
  *
  * Attributes:
- *     kind: `call` is one of the runtime. `kernel`, `cpu` and `idle` hold time of the account: work of the device, of
- *         a host without a device, and time that the device waits. `others` are the nodes too small to be listed.
+ *     kind: `call` is a runtime call. `kernel`, `cpu` and `idle` hold time of the account: work of the device, of a
+ *         host without a device, and time that the device waits. `others` are the nodes too small to be listed.
  *     name: as shown. file, line: of functions, where they are defined.
  *     entry: position in `Flame.entries` of the entry that the time belongs to; null for all other kinds.
  */
@@ -823,9 +825,9 @@ export interface FlameFrame {
  * `GET api/idle?at_ns=…`: why the device idles at a time.
  *
  * Attributes:
- *     gap: null where a device works, where the gap is not listed, and outside the ledger's window.
- *     accounted: whether the time is in that window.
- *     least_ns: gaps that are not longer may not be listed; 0 where all are.
+ *     gap: null if a device works, if the gap is not listed, and outside the ledger's window.
+ *     accounted: true if the time is in that window.
+ *     least_ns: gaps up to this length may not be listed; 0 if all are.
  */
 export interface IdleAnswer {
   accounted: boolean;
@@ -841,7 +843,7 @@ export interface IdleGap {
   start_ns: number;
 }
 /**
- * Time of one entry of the ledger in a gap, what the host does in it, and which device work comes next.
+ * Time of one entry of the ledger in a gap, the host's call meanwhile, and the device work that comes next.
  */
 export interface IdlePart {
   call: IdleEvent | null;
@@ -850,7 +852,7 @@ export interface IdlePart {
   work: IdleEvent | null;
 }
 /**
- * An event by its id, as the timeline knows it, and its name.
+ * An event's id, as in the timeline, and its name.
  */
 export interface IdleEvent {
   id: number;
@@ -886,7 +888,7 @@ export interface KernelsAnswer {
   total: number;
 }
 /**
- * All device work of one family; rates are over the part `rated_share` of its time, of which the work is known.
+ * All device work of one family; rates are over the part `rated_share` of its time, for which the work is known.
  */
 export interface KernelFamilyRow {
   bytes_per_second: number | null;
@@ -927,15 +929,14 @@ export interface KernelFamilyRow {
  * Kernels, copies or fills with one name that one operator launched.
  *
  * Attributes:
- *     key: stable: what a deep link holds.
- *     family: what they do, by the operator first and by the kernel's name second. operator: empty where none is
- *         known.
+ *     key: stable; used in deep links.
+ *     family: by the operator, else by the kernel's name. operator: empty if unknown.
  *     total_ns: durations, added up. share: of all device work. mean_ns: of one.
  *     flops_per_second, bytes_per_second: of the operators whose longest kernel it is, over all of their device work;
- *         null where their work is not known, and where a rate comes out above what the device can do.
- *     roofline: least time that the known device needs for the work, as a share of the time taken; never above 1.
- *     tensor_cores: null where the name does not tell.
- *     replayed: how many of them a replayed graph launched, with an operator known from its capture.
+ *         null if their work is unknown, or if a rate exceeds what the device can do.
+ *     roofline: least time that the known device needs for the work, as a share of the time taken; at most 1.
+ *     tensor_cores: null if the name does not show it.
+ *     replayed: number of them that a replayed graph launched, with an operator known from its capture.
  *     known_by: the least certain way in which that is known; null without any.
  */
 export interface DeviceKernelRow {
@@ -1101,12 +1102,12 @@ export interface MemoryAnswer {
  *
  * Attributes:
  *     device: `cpu` or `cuda:0`. basis: the allocator's own figure, the running sum of events ("at least"), or the
- *         history in a memory snapshot, whose times are from its first action on.
- *     other_bytes: of the peak, what was allocated before the recording.
- *     failures: allocations for which there was not enough memory.
+ *         history in a memory snapshot, whose times count from its first action.
+ *     other_bytes: part of the peak that was allocated before the recording.
+ *     failures: allocations that failed for lack of memory.
  *     holders: what holds the peak, largest first, at most fifty.
  *     steps: per step, empty without steps.
- *     kinds: curves that add up to what is allocated, over `kinds_ns`; empty where addresses were not recorded.
+ *     kinds: curves that add up to all allocated bytes, over `kinds_ns`; empty if addresses were not recorded.
  */
 export interface DeviceMemoryRow {
   allocated_bytes: number[];
@@ -1126,9 +1127,9 @@ export interface DeviceMemoryRow {
   time_ns: number[];
 }
 /**
- * What one operator, called from one place, holds at a device's peak, of one kind.
+ * Memory of one kind that one operator, called from one place, holds at a device's peak.
  *
- * `stack` is where a memory snapshot has it from, innermost first, at most thirty frames.
+ * `stack` is the stack of the allocation in a memory snapshot, innermost frame first, at most thirty frames.
  */
 export interface MemoryHolder {
   allocations: number;
@@ -1170,8 +1171,9 @@ export interface ModulesAnswer {
  * One `nn.Module` at one place in the hierarchy, in pre-order.
  *
  * `parent` is the position of the module around it, null for roots; `last` that of the last module inside.
- * `places` counts in how many places the same object is called. `known_by` is the least certain way in which work of
- * replayed graphs in it is known to be its, null without any.
+ * `places` is the number of places in which the same object is called. `known_by` is the least certain way in which
+ * work
+ * of replayed graphs is attributed to it, null without any.
  */
 export interface ModuleRow {
   allocated_bytes: number | null;
@@ -1243,21 +1245,21 @@ export interface OperatorsAnswer {
  * Calls of operators that share name, name and shapes, source line, or module.
  *
  * Attributes:
- *     key: stable within its grouping: what a deep link holds.
- *     kind: what the calls are: operators, annotations (`record_function`, steps), calls of the runtime
- *         (`cudaLaunchKernel`); `mixed` for groups by line and module, which hold operators and calls of the runtime.
- *     name: the operator; where a group holds several, the one with the most host self time.
- *     operators: how many different operators the group holds.
+ *     key: stable within its grouping; used in deep links.
+ *     kind: of the calls: operators, annotations (`record_function`, steps), runtime calls (`cudaLaunchKernel`);
+ *         `mixed` for groups by line and module, which hold operators and runtime calls.
+ *     name: the operator; if a group holds several, the one with the most host self time.
+ *     operators: number of distinct operators in the group.
  *     shapes: input shapes and dtypes as text, for groups by shape.
  *     file, line, function: the place, for groups by line; `line` as precise as the report's places.
  *     module: name of the module, for groups by module. Lines and modules have one more row, with an empty file or
- *         module, for all calls of which none is known, so that every grouping adds up to the same self time.
+ *         module, for all calls without a known one, so that every grouping adds up to the same self time.
  *     host_self_ns, device_self_ns: without calls inside.
  *     device_total_ns: durations of all launched work added up, as torch counts it.
  *     device_busy_ns: time in which at least one piece of that work ran.
- *     tensor_cores: null where no kernel ran or the names do not tell.
+ *     tensor_cores: null if no kernel ran or the names do not show it.
  *     roofline: least time that the known device needs for the work, as a share of the time taken.
- *     low_ns, median_ns, high_ns: CPU time that a tenth, half, nine tenths of the calls stay below; groups by shape.
+ *     low_ns, median_ns, high_ns: 10th, 50th and 90th percentile of the CPU time of a call; groups by shape.
  *     slow_calls: calls far above the median, groups by shape. share_of_best: rate by the best of the same operator.
  *     kernels: the largest ones, at most eight.
  *     findings: ids of the findings whose matched events are among the calls.
@@ -1423,7 +1425,7 @@ export interface ProfileState {
   worker: string;
 }
 /**
- * A trace that could not be read, or not wholly.
+ * A trace that could not be read, or not completely.
  */
 export interface Problem {
   advice: string;
@@ -1441,17 +1443,17 @@ export interface RanksAnswer {
   ranks: Ranks | null;
 }
 /**
- * The ranks of a run beside each other; of several recordings of each the latest that most ranks have.
+ * The ranks of a run beside each other; of several recordings, the latest with most ranks.
  *
  * Attributes:
- *     world_size: how many ranks the job had by the recordings, null where they do not say or disagree.
- *     missing: how many of them were not recorded; `present` names them.
- *     present: who is here and who is missing, as a sentence.
- *     notes: what makes the comparison doubtful, as sentences.
- *     step_ns: the median step of all ranks, null where there are no steps in common.
- *     steps: how many steps besides the warm-up have collectives in which ranks meet.
+ *     world_size: the job's number of ranks in the recordings, null if they do not state it or disagree.
+ *     missing: number of them that were not recorded; `present` names them.
+ *     present: a sentence on present and missing ranks.
+ *     notes: sentences on what makes the comparison doubtful.
+ *     step_ns: the median step of all ranks, null without steps in common.
+ *     steps: number of steps after the warm-up with collectives in which ranks meet.
  *     rows: in order of rank.
- *     places: the longest waiting first.
+ *     places: longest waiting first.
  *     findings: worst first.
  */
 export interface Ranks {
@@ -1467,7 +1469,7 @@ export interface Ranks {
   world_size: number | null;
 }
 /**
- * One finding that profiles of several ranks have, or one of them: on which, and where it costs most.
+ * One finding that one or several ranks' profiles have: on which ranks, and where it costs most.
  *
  * `id`, `message`, `severity` and times, per step, are those of `worst_rank`; `text` says `on 7 of 8 ranks, worst
  * rank 3`.
@@ -1486,8 +1488,9 @@ export interface SharedFinding {
 /**
  * How unevenly the ranks share one thing: the rank with the most of it, against the middle rank.
  *
- * `ratio` is null where the middle rank has none. `notable` says that the difference is worth a look; `text` is it in
- * words. Values are ns per step, or bytes for `memory`.
+ * `ratio` is null if the middle rank has none. `notable` is true if the difference is worth a look; `text` describes
+ * it.
+ * Values are ns per step, or bytes for `memory`.
  */
 export interface Imbalance {
   middle: number;
@@ -1499,10 +1502,11 @@ export interface Imbalance {
   what: ("communication" | "compute" | "copies" | "host" | "idle" | "loading") | "memory";
 }
 /**
- * Collectives that one place of the source begins with as many bytes each: who comes last to them.
+ * Collectives of equal size that one place of the source begins, and who comes last to them.
  *
- * `waited_ns` is how long a rank waits in them per step, on average of all but the last. `bytes` is null where shapes
- * were not recorded, `file` empty and `line` null where the place was not.
+ * `waited_ns` is the time that a rank waits in them per step, averaged over all but the last. `bytes` is null if
+ * shapes
+ * were not recorded; `file` is empty and `line` null if the place was not.
  */
 export interface MeetingPlace {
   bytes: number | null;
@@ -1516,16 +1520,16 @@ export interface MeetingPlace {
   waited_ns: number;
 }
 /**
- * One rank beside the others: medians over its ledger's steps besides the warm-up.
+ * One rank beside the others: medians over its ledger's steps after the warm-up.
  *
  * Attributes:
- *     step_ns: null where there are no steps.
- *     parts_ns: what the step is spent on; a part that never occurs is left out.
- *     memory_peak_bytes: the most that was allocated on the fullest device, null where memory was not recorded.
- *     arrivals: null where the rank meets no other in a collective that all leave together.
- *     clock_ahead_ns: how far its clock is ahead of the first rank's, null where nothing tells.
- *     clock_error_ns: how wrong that may be; 0 for the first rank itself.
- *     findings: how many the rank's own report has.
+ *     step_ns: null without steps.
+ *     parts_ns: time of each part of the step; a part that never occurs is left out.
+ *     memory_peak_bytes: most bytes allocated on the fullest device, null if memory was not recorded.
+ *     arrivals: null if the rank meets no other in a collective that all leave together.
+ *     clock_ahead_ns: lead of its clock over the first rank's, null if unknown.
+ *     clock_error_ns: error of that lead; 0 for the first rank itself.
+ *     findings: number of findings in the rank's own report.
  */
 export interface RankRow {
   arrivals: Arrivals | null;
@@ -1542,14 +1546,14 @@ export interface RankRow {
   worker: string;
 }
 /**
- * One rank at the collectives of the steps besides the warm-up; times are per step, on average.
+ * One rank at the collectives of the steps after the warm-up; times are per step, on average.
  *
  * Attributes:
- *     met: how many of them it took part in.
- *     last: to how many it came last.
- *     late_ns: how much later than the middle rank it came, to all collectives of a step together; negative before it.
- *     waited_ns: how long each other rank waited for it.
- *     waits_ns: how long it waited for others.
+ *     met: number of them that it took part in.
+ *     last: number of them in which it came last.
+ *     late_ns: lateness relative to the middle rank, over all collectives of a step; negative if it came earlier.
+ *     waited_ns: time that each other rank waited for it.
+ *     waits_ns: time that it waited for others.
  */
 export interface Arrivals {
   last: number;
@@ -1572,10 +1576,11 @@ export interface ReportAnswer {
   states: ProfileState[];
 }
 /**
- * All profiles of what TensorBoard calls a run: one folder.
+ * All profiles of a run as TensorBoard defines it: one folder.
  *
- * `outcomes` and `findings` are what rules over several ranks say; both are empty, and `ranks` is null, where only one
- * rank was recorded. Their times are per step, their shares those of the median step of all ranks.
+ * `outcomes` and `findings` are those of rules over several ranks; both are empty, and `ranks` is null, if only one
+ * rank
+ * was recorded. Their times are per step, their shares those of the median step of all ranks.
  */
 export interface RunReport {
   findings?: Finding[];
@@ -1587,17 +1592,18 @@ export interface RunReport {
 /**
  * Matches of one rule in one function, grouped.
  *
- * `share` is `cost_ns` divided by the recorded step time, null where there are no steps.
+ * `share` is `cost_ns` divided by the recorded step time, null without steps.
  * `id` is stable between recordings of the same job: it hashes rule, subject, file and function.
- * `action` is what to do in a few words, verb first; empty in reports from before it was known.
- * `ranks` are those whose doing it is, for findings about a run; empty for findings about one profile.
- * `known_by` is the least certain way in which operators of replayed graphs among the matches are known, null where
- * all were recorded as they are.
- * `measurement` is what the statements with and without the pattern took where they were run, null where nobody did;
- * it is part of the saving only where the basis of that says so.
+ * `action` is the advice in a few words, verb first; empty in reports of versions without it.
+ * `ranks` are those that cause a finding about a run; empty for findings about one profile.
+ * `known_by` is the least certain way in which operators of replayed graphs among the matches are known, null if all
+ * were recorded themselves.
+ * `measurement` has the times of the statements with and without the pattern, null if nobody ran them; it is part of
+ * the
+ * saving only if the saving's basis says so.
  * `code_fixes` are changes of the user's own files, null for rules that change no code, and in summaries.
- * `small` is true where fixing it is expected to save something, but less than 3 % of a step: such findings stand
- * folded below the others.
+ * `small` is true if fixing it is expected to save something, but less than 3 % of a step: such findings are folded
+ * below the others.
  */
 export interface Finding {
   action?: string;
@@ -1622,11 +1628,11 @@ export interface Finding {
   small?: boolean;
 }
 /**
- * What `tb-tidy fix` can change for a finding in the user's own files.
+ * Changes that `tb-tidy fix` can make for a finding in the user's own files.
  *
  * Attributes:
  *     changes: one for each place whose change is known; several places may share one.
- *     reason: why a place has no change, a sentence; null where each of them has one.
+ *     reason: why a place has no change, as a sentence; null if each place has one.
  */
 export interface CodeFixes {
   changes: CodeFix[];
@@ -1638,9 +1644,9 @@ export interface CodeFixes {
  * Attributes:
  *     finding: its id.
  *     file, line: the place, as the recording names it.
- *     saving_ns: expected saving of the whole finding per step; null where it is not known.
+ *     saving_ns: expected saving of the whole finding per step; null if unknown.
  *     safety: `same results`, `same up to rounding` or `changes behaviour: …`.
- *     needs_review: whether the file alone cannot prove the change right; `check` then says what to check first.
+ *     needs_review: true if the file alone cannot prove the change right; `check` then says what to check first.
  *     diff: unified, without carriage returns.
  *     replacements: the same change by regions, in the order of the file.
  */
@@ -1657,7 +1663,7 @@ export interface CodeFix {
   saving_ns: number | null;
 }
 /**
- * A region of a file, and the text that takes its place. Lines and columns are 1-based; the end is exclusive.
+ * A region of a file, and the text that replaces it. Lines and columns are 1-based; the end is exclusive.
  */
 export interface Replacement {
   end_column: number;
@@ -1667,14 +1673,14 @@ export interface Replacement {
   text: string;
 }
 /**
- * Sentences with the numbers and thresholds that made the rule speak.
+ * Sentences with the numbers and thresholds behind a finding.
  */
 export interface Note {
   kind: "note";
   text: string;
 }
 /**
- * The example of the rule's page: code that has the pattern, and the same code without it.
+ * The example of the rule's page: code with the pattern, and the same code without it.
  */
 export interface CodeChange {
   after: string;
@@ -1683,9 +1689,9 @@ export interface CodeChange {
   kind: "code_change";
 }
 /**
- * What removing a finding is worth, per step.
+ * Saving from removing a finding, per step.
  *
- * `speedup` is step time now divided by the step time expected without the finding, null where there is no step time.
+ * `speedup` is step time now divided by the step time expected without the finding, null without a step time.
  */
 export interface Saving {
   basis: ("bound" | "measured" | "replayed")[];
@@ -1695,10 +1701,10 @@ export interface Saving {
   speedup: number | null;
 }
 /**
- * What one rule said about one profile, or about the ranks of a run.
+ * The outcome of one rule on one profile, or on the ranks of a run.
  *
- * `reason` is set for `not_checked` and `failed`, and for `clean` and `found` where some of what was found is left
- * out: not worth reporting, another rule's, or not wanted.
+ * `reason` is set for `not_checked` and `failed`, and for `clean` and `found` if some matches are left out: not worth
+ * reporting, covered by another rule, or ignored.
  */
 export interface Outcome {
   reason?: string | null;
@@ -1708,12 +1714,12 @@ export interface Outcome {
 /**
  * One trace file: one worker (rank) and one span of one run.
  *
- * `settings` and `true_step_ns` are null where the job was not recorded with `tb_tidy_plugin.capture`; the latter is
- * the median of steps that were not recorded, which the profiler does not slow down. `step_ns` is the step that
- * savings, speedups and severities are of: the true one where that is shorter than the recorded one, which is the
- * median step of the ledger. `outliers` are the steps that differ most from the others, at
- * most twenty, in order of time. `ledger` accounts for every nanosecond of the steps. `serving` is null where no
- * server marks iterations and no graph is replayed.
+ * `settings` and `true_step_ns` are null if the job was not recorded with `tb_tidy_plugin.capture`; the latter is the
+ * median of steps that were not recorded, which the profiler does not slow down. `step_ns` is the step that savings,
+ * speedups and severities refer to: the true one if that is shorter than the recorded one, which is the median step of
+ * the ledger. `outliers` are the steps that differ most from the others, at most twenty, in order of time. `ledger`
+ * accounts for every nanosecond of the steps. `serving` is null if no server marks iterations and no graph is
+ * replayed.
  */
 export interface ProfileReport {
   breakdown: Breakdown;
@@ -1741,10 +1747,10 @@ export interface ProfileReport {
   worker: string;
 }
 /**
- * Interval unions over the whole profile, in ns; null where the recording cannot tell.
+ * Interval unions over the whole profile, in ns; null if the recording does not show them.
  *
  * `wall_ns` is first start to last end of all complete events except the profiler's own span. Busy time and
- * communication are per device, averaged where there are several.
+ * communication are per device, averaged over several.
  */
 export interface Breakdown {
   communication_exposed_ns: number | null;
@@ -1761,7 +1767,7 @@ export interface Breakdown {
   wall_ns: number;
 }
 /**
- * One device of the profile. `name` is empty where the trace has none.
+ * One device of the profile. `name` is empty if the trace has none.
  */
 export interface Device {
   compute_capability: string | null;
@@ -1770,7 +1776,7 @@ export interface Device {
   name: string;
 }
 /**
- * The steps of one device, or of the host where there is no device, cut into parts.
+ * The steps of one device, or of the host without a device, cut into parts.
  *
  * In each step the parts add up to the step; time in which two things happened counts for the first of them.
  *
@@ -1785,7 +1791,7 @@ export interface Lane {
   parts: LanePart[];
 }
 /**
- * What one part of a step took: on average over the steps, and in each of them.
+ * Time of one part of a step: on average over the steps, and in each of them.
  */
 export interface LanePart {
   mean_ns: number;
@@ -1818,13 +1824,13 @@ export interface LanePart {
  * Where the time of a profile's steps goes; without steps, where the time of its window goes.
  *
  * Attributes:
- *     step_source: where steps come from; `repeating_unit` may be a layer and not a step.
- *     recording: what kind of time was recorded; only `steady` says how the job runs.
+ *     step_source: source of the steps; a `repeating_unit` may be a layer and not a step.
+ *     recording: the kind of time that was recorded; only `steady` shows how the job runs.
  *     banner: the same in a sentence, null for `steady`.
  *     steps: without gaps from the window's start to its end. step_ns: their length.
- *     host_step_ns: the median mark on the host, null without marks; shorter where the host runs ahead.
+ *     host_step_ns: the median mark on the host, null without marks; shorter if the host runs ahead.
  *     unnamed_ns: time of the window that no entry explains.
- *     entries: the largest first.
+ *     entries: largest first.
  */
 export interface Ledger {
   banner: string | null;
@@ -1853,12 +1859,12 @@ export interface Ledger {
  *     id: `cause` or `cause:kind`, equal in all recordings. title: the same in words.
  *     ns_total: over the window. ns_per_step: over the number of steps, rounded down. ns_by_step: in each step.
  *     share: of the window, 0 to 1. count: uninterrupted pieces.
- *     owner: the one with most of the time. owners: up to five, the largest first.
+ *     owner: the one with most of the time. owners: up to five, largest first.
  *     limit: of the device, for its work. rate: of operators on the host.
  *     hidden_ns: over the window, the same work behind other work; already part of other entries.
  *     finding_id: the finding that fixes most of it. advice: what to do. nothing_to_fix: why nothing is to be done, or
- *         why that cannot be known. At least one of the three is set for the largest entry and for those above a
- *         tenth of the window.
+ *         why that is unknown. At least one of the three is set for the largest entry and for those above a tenth of
+ *         the window.
  *     evidence: the three longest pieces.
  */
 export interface Entry {
@@ -1938,7 +1944,7 @@ export interface Entry {
   title: string;
 }
 /**
- * Exposed communication as transfer and waiting for other ranks; by one rank, `wait_ns` is at least that long.
+ * Exposed communication as transfer and waiting for other ranks; from one rank, `wait_ns` is a lower bound.
  */
 export interface Communication {
   by: "at-least" | "ranks";
@@ -1948,7 +1954,7 @@ export interface Communication {
 /**
  * One uninterrupted piece of an entry; `event` names what ran, or what the device waited for.
  *
- * `event_id` is that event's position among all events of the file, as the timeline knows it; null without one.
+ * `event_id` is that event's position among all events of the file, as in the timeline; null without one.
  */
 export interface Piece {
   end_ns: number;
@@ -1957,12 +1963,12 @@ export interface Piece {
   start_ns: number;
 }
 /**
- * How near the entry's work comes to what its device can do.
+ * How near the entry's work comes to the limit of its device.
  *
  * Attributes:
- *     share_reached: least possible time by time taken, 0 to 1; null where only the kind of units is known.
- *     bound: what limits it. known_share: part of the entry's time of which this is known.
- *     by: `shapes` for a roofline, `name` where kernels' names tell.
+ *     share_reached: least possible time by time taken, 0 to 1; null if only the kind of units is known.
+ *     bound: what limits it. known_share: part of the entry's time for which this is known.
+ *     by: `shapes` for a roofline, `name` if it follows from kernels' names.
  */
 export interface Limit {
   bound: "compute" | "fp32-cores" | "memory";
@@ -1971,16 +1977,16 @@ export interface Limit {
   share_reached: number | null;
 }
 /**
- * Whose time it is: every name that the recording gives, null or empty where it gives none.
+ * The owner of time: every name that the recording gives, null or empty if it gives none.
  *
  * Attributes:
  *     operator: of busy time the innermost operator around the launch, of idle time the outermost around the instant.
  *     kernel: of busy time the kernel or copy, of idle time the work that the device waits for.
  *     library: the nearest function outside PyTorch and the standard library. own: the nearest in the user's own code.
  *     thread: the host thread. mark: the innermost annotation.
- *     known_by: what the name in front is taken from. neighbours: events before and after silence.
- *     ns: how much of the entry is this owner's.
- *     replayed: how the operator is known where a graph launched the work; null for what was launched by itself.
+ *     known_by: source of the first name. neighbours: events before and after silence.
+ *     ns: this owner's part of the entry.
+ *     replayed: how the operator is known if a graph launched the work; null for work launched by itself.
  */
 export interface Owner {
   kernel?: string | null;
@@ -2003,13 +2009,13 @@ export interface Function {
   line: number;
 }
 /**
- * How fast an entry's operators ran on the host, by the shapes of their inputs.
+ * Rate of an entry's operators on the host, by the shapes of their inputs.
  *
  * Attributes:
  *     flops_per_second: estimated operations by the operators' time. bytes_per_second: memory that they must at least
- *         read and write, by the same. Both over the operators of which it is known; null without any.
- *     known_share: part of the entry's time in operators of which one of the two is known.
- *     threads: threads that PyTorch may use inside an operator; null where that was not recorded.
+ *         read and write, by the same. Both over the operators for which it is known; null without any.
+ *     known_share: part of the entry's time in operators for which at least one of the two is known.
+ *     threads: threads that PyTorch may use inside an operator; null if that was not recorded.
  */
 export interface Rate {
   bytes_per_second: number | null;
@@ -2054,7 +2060,7 @@ export interface Window {
  *
  * Attributes:
  *     step: its position in the steps.
- *     causes: of each kind the largest; what they hold overlaps, so their times do not add up.
+ *     causes: the largest of each kind; they overlap, so their times do not add up.
  *     text: the same in a sentence.
  */
 export interface Outlier {
@@ -2066,7 +2072,7 @@ export interface Outlier {
   text: string;
 }
 /**
- * What an outlier holds more or less of than the median of the ordinary steps.
+ * Something of which an outlier holds more or less than the median of the ordinary steps.
  *
  * Attributes:
  *     kind: `wait` (`data_loading`, `garbage_collection`, `compilation`, `allocator`, `synchronisation`), `part` of
@@ -2087,7 +2093,7 @@ export interface OutlierCause {
  * How far the recording can be trusted.
  *
  * Attributes:
- *     partial: the file ended early; only what came before the end is reported.
+ *     partial: the file ended early; the report covers only what came before the end.
  *     dropped_events: events that could not be used (negative durations, times of zero, unreadable).
  *     parent_mismatch: share of Python frames whose recorded parent differs from the rebuilt one, null without stacks.
  *     notes: sentences for the user.
@@ -2102,7 +2108,7 @@ export interface Quality {
  * Iterations and graphs of a profile.
  *
  * `iterations` are the first 1,000 of `count`, in order of time. `phases` begins with the one that takes most time.
- * `repetition` is that of the longest iteration, null where nothing repeats.
+ * `repetition` is that of the longest iteration, null if nothing repeats.
  */
 export interface Serving {
   count: number;
@@ -2129,7 +2135,7 @@ export interface Graphs {
  * Attributes:
  *     known_by: `exact`: the sequences of kernels in capture and replay are equal. `unique`: a comparison of the two
  *         allows nothing else. `renamed`: by its place between two certain kernels. `donor`: by an eager iteration of
- *         the same model, whose line may be another one. Null: not known.
+ *         the same model, whose line may be another one. Null: unknown.
  *     kernels: pieces of device work. time_ns: their durations, added up.
  */
 export interface Attribution {
@@ -2138,19 +2144,18 @@ export interface Attribution {
   time_ns: number;
 }
 /**
- * One batch of a server, as its annotations and its kernels tell; null stands for what they do not.
+ * One batch of a server, from its annotations and its kernels; null for what they do not show.
  *
  * Attributes:
  *     phase: `diffusion` is one call of a diffusion model, with all of its denoising steps.
- *     requests: of a diffusion model images. prefills, decodes: requests of each phase.
+ *     requests: of a diffusion model, images. prefills, decodes: requests of each phase.
  *     tokens: tokens that are computed. kv_tokens: tokens that attention reads. size: of an image, `256x256`.
  *     mode: whether one graph was replayed (of a diffusion model one per denoising step), several pieces, or none.
  *     host_ns: length of the mark. start_ns, device_ns: the device's window, from the first to the last kernel that
- *         the mark launched on the stream with most time; of the mark where the device did nothing.
+ *         the mark launched on the stream with most time; of the mark if the device did nothing.
  *     busy_ns: of the window. host_late_ns, queued_ns: pauses of more than 20 µs in it, by whether the work behind
  *         them was launched after the pause began, or before.
- *     lead_ns: how long before it starts the first kernel is launched; behind a copy that held the host, if there is
- *         one.
+ *     lead_ns: time from the launch of the first kernel to its start; behind a copy that held the host, if any.
  *     gap_ns: from the window's end to that of the next iteration.
  */
 export interface IterationItem {
@@ -2179,8 +2184,8 @@ export interface IterationItem {
 /**
  * All iterations of one phase, mode and size: their number, medians, and sums of tokens by sums of windows.
  *
- * `padded` is the batch that the graph computes, null where that is not larger or not known. `floor` is that of the
- * median iteration, null for what does more than decode, and where the sizes of weights are not known.
+ * `padded` is the batch that the graph computes, null if that is not larger or unknown. `floor` is that of the median
+ * iteration, null if it does more than decode, or if the sizes of weights are unknown.
  */
 export interface PhaseTotal {
   busy_share: number;
@@ -2202,7 +2207,7 @@ export interface PhaseTotal {
   tokens_per_second: number | null;
 }
 /**
- * What a decode iteration must read at least, and how long that takes at the device's memory bandwidth.
+ * The least that a decode iteration must read, and the time that this takes at the device's memory bandwidth.
  */
 export interface DecodeFloor {
   kv_bytes: number;
@@ -2330,7 +2335,7 @@ export interface Versions {
   [k: string]: unknown;
 }
 /**
- * The steps and where they were taken from; `median_ns` and the percentiles are null where there is no step.
+ * The steps and their source; `median_ns` and the percentiles are null without steps.
  */
 export interface Steps {
   basis:
@@ -2375,7 +2380,7 @@ export interface RetryRequest {
  * Attributes:
  *     device: as the recording names it; empty without one, or with several kinds.
  *     bytes_per_second: to the device's own memory; null for unknown devices. ceilings: empty for them.
- *     missing: why there are no dots, and which option records it; null where there are some.
+ *     missing: why there are no dots, and which option records them; null if there are some.
  */
 export interface Roofline {
   bytes_per_second: number | null;
@@ -2385,21 +2390,21 @@ export interface Roofline {
   missing: string | null;
 }
 /**
- * Most operations per second of a device with this name: a dtype, on ordinary cores or matrix units.
+ * Peak operations per second of a device of this name: for a dtype, on ordinary cores or matrix units.
  */
 export interface RooflineCeiling {
   flops_per_second: number;
   name: string;
 }
 /**
- * One operator with its shapes, or one kernel by name, of which work and time are known.
+ * One operator with its shapes, or one kernel by name, with known work and time.
  *
  * Attributes:
- *     key: of its row among the operators by shape, or the kernels. detail: shapes, of kernels the operator.
+ *     key: of its row among the operators by shape, or the kernels. detail: shapes; for kernels, the operator.
  *     total_ns: device time over the recording. share: of all device work.
  *     roofline: least time that the device needs, as a share of the time taken; null for unknown devices.
- *     bound: what that least time is for; null where it is not known.
- *     findings: ids of the findings whose events are among its calls; of operators alone.
+ *     bound: what limits that least time; null if unknown.
+ *     findings: ids of the findings whose events are among its calls; only for operators.
  */
 export interface RooflineDot {
   bound: ("compute" | "memory") | null;
