@@ -69,7 +69,8 @@ export interface BenchmarkCancel {
 /**
  * `POST api/benchmarks`: measure the statements of a finding; answered by a `BenchmarkState`.
  *
- * `device` is `cuda`, `cuda:1`, `rocm`, `mps`, `xpu` or `cpu`, empty for the recording's kind or what there is.
+ * `device` is `cuda`, `cuda:1`, `rocm`, `mps`, `xpu` or `cpu`; empty for the recording's kind, else for any that
+ * exists.
  */
 export interface BenchmarkRequest {
   budget_s?: number;
@@ -80,10 +81,10 @@ export interface BenchmarkRequest {
   worker: string;
 }
 /**
- * How far a benchmark is; `GET api/benchmarks/progress?job=…` streams these, one a line, until it is over.
+ * Progress of a benchmark; `GET api/benchmarks/progress?job=…` streams these, one a line, until it is over.
  *
- * `ahead` is how many others are measured before it, `measurement` is set once it is `done`, `problem` where it
- * `failed` or was `cancelled`, and where it is `done` and could not be kept.
+ * `ahead` is the number of others that are measured before it, `measurement` is set once it is `done`, `problem` if it
+ * `failed` or was `cancelled`, or is `done` but could not be stored.
  */
 export interface BenchmarkState {
   ahead?: number;
@@ -186,15 +187,16 @@ export interface ErrorInfo {
 /**
  * `GET api/benchmarks`: the benchmarks of one profile.
  *
- * Asked while nothing is measured, it has the profile analysed again, with a new version, where the report lacks
- * measurements that are known.
+ * Requested while nothing is measured, it starts a new analysis of the profile, with a new version, if the report
+ * lacks
+ * known measurements.
  *
  * Attributes:
- *     refusal: why none can be started here, null where they can.
- *     command: measures this profile's findings from a shell; `--finding ID` added, that one alone.
- *     kind: the recording's kind of device; what is measured on another one is in no saving.
- *     findings: what there is to measure, by finding.
- *     jobs: those that were started since TensorBoard was, in their order.
+ *     refusal: why none can be started here, null if they can.
+ *     command: measures this profile's findings from a shell; with `--finding ID`, that one alone.
+ *     kind: the recording's kind of device; results from other kinds are in no saving.
+ *     findings: statements to measure, by finding.
+ *     jobs: those started since TensorBoard's start, in their order.
  *     measurements: stored results, by finding.
  */
 export interface BenchmarksAnswer {
@@ -210,7 +212,7 @@ export interface BenchmarksAnswer {
   refusal: BenchmarkRefusal | null;
 }
 /**
- * What is run for a finding; `of_events` says whether a saving can use what comes of it.
+ * Statements measured for a finding; `of_events` is true if a saving can use the result.
  *
  * `devices` are those of this machine that a `BenchmarkRequest` may name; empty until a first benchmark has seen them.
  */
@@ -232,8 +234,10 @@ export interface BenchmarkRefusal {
 /**
  * `GET api/board`: all runs at a glance, in the order of `GET api/runs`.
  *
- * Figures come from reports that are known or kept. The eight newest runs are analysed for it, all with
- * `analyse=all`. `unasked` is the number of runs without figures that wait for that, `pending` of those under way.
+ * Figures come from reports in memory or in the cache. The request starts the analysis of the eight newest runs, or of
+ * all with `analyse=all`. `unasked` is the number of runs without figures that wait for that, `pending` that of
+ * running
+ * analyses.
  */
 export interface BoardAnswer {
   pending: number;
@@ -244,14 +248,14 @@ export interface BoardAnswer {
  * One run at a glance: of the recording that the page opens, the first worker's latest span.
  *
  * Attributes:
- *     recorded_ms: when it was recorded, in ms since 1970; null where nothing says.
- *     state: how far its analysis is.
- *     known: whether the figures are there; without them the fields from `device` to `finding` are empty or null.
- *     step_ns: median step, without the profiler where that is known; null where there are no steps.
- *     saving_ns: what all fixes together are expected to save per step; null where there is no estimate.
- *     findings: how many there are.
+ *     recorded_ms: time of the recording, in ms since 1970; null if unknown.
+ *     state: progress of its analysis.
+ *     known: true if the figures are known; without them the fields from `device` to `finding` are empty or null.
+ *     step_ns: median step, without the profiler if that is known; null without steps.
+ *     saving_ns: expected saving of all fixes together per step; null without an estimate.
+ *     findings: number of findings.
  *     action, finding: what to do first, and the id of that finding.
- *     logged: what the job logged; null where nothing is known of it.
+ *     logged: what the job logged; null if nothing is known of it.
  */
 export interface BoardRow {
   action: string;
@@ -280,13 +284,13 @@ export interface LoggedRun {
   };
 }
 /**
- * All runs; `analyse=all` has those analysed that are not known.
+ * All runs; `analyse=all` also analyses the unknown ones.
  */
 export interface BoardQuery {
   analyse?: "all" | "few";
 }
 /**
- * `POST api/cancel`: stop an analysis that waits or is under way; answered by its `ProfileState`.
+ * `POST api/cancel`: stop an analysis that waits or runs; answered by its `ProfileState`.
  */
 export interface CancelRequest {
   run: string;
@@ -294,15 +298,16 @@ export interface CancelRequest {
   worker: string;
 }
 /**
- * `GET api/compare?base=RUN&candidate=RUN`: what changed, with one page of its operators and kernels.
+ * `GET api/compare?base=RUN&candidate=RUN`: the differences, with one page of operators and kernels.
  *
- * Each side takes `…_rank` (a worker's name, or the number of a rank; all where it is not given), `…_span` and
- * `…_steps` (`3-7` or `5`, by the numbers in the steps' names; all that do not warm up where it is not given). `q`
- * finds operators and kernels by name and shapes; `offset` and `limit` say which of those found are here, largest
- * difference first.
+ * Each side takes `…_rank` (a worker's name, or the number of a rank; all by default), `…_span` and `…_steps` (`3-7`
+ * or
+ * `5`, by the numbers in the steps' names; all after the warm-up by default). `q` finds operators and kernels by name
+ * and
+ * shapes; `offset` and `limit` select those to return, largest difference first.
  *
  * Attributes:
- *     operators, kernels: how many were found.
+ *     operators, kernels: number of matching rows.
  */
 export interface CompareAnswer {
   comparison: Comparison;
@@ -583,7 +588,7 @@ export interface Ratio {
   value: number;
 }
 /**
- * Two sides, each a run, one of its ranks, spans and a range of steps; and a page of what changed.
+ * Two sides, each a run, one of its ranks, spans and a range of steps; and a page of the differences.
  */
 export interface CompareQuery {
   base: string;
@@ -599,7 +604,7 @@ export interface CompareQuery {
   q?: string;
 }
 /**
- * `GET api/cpu`: what the CPU did.
+ * `GET api/cpu`: work of the CPU.
  */
 export interface CpuAnswer {
   cpu: CpuFigures;
@@ -646,7 +651,7 @@ export interface SlowCallRow {
   threads: number;
 }
 /**
- * `around_ns` is the time whose step is kept in any case, by default the middle of the window.
+ * `around_ns` is the time whose step is always kept, by default the middle of the window.
  */
 export interface CropQuery {
   around_ns?: number;
@@ -682,7 +687,7 @@ export interface EventsAnswer {
 /**
  * One matched event. `lane` is the host thread or device stream in words, `shapes` the input shapes as text.
  *
- * `id` names the event on the timeline, in this recording.
+ * `id` identifies the event on the timeline, in this recording.
  */
 export interface EventRow {
   duration_ns: number;
@@ -709,14 +714,14 @@ export interface EventsQuery {
 /**
  * `GET api/export`: the report of a profile, with what is known of its run, as a page of its own.
  *
- * `muted` of the query are ids of findings to be left out, with commas between them. The page comes inside of JSON,
- * so that no address of TensorBoard's ever is a page of ours.
+ * `muted` of the query are ids of findings to leave out, separated by commas. The page comes inside JSON, so that no
+ * address of TensorBoard's ever is a page of ours.
  */
 export interface ExportAnswer {
   html: string;
 }
 /**
- * `muted` are ids of findings, with commas between them.
+ * `muted` are ids of findings, separated by commas.
  */
 export interface ExportQuery {
   muted?: string;
@@ -725,7 +730,7 @@ export interface ExportQuery {
   worker: string;
 }
 /**
- * `file` is the name of a source file, as the trace has it.
+ * `file` is the name of a source file, as in the trace.
  */
 export interface FileQuery {
   file: string;
@@ -734,7 +739,7 @@ export interface FileQuery {
   worker: string;
 }
 /**
- * `q` is part of an event's name; the search goes on at `event`, else at `from_ns`.
+ * `q` is part of an event's name; the search continues at `event`, else at `from_ns`.
  */
 export interface FindQuery {
   direction?: "next" | "previous";
@@ -876,8 +881,9 @@ export interface JobQuery {
 /**
  * `GET api/kernels`: one page of the device's work, sorted and filtered by the server.
  *
- * `families` are all, whatever is filtered, and `empty` the columns of which no row has a value. `missing` says why
- * there is nothing and which option records it, null where there is something.
+ * Regardless of the filter: `families` are all, and `empty` the columns in which no row has a value. `missing` says
+ * why
+ * there is nothing and which option records it, null if there is something.
  */
 export interface KernelsAnswer {
   empty?: string[];
@@ -1046,23 +1052,23 @@ export interface KernelsQuery {
   worker: string;
 }
 /**
- * `GET api/lines`: what the lines of one source file cost; null where no call could be placed in it.
+ * `GET api/lines`: costs of the lines of one source file; null if no call could be placed in it.
  */
 export interface LinesAnswer {
   costs: LineColumns | null;
   file: string;
 }
 /**
- * What lines of one file cost over the whole recording: one entry per line in each column, in order of lines.
+ * Costs of the lines of one file over the whole recording: one entry per line in each column, in order of lines.
  *
  * Attributes:
- *     wall_ns: length of the recording.
+ *     wall_ns: duration of the recording.
  *     line: numbers of the lines, from 1.
- *     host_ns: time of the calls on the line, with all that they call in turn.
+ *     host_ns: time of the calls on the line, including all that they call in turn.
  *     device_ns: time of the kernels, copies and fills that they launch.
  *     calls: their number.
- *     shared: how many lines a kernel of compiled code on the line computes; its time stands with one of them.
- *     known_by: the least certain way in which calls of replayed graphs are known to be the line's; null without any.
+ *     shared: number of lines that a kernel of compiled code on the line computes; its time counts for one of them.
+ *     known_by: the least certain way in which calls of replayed graphs are attributed to the line; null without any.
  *     left_out: functions whose lines are not counted, since going through their calls would have taken too long.
  */
 export interface LineColumns {
@@ -1090,7 +1096,7 @@ export interface MarksQuery {
 /**
  * `GET api/memory`: one entry per device with memory events, and per device of a memory snapshot.
  *
- * `missing` says why there are no events, `snapshot_problem` why a snapshot that lies beside the trace is not used.
+ * `missing` says why there are no events, `snapshot_problem` why a snapshot beside the trace is not used.
  */
 export interface MemoryAnswer {
   devices: DeviceMemoryRow[];
@@ -1195,26 +1201,26 @@ export interface ModuleRow {
   places: number;
 }
 /**
- * `POST api/mutes`: what to mute and what to show again; makes `.torchtidy.json` where there is none.
+ * `POST api/mutes`: what to mute and what to show again; creates `.torchtidy.json` if it does not exist.
  */
 export interface MuteChange {
   mute: Mutes;
   unmute: Mutes;
 }
 /**
- * Findings by id and checks by name that users do not want to see. Also the form of `.torchtidy.json`.
+ * Findings by id and checks by name that users have muted. Also the form of `.torchtidy.json`.
  */
 export interface Mutes {
   findings: string[];
   rules: string[];
 }
 /**
- * `GET api/mutes`: what is muted for everybody.
+ * `GET api/mutes`: mutes that apply to everybody.
  *
  * Attributes:
- *     kept: whether mutes are kept beside the runs; where they are not, each browser keeps its own.
- *     can_keep: whether they could be: the folder of the runs is on this machine and can be written.
- *     path: the file that holds them or would hold them, null where the runs are elsewhere.
+ *     kept: true if mutes are stored beside the runs; otherwise each browser stores its own.
+ *     can_keep: true if they could be: the folder of the runs is on this machine and can be written.
+ *     path: the file that holds them or would hold them, null if the runs are elsewhere.
  */
 export interface MutesAnswer {
   can_keep: boolean;
@@ -1225,10 +1231,11 @@ export interface MutesAnswer {
 /**
  * `GET api/operators`: one page of one grouping, sorted and filtered by the server.
  *
- * Of the whole grouping, whatever is filtered: `host_ns` and `device_ns` are the sums of self times, the latter null
- * without a device, and `empty` the columns of which no row has a value.
- * `left_out` rows with less host time are not listed, found or counted in `total`: there are too many. `missing` says
- * why the grouping is not there and which option records it, null where it is.
+ * Regardless of the filter: `host_ns` and `device_ns` are the sums of self times, the latter null without a device,
+ * and
+ * `empty` the columns in which no row has a value.
+ * `left_out` is the number of rows with less host time that are not listed, found or counted in `total`: there are too
+ * many. `missing` says why the grouping is absent and which option records it, null if it is there.
  */
 export interface OperatorsAnswer {
   device_ns?: number | null;
@@ -1398,18 +1405,18 @@ export interface ProfileQuery {
   worker: string;
 }
 /**
- * How far the analysis of one trace file is.
+ * Progress of the analysis of one trace file.
  *
  * Attributes:
- *     span_index: position of the span among its worker's, from 1, as torch-tb-profiler numbers them; null where the
+ *     span_index: position of the span among its worker's, from 1, as torch-tb-profiler numbers them; null if the
  *         file's name has no span.
  *     size: the file's size on disk in bytes.
  *     fraction: work done, 0 to 1.
- *     stage: what is being done, in words (`Reading 12 of 35 MB`), empty when nothing is.
+ *     stage: the current work in words (`Reading 12 of 35 MB`), empty if there is none.
  *     problem: why it failed, or what could not be read of it; both `done` and `error` may have one.
  *     version: changes with each new analysis: the file, or a measurement of it, has changed.
  *     recording: changes whenever the file has changed.
- *     reported: its report is there; while its state is not `done`, what stands beside the report is still made.
+ *     reported: true if its report exists; while its state is not `done`, the tables beside the report are still made.
  */
 export interface ProfileState {
   fraction: number;
@@ -1434,7 +1441,7 @@ export interface Problem {
   recovered_events: number;
 }
 /**
- * `GET api/ranks`: the ranks of a run that were analysed, null where these are fewer than two.
+ * `GET api/ranks`: the ranks of a run that were analysed, null if there are fewer than two.
  *
  * `pending` is the number of the run's traces that were not analysed yet.
  */
@@ -1563,11 +1570,11 @@ export interface Arrivals {
   waits_ns: number;
 }
 /**
- * `GET api/report`: states of the asked profiles, and the reports of those that are done.
+ * `GET api/report`: states of the requested profiles, and the reports of those that are done.
  *
- * The run's own outcomes and findings are those of all its ranks whose analysis is done, asked for or not: `ranks`.
+ * The run's own outcomes and findings are those of all its analysed ranks, requested or not: `ranks`.
  * `report.ranks` is null: `GET api/ranks` answers it.
- * `pending` is the number of the run's traces that were not analysed yet; those that cannot be read do not count.
+ * `pending` is the number of the run's traces that were not analysed yet, except unreadable ones.
  */
 export interface ReportAnswer {
   pending: number;
@@ -2356,7 +2363,7 @@ export interface StepItem {
   start_ns: number;
 }
 /**
- * Names the traces of a run, of one worker and of one span where these are given, though empty.
+ * Names the traces of a run, of one worker and of one span if these are given, though empty.
  *
  * With `ranks=all` the run's other ranks are analysed, too.
  */
@@ -2367,7 +2374,7 @@ export interface ReportQuery {
   worker?: string;
 }
 /**
- * `POST api/retry`: analyse a trace again whose analysis failed; answered by its `ProfileState`.
+ * `POST api/retry`: repeat an analysis that failed; answered by its `ProfileState`.
  */
 export interface RetryRequest {
   run: string;
@@ -2445,7 +2452,7 @@ export interface RuleSection {
   text: string;
 }
 /**
- * A number that users may set: its name in the configuration, what it is where they do not, and why.
+ * A number that users may set: its name in the configuration, its default, and the reason for that.
  */
 export interface ThresholdInfo {
   default: number;
@@ -2459,10 +2466,10 @@ export interface RunQuery {
   run: string;
 }
 /**
- * `GET api/runs`: what the logdir holds. `scanning` is true while the first look is still going on.
+ * `GET api/runs`: the content of the logdir. `scanning` is true during the first search.
  *
- * With `look=calm` nobody waits for a new look, which begins if the last one is long over. A page that asks again and
- * again thus never keeps a slow disk busy.
+ * With `look=calm` nobody waits for a new search, which starts if the last one is long over. A page that polls thus
+ * never keeps a slow disk busy.
  */
 export interface RunsAnswer {
   logdirs: string[];
@@ -2477,13 +2484,13 @@ export interface RunState {
   run: string;
 }
 /**
- * What the logdir holds: looked at `now`, or `calm`ly, as often as that costs little.
+ * Query for the content of the logdir: looked up `now`, or `calm`ly, only if that is cheap.
  */
 export interface RunsQuery {
   look?: "calm" | "now";
 }
 /**
- * `lanes` are numbers with commas between them, none for all.
+ * `lanes` are numbers separated by commas; empty for all.
  */
 export interface SliceQuery {
   finding?: string;
@@ -2498,9 +2505,9 @@ export interface SliceQuery {
 /**
  * `GET api/source`: the text of one source file named in a finding's places.
  *
- * `lines` is the whole file, empty where it may not or cannot be read; `reason` then says why and what to do.
- * `changed` is true when the file is newer than the recording. `path` is where the file lies on the server, for
- * editors there; null where it may not be shown, and where it is not text.
+ * `lines` is the whole file, empty if it may not or cannot be read; `reason` then says why and what to do.
+ * `changed` is true if the file is newer than the recording. `path` is the file's path on the server, for
+ * editors there; null if it may not be shown, or is not text.
  */
 export interface SourceAnswer {
   available: boolean;
@@ -2511,16 +2518,16 @@ export interface SourceAnswer {
   reason: string | null;
 }
 /**
- * `GET api/stack`: what called a place of a finding, nearest first, for the match that costs most there.
+ * `GET api/stack`: callers of a place of a finding, nearest first, for the most expensive match there.
  *
- * `more` functions further out are left out.
+ * `more` is the number of further callers.
  */
 export interface StackAnswer {
   frames: StackFrame[];
   more: number;
 }
 /**
- * One of the user's own functions, and the line in it that leads on; `precision` and `ties` as those of a place.
+ * One of the user's own functions, and its calling line; `precision` and `ties` as those of a place.
  */
 export interface StackFrame {
   file: string;
@@ -2543,14 +2550,14 @@ export interface StackQuery {
  * `GET api/timeline/event?event=…`: one event, and where it is.
  *
  * Attributes:
- *     category: what kind of event it is, in words.
+ *     category: kind of the event, in words.
  *     step: the step it begins in.
  *     inside: the event around it.
  *     launched_by: the call that launched it.
  *     launched: number of kernels, copies and fills that were launched while it ran, and the sum of their durations.
  *     arrows: to those, or from the launch.
- *     operator: of a replayed kernel the operator that launched it when its graph was captured. known_by: how that is
- *         known; for events of the capture how their kernels are. Null for what was recorded as it is.
+ *     operator: of a replayed kernel, the operator that launched it when its graph was captured. known_by: how that is
+ *         known; for events of the capture, how their kernels are. Null for events that were recorded themselves.
  */
 export interface TimelineEvent {
   arrows: TimelineArrows;
@@ -2571,7 +2578,7 @@ export interface TimelineEvent {
   step: string | null;
 }
 /**
- * From launches to what they launched, one entry per arrow in each column; `left_out` further ones are too many.
+ * From launches to what they launched, one entry per arrow in each column; `left_out` is the number of others.
  */
 export interface TimelineArrows {
   from_depth: number[];
@@ -2593,12 +2600,12 @@ export interface TimelineRef {
   start_ns: number;
 }
 /**
- * `GET api/timeline/found?q=…`: an event whose name has the text, next to another one or to a point in time.
+ * `GET api/timeline/found?q=…`: an event whose name contains the text, next to another one or to a point in time.
  *
  * Attributes:
- *     total: how many events have it.
- *     index: which of them this is by its start, from 0; null where there is none.
- *     event: its id; null where there is none.
+ *     total: number of matching events.
+ *     index: position of this one among them by its start, from 0; null if there is none.
+ *     event: its id; null if there is none.
  */
 export interface TimelineFound {
   event: number | null;
@@ -2606,7 +2613,7 @@ export interface TimelineFound {
   total: number;
 }
 /**
- * `GET api/timeline/lanes`: what there is to draw, from 0 up to `until_ns`.
+ * `GET api/timeline/lanes`: the lanes to draw, from 0 to `until_ns`.
  */
 export interface TimelineLanes {
   busy: TimelineBusy;
@@ -2616,18 +2623,18 @@ export interface TimelineLanes {
   until_ns: number;
 }
 /**
- * Percent of each of equally long parts of the recording in which something works.
+ * Percentage of busy time in each of equally long parts of the recording.
  *
- * `host` is operators on any thread, `device` kernels, copies and fills; empty where none of them was recorded.
+ * `host` is operators on any thread, `device` kernels, copies and fills; empty if none of them was recorded.
  */
 export interface TimelineBusy {
   device: number[];
   host: number[];
 }
 /**
- * A host thread, a device stream, or the steps; its place in the list is its number.
+ * A host thread, a device stream, or the steps; its number is its position in the list.
  *
- * `rows` is how many rows its events take, `deeper` how many events are not drawn, since too many others enclose them.
+ * `rows` is the number of rows that its events take, `deeper` the number of events that are nested too deep to draw.
  */
 export interface TimelineLane {
   deeper: number;
@@ -2637,7 +2644,7 @@ export interface TimelineLane {
   rows: number;
 }
 /**
- * The steps in order of start; `left_out` further ones are too many to be listed.
+ * The steps in order of start; `left_out` is the number of further ones, too many to list.
  */
 export interface TimelineSteps {
   duration_ns: number[];
@@ -2646,9 +2653,9 @@ export interface TimelineSteps {
   start_ns: number[];
 }
 /**
- * `GET api/timeline/marks?finding=…`: where in a window a finding's events are.
+ * `GET api/timeline/marks?finding=…`: positions of a finding's events in a window.
  *
- * One entry per pixel that has some. `first` is the id of the first event there.
+ * One entry per pixel with any. `first` is the id of the first event there.
  */
 export interface TimelineMarks {
   events: number[];
@@ -2657,15 +2664,17 @@ export interface TimelineMarks {
   total: number;
 }
 /**
- * `GET api/timeline?from_ns=…&to_ns=…&width=…`: what that many pixels show of a window.
+ * `GET api/timeline?from_ns=…&to_ns=…&width=…`: a window at that many pixels.
  *
- * `lanes=0,3` are the only lanes asked for, `finding` the one whose events are marked. Every event of the window is in
- * exactly one bar. An answer has at most 12,000 bars, 300 arrows and names of at most 160 letters: below 3 MB, and
- * usually 20 to 200 kB, a quarter of that on the wire.
+ * `lanes=0,3` selects lanes, `finding` the finding whose events are marked. Every event of the window is in exactly
+ * one
+ * bar. An answer has at most 12,000 bars, 300 arrows and names of at most 160 characters: below 3 MB, and usually 20
+ * to
+ * 200 kB, a quarter of that when compressed.
  *
  * Attributes:
- *     pixel_ns: what is shorter was merged; wider than asked for where there would have been too many bars.
- *     left_out: bars that are missing.
+ *     pixel_ns: shorter events were merged; wider than asked for if there would have been too many bars.
+ *     left_out: number of missing bars.
  */
 export interface TimelineSlice {
   arrows: TimelineArrows;
@@ -2681,11 +2690,11 @@ export interface TimelineSlice {
  *
  * Attributes:
  *     depth: the row within the lane.
- *     events: how many a bar stands for; more than 1 for a block of events too short to tell apart.
+ *     events: number of events in a bar; more than 1 for a block of events too short to tell apart.
  *     busy_ns: sum of their durations.
  *     id, name, category: of a single event; of a block -1, -1, and the category of its first event.
- *         `name` is a number in the answer's `names`, `category` one of `CATEGORIES`.
- *     marked: how many of them the finding matched.
+ *         `name` is a position in the answer's `names`, `category` one of `CATEGORIES`.
+ *     marked: number of them that the finding matched.
  */
 export interface TimelineBars {
   busy_ns: number[];
