@@ -2230,7 +2230,7 @@ export interface Repetition {
   share: number;
 }
 /**
- * All that is known of the job's settings.
+ * All known settings of the job.
  */
 export interface Settings {
   /**
@@ -2313,7 +2313,7 @@ export interface Process {
   [k: string]: unknown;
 }
 /**
- * What the CPU computes with: torch's name of its vector units, and whether it multiplies bfloat16 natively.
+ * The CPU's units: torch's name of its vector units, and whether it multiplies bfloat16 natively.
  */
 export interface Processor {
   bfloat16?: boolean | null;
