@@ -9,9 +9,9 @@ from tb_tidy_plugin.capture.profiling import NOTHING_RECORDED, TidyProfile, tidy
 
 
 class RecordedLoop:
-    """Records one training after the other, each from its beginning; raises nothing.
+    """Records one training after the other, each from its beginning; never raises.
 
-    It is made where the callback is and begins where the training is, which may be another process.
+    It is created with the callback and begins with the training, possibly in another process.
     """
 
     def __init__(self, dir_name: str, arguments: dict[str, object]) -> None:
@@ -21,7 +21,7 @@ class RecordedLoop:
         self._profile: TidyProfile | None = None
 
     def begin(self) -> None:
-        """Before the first step; ends what is still open from a training that broke off."""
+        """Before the first step; ends the recording of a training that broke off."""
         self.end()
 
         def enter() -> TidyProfile:

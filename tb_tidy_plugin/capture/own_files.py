@@ -26,8 +26,8 @@ MAX_TOTAL_BYTES = 8_000_000
 class OwnFiles:
     """Files of the user's own, by the names that the profiler gives them.
 
-    The profiler cuts the longest entry of `sys.path` off a path, as https://github.com/pytorch/pytorch/blob/v2.13.0/
-    torch/profiler/python_tracer.py does it, so a name is looked for below each of these.
+    The profiler cuts the longest entry of `sys.path` off a path, as in https://github.com/pytorch/pytorch/blob/v2.13.0/
+    torch/profiler/python_tracer.py, so a name is looked up below each of these.
     """
 
     def __init__(self) -> None:
@@ -38,11 +38,11 @@ class OwnFiles:
         self._of_frame = cache(self._named_in)
 
     def named_in(self, frame: str) -> str | None:
-        """The file that the name of a frame holds (`train.py(12): step`), None where that is not the user's own."""
+        """The file in the name of a frame (`train.py(12): step`), None if that is not the user's own."""
         return self._of_frame(frame)
 
     def path_of(self, name: str) -> str | None:
-        """Where a file of the user's own is, None for what is none."""
+        """The path of a file of the user's own, None for other files."""
         return self._path(name)
 
     def name_of(self, path: str) -> str:
@@ -74,7 +74,7 @@ class OwnFiles:
 
 
 def _libraries() -> Iterator[str]:
-    """Folders of what is not the user's own, with a separator at the end."""
+    """Folders of libraries, with a separator at the end."""
     import torch
 
     installed = sysconfig.get_paths()
@@ -87,7 +87,7 @@ def _libraries() -> Iterator[str]:
 
 
 def _imported() -> Iterator[str]:
-    """Files of the modules that the job has imported, without waking those that import themselves when asked."""
+    """Files of the modules that the job has imported, without triggering lazy imports."""
     for module in list(sys.modules.values()):
         try:
             file = object.__getattribute__(module, "__dict__").get("__file__")
@@ -98,12 +98,12 @@ def _imported() -> Iterator[str]:
 
 
 def own_sources(names: Iterable[str], own: OwnFiles, unchanged_since: float) -> Iterator[Mapping[str, str]]:
-    """Name, sha256 and text of each file, as far as they fit in.
+    """Name, sha256 and text of each file, as far as they fit.
 
     Args:
         names: as the profiler gives them.
-        own: where these files are.
-        unchanged_since: Unix time; a file that was written later is not the one that runs, and left out.
+        own: knows the paths of these files.
+        unchanged_since: Unix time; a file that was written later is not the one that runs, and is left out.
     """
     left = MAX_TOTAL_BYTES
     for name in sorted(names):

@@ -1,4 +1,4 @@
-"""Steps of a job under `tb-tidy verify`: made in turns, as that command says through a pipe, and never recorded."""
+"""Steps of a job under `tb-tidy verify`: run in turns, as that command orders through a pipe, and never recorded."""
 
 from __future__ import annotations
 
@@ -20,20 +20,21 @@ if TYPE_CHECKING:
     import torch
 
 CHANNEL = "TORCHTIDY_VERIFY"
-"""Environment variable with the pipes' numbers, `3,4`: to read orders from, and to answer into."""
+"""Environment variable with the pipes' numbers, `3,4`: to read orders from, and to write answers to."""
 
 _SEED = 0
 
 
 def is_verified() -> bool:
-    """True if `tb-tidy verify` runs this process, of several ranks the first."""
+    """True if `tb-tidy verify` runs this process, and it is the first rank."""
     return CHANNEL in os.environ and os.environ.get("RANK", "0") == "0"
 
 
 class VerifiedProfile(TidyProfile):
-    """Makes as many steps as are ordered, and waits for the next order between two of them.
+    """Runs the ordered number of steps, and waits for the next order between two steps.
 
-    Orders and answers are lines of JSON. `{"results": n}` asks what n steps compute, `{"turn": s}` for steps of at
+    Orders and answers are lines of JSON. `{"results": n}` asks for the results of n steps, `{"turn": s}` for steps of
+    at
     least s seconds, the first of which is not timed. The process ends when the orders do.
     """
 
@@ -71,7 +72,7 @@ class VerifiedProfile(TidyProfile):
         self._take_order()
 
     def stop(self) -> None:
-        """Says that the job makes no further step."""
+        """Reports that the job makes no further step."""
         if self._unhook is not None:
             self._unhook()
         self._answer({"ended": self._made})
@@ -87,7 +88,7 @@ class VerifiedProfile(TidyProfile):
     def _listen(self, orders: IO[str]) -> None:
         for line in orders:
             self._orders.put(json.loads(line))
-        os._exit(0)  # the command has ended: nothing of this job is wanted
+        os._exit(0)  # the command has ended: this job is no longer needed
 
     def _answer(self, answer: dict[str, object]) -> None:
         try:
@@ -107,7 +108,7 @@ def _seed() -> None:
 
 
 def _noting_losses(losses: list[float]) -> Callable[[], None]:
-    """Notes the sum of all that `backward` is called for, until what it returns is called."""
+    """Records the sum of everything that `backward` is called for, until the returned function is called."""
     import torch
 
     backward = torch.autograd.backward
@@ -154,7 +155,7 @@ def _synchronize() -> None:
 
 
 def _peak_bytes() -> int:
-    """The most memory so far: of the GPU where one is used, else of the process; 0 where it is not known."""
+    """Peak memory so far: of the GPU if one is used, else of the process; 0 if unknown."""
     import torch
 
     if _uses_gpu():
