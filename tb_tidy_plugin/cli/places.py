@@ -12,7 +12,7 @@ from tb_tidy_plugin.trace.remote import AnyPath, path_or_url
 
 
 class PlaceParameter(Kind[AnyPath]):
-    """A path or an address, not looked at yet."""
+    """A path or an address, not accessed yet."""
 
     name = "path"
 
@@ -25,4 +25,4 @@ class PlaceParameter(Kind[AnyPath]):
 PLACE = PlaceParameter()
 
 with_links = click.option(FOLLOW, is_flag=True, help="Follow links that lead out of the folder.")
-"""Gives a command whether links in the folders that it takes may lead out of them, as `follow_links`."""
+"""Gives a command the option to follow links out of its folders, as `follow_links`."""
