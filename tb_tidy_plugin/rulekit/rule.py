@@ -30,7 +30,7 @@ _DTYPES = frozenset(TORCH_DTYPES.values())
 
 
 def known_dtype(text: str) -> str:
-    """torch's name of a dtype, for a statement; empty for any other text."""
+    """Name of a dtype in `torch`, for a statement; empty for any other text."""
     return text if text in _DTYPES else ""
 
 

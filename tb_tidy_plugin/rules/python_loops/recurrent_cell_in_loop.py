@@ -61,17 +61,17 @@ _AFTER = aten.names("known", "dropout cross_entropy_loss")
 _ON_CPU = {"LSTM": (0.4, 0.2, 0.75), "GRU": (0.9, 0.7, 1.0), "RNN": (0.9, 0.7, 1.0)}
 ON_CPU_BY_ONE = {"LSTM": (0.3, 0.06, 0.6), "GRU": (0.65, 0.45, 0.9), "RNN": (0.5, 0.3, 0.95)}
 _ON_GPU = (0.3, 0.1, 0.75)
-_NEAR = 12  # operators between two calls that are looked at
+_NEAR = 12  # operators between two calls that are examined
 
 
 class Evidence(msgspec.Struct, frozen=True):
-    """Calls of a cell in a row.
+    """Successive calls of a cell.
 
     Attributes:
-        fused: the module that does the same. is_cell: whether a cell is called, not that module with one position.
-        on_gpu: whether a call launches work.
-        calls: how many in a row. inputs: the shape of one. units: of the cell.
-        time: what they take.
+        fused: the module that does the same. is_cell: True for a cell, False for that module with one position.
+        on_gpu: True if a call launches work.
+        calls: their number. inputs: the shape of one. units: of the cell.
+        time: of the calls.
     """
 
     fused: str
@@ -84,12 +84,12 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def called(self) -> str:
-        """The class whose module is called."""
+        """The class of the called module."""
         return f"{self.fused}Cell" if self.is_cell else self.fused
 
     @property
     def how(self) -> str:
-        """What the one call needs."""
+        """The requirements of the single call."""
         return (
             "with the weights of the cell"
             if self.is_cell
@@ -156,7 +156,7 @@ class RecurrentCellInLoop(Rule[Evidence]):
 
 
 def _in_a_row(profile: Profile) -> Iterator[list[int]]:
-    """Calls of one cell or module with equal inputs of one position, of which none needs the one before."""
+    """Calls of one cell or module with equal inputs of one position, none of which needs the one before."""
     called = profile.calls.among(profile.named(*_KINDS)).tolist()
     rows = [row for row in called if profile.name(row) in _CELLS or _is_one_position(profile, row)]
     run = rows[:1]
@@ -186,7 +186,7 @@ def _follows(profile: Profile, before: int, row: int) -> bool:
 
 
 def _is_one_position(profile: Profile, row: int) -> bool:
-    """True if a module gets one position of each sequence; the state says how many sequences there are."""
+    """True if a module gets one position of each sequence; the state shows the number of sequences."""
     given = profile.inputs(row)
     sequence, state = given.shape(0) or (), given.dims[1] if len(given.dims) > 1 else ()
     first = state[0] if state and not isinstance(state[0], int) else state
@@ -198,7 +198,7 @@ def _makes_no_index(name: str) -> bool:
 
 
 def _embeds_a_piece(profile: Profile, between: list[int], row: int) -> bool:
-    """True if a row is an embedding of what the operator before it has picked of a tensor of indices."""
+    """True if a row is an embedding of a piece that the operator before it took from a tensor of indices."""
     at = between.index(row)
     if profile.name(row) != EMBEDDING or at == 0:
         return False
