@@ -48,7 +48,7 @@ class EngineError(TidyError):
 
 
 class Engine(msgspec.Struct, frozen=True):
-    """Where work is done.
+    """Place where work is done.
 
     Attributes:
         address: `HOST:PORT` of the cluster; `local` for a cluster that is started for this work and ends with it.

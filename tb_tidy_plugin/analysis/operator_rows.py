@@ -31,7 +31,7 @@ NO_FRAME = Frame("", 0, "", "definition", own_code=False)
 
 
 class Parts(msgspec.Struct, frozen=True):
-    """What the rows of all groupings are made from.
+    """Sources of the rows of all groupings.
 
     Attributes:
         linked: each finding's calls, as positions in `Profile.nested`.

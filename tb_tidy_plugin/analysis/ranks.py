@@ -24,7 +24,7 @@ SHARED_OUT: dict[Shared, str] = {
     "host": "Python and launching",
     "memory": "memory",
 }
-"""What ranks should have about equal amounts of, in words. Communication is absent: a late rank has less of it."""
+"""Work that ranks should share evenly, in words. Communication is absent: a late rank has less of it."""
 
 NOTABLE_SHARE = 0.1
 """Share of the step: ranks that share processor cores differ by up to 6 % on any of these without a cause."""

@@ -35,7 +35,7 @@ EXAMPLES = {
 PLACE_IN_VALUE = re.compile(r"Expected (?P<expected>.+), got (?P<got>.+?)(?: - at `\$(?P<where>.*)`)?")
 _WORDS = {"array": "a list", "str": "a string", "object": "a table", "bool": "true or false", "int | float": "a number",
          "int": "a number", "float": "a number"}  # fmt: skip
-"""What msgspec calls a type, in words."""
+"""msgspec's names of types, in words."""
 
 
 class ConfigurationSettings(msgspec.Struct, frozen=True, rename="kebab"):

@@ -228,7 +228,7 @@ def named_among(table: EventTable, rows: Rows, test: Callable[[str], object]) ->
     return found
 
 
-# What the host does meanwhile
+# The host meanwhile
 
 
 def _told(host: Host, segments: Segments) -> Segments:

@@ -132,7 +132,7 @@ class Host(Nest):
         order = np.argsort(-counts, kind="stable")[: MOST_THREADS + 1].tolist()
         return [thread for thread in order if counts[thread] and thread != self.main][:MOST_THREADS]
 
-    # What a thread does
+    # Activity of a thread
 
     def layers(self, thread: int) -> list[tuple[str, Intervals]]:
         """Spans of the thread's events that have a cause of their own, the most specific cause first."""

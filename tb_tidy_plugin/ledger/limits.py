@@ -27,7 +27,7 @@ NARROW_TYPES = frozenset({"c10::Half", "c10::BFloat16", *FP8})
 
 
 class CallLimits(msgspec.Struct, frozen=True):
-    """How near calls come to the limits of the device.
+    """Distances of calls from the limits of the device.
 
     Attributes:
         call: the innermost call with a known limit around each row of device work, as a position in `Profile.nested`;

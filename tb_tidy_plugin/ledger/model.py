@@ -123,7 +123,7 @@ class Owner(Value, frozen=True):
 
 
 class Limit(Value, frozen=True):
-    """How near the entry's work comes to the limit of its device.
+    """Distance of the entry's work from the limit of its device.
 
     Attributes:
         share_reached: least possible time by time taken, 0 to 1; null if only the kind of units is known.
@@ -213,7 +213,7 @@ class Entry(Value, frozen=True):
 
 
 class Ledger(Value, frozen=True):
-    """Where the time of a profile's steps goes; without steps, where the time of its window goes.
+    """Account of the time of a profile's steps; without steps, of its window.
 
     Attributes:
         step_source: source of the steps; a `repeating_unit` may be a layer and not a step.

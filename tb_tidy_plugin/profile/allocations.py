@@ -198,7 +198,7 @@ def allocations_of(events: MemoryEvents, end: Rows, which: Mask) -> Allocations:
 
 
 def asked_by(profile: Profile, rows: Rows) -> Rows:
-    """For each `[memory]` row, the innermost operator around it that does more than allocate memory.
+    """The innermost operator around each `[memory]` row that does more than allocate memory.
 
     Without one: the innermost operator, else the innermost host event of any kind, else `ABSENT`.
     """

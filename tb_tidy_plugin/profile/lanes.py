@@ -123,7 +123,7 @@ def idle_parts(table: EventTable, device: int) -> dict[DevicePart, Intervals]:
 
 
 def _recorded_time(table: EventTable) -> Intervals:
-    """From the first start to the last end of everything recorded."""
+    """Time from the first start to the last end of everything recorded."""
     return Intervals.union(table.start_ns.min(initial=0)[None], table.end_ns.max(initial=0)[None])
 
 

@@ -105,7 +105,7 @@ class Replayed(msgspec.Struct, frozen=True):
     grid: Grids
 
     def known_by(self, row: int) -> KnownBy | None:
-        """How the operator of a row is known, None for rows that were recorded themselves."""
+        """The way in which the operator of a row is known, None for rows that were recorded themselves."""
         return known_by_of(int(self.known[row]))
 
     def least_certain(self, rows: Rows) -> KnownBy | None:

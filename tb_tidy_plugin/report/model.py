@@ -149,7 +149,7 @@ class Device(Model, frozen=True):
 
 
 class Quality(Model, frozen=True):
-    """How far the recording can be trusted.
+    """Reliability of the recording.
 
     Attributes:
         partial: the file ended early; the report covers only what came before the end.

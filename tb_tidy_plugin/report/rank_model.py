@@ -55,7 +55,7 @@ class RankRow(Model, frozen=True):
 
 
 class Imbalance(Model, frozen=True):
-    """How unevenly the ranks share one thing: the rank with the most of it, against the middle rank.
+    """Imbalance of the ranks in one thing: the rank with the most of it, against the middle rank.
 
     `ratio` is null if the middle rank has none. `notable` is true if the difference is worth a look; `text` describes
     it.

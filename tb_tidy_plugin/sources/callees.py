@@ -56,7 +56,7 @@ def silence_of(callee: ast.expr) -> float:
 
 
 def called_as(callee: ast.expr) -> Called:
-    """How a call is written, as far as that shows what may appear."""
+    """The form of a call, as far as that shows what may appear."""
     match callee:
         case ast.Name(name) if name in PYTHON:
             return "python"

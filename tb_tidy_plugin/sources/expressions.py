@@ -140,7 +140,7 @@ class Expressions(Walker):
         )  # fmt: skip
 
     def through_variable(self, callee: ast.expr) -> float:
-        """How surprising it is that a function of another name runs: a variable may hold any."""
+        """Cost of running a function of another name: a variable may hold any."""
         match callee:
             case ast.Name(name) if name in PYTHON:
                 return 1.5

@@ -166,7 +166,7 @@ def _named(name: str, category: Category) -> Observation:
 
 
 def cost_of(site: Site, seen: Observation) -> float | None:
-    """How surprising it is that `site` appears as `seen`; None if it cannot.
+    """Cost of `site` appearing as `seen`, higher if that is surprising; None if it cannot.
 
     Recorded lines of calls keep neighbours without one in place. They are not a condition: Python before 3.11 gives
     calls over several lines another line.

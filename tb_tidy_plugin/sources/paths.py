@@ -134,7 +134,7 @@ class Paths:
 def _swept(
     candidates: Sequence[_Candidates], first: _Costs, enters: _Numbers, leaves: _Numbers, silent: _Costs
 ) -> list[tuple[_Costs, _Costs]]:
-    """From one side to the other, per observation: the costs of all nodes after it, and of its candidates with it."""
+    """Costs of all nodes after each observation, and of its candidates with it, from one side to the other."""
     reached, swept = first, []
     for each in candidates:
         after = reached + DROPPED

@@ -172,7 +172,7 @@ class SourceFile(msgspec.Struct, frozen=True):
 
 
 class TensorIds(msgspec.Struct, frozen=True):
-    """For one operator: the id of each input's tensor, and that of its storage; 0 for other inputs.
+    """The ids of each input's tensor and of its storage, for one operator; 0 for other inputs.
 
     Two inputs are the same tensor, or share memory, if their ids are equal. Ids are never reused.
     """

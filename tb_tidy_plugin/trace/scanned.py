@@ -30,7 +30,7 @@ SMALLEST_PART = 1 << 20
 USUAL_IDS = tuple(getattr(USUAL, field) for field in ID_FIELDS)
 
 _Numbers: TypeAlias = list[Numbers]
-"""For each table of a scanner, the trace's number of each of its entries."""
+"""The trace's number of each entry, for each table of a scanner."""
 
 TABLES = 5
 NO_NUMBERS = np.empty(0, np.int32)

@@ -1493,7 +1493,7 @@ export interface SharedFinding {
   worst_rank: number;
 }
 /**
- * How unevenly the ranks share one thing: the rank with the most of it, against the middle rank.
+ * Imbalance of the ranks in one thing: the rank with the most of it, against the middle rank.
  *
  * `ratio` is null if the middle rank has none. `notable` is true if the difference is worth a look; `text` describes
  * it.
@@ -1828,7 +1828,7 @@ export interface LanePart {
   steps_ns: number[];
 }
 /**
- * Where the time of a profile's steps goes; without steps, where the time of its window goes.
+ * Account of the time of a profile's steps; without steps, of its window.
  *
  * Attributes:
  *     step_source: source of the steps; a `repeating_unit` may be a layer and not a step.
@@ -1970,7 +1970,7 @@ export interface Piece {
   start_ns: number;
 }
 /**
- * How near the entry's work comes to the limit of its device.
+ * Distance of the entry's work from the limit of its device.
  *
  * Attributes:
  *     share_reached: least possible time by time taken, 0 to 1; null if only the kind of units is known.
@@ -2097,7 +2097,7 @@ export interface OutlierCause {
   usual_ns: number;
 }
 /**
- * How far the recording can be trusted.
+ * Reliability of the recording.
  *
  * Attributes:
  *     partial: the file ended early; the report covers only what came before the end.

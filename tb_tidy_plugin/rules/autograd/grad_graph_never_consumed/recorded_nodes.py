@@ -1,8 +1,8 @@
-"""Nodes of autograd's graph: which operators recorded one, and whether a backward pass used it.
+"""Nodes of autograd's graph: the operators that recorded them, and their use in a backward pass.
 
-Every operator that runs with gradients enabled carries the number that the next node will get (`Sequence number`). The
-last operator with a number recorded the node where the number then advances; the operators around it and before it only
-read the counter. A node is used where an operator of the backward pass carries its number and its thread.
+Every operator that runs with gradients enabled has the number that the next node will get (`Sequence number`). The last
+operator with a number recorded the node if the number then advances; the operators around it and before it only read
+the counter. A node is used if an operator of the backward pass has its number and its thread.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Owners of the gradients that a backward pass accumulates, and those that no optimizer's step uses.
 
-A trace names no parameters. What an optimizer updates is a set of shapes, and a pass hands over the gradients of one
-module after the other: where the pass is made of the whole sets of optimizers, or parts of them, in one way only, each
-gradient has its owner.
+A trace names no parameters. An optimizer is known by the set of shapes that it updates, and a pass accumulates the
+gradients of one module after the other: if the pass consists of the whole sets of optimizers, or parts of them, in only
+one way, each gradient has its owner.
 """
 
 from __future__ import annotations
