@@ -16,9 +16,8 @@ from tb_tidy_plugin.trace.columns import ABSENT, Mask, Numbers, Rows
 from tb_tidy_plugin.trace.sets import among
 
 EXACT, UNIQUE, RENAMED, DONOR = range(4)
-"""Ways in which a kernel's launch is known: by an equal sequence; by a comparison of sequences that allows nothing else; by its
-place between two certain kernels, under another name; by an eager iteration of the same model.
-"""
+"""Ways in which a kernel's launch is known: by an equal sequence; by a comparison of sequences that allows nothing
+else; by its place between two certain kernels, under another name; by an eager iteration of the same model."""
 
 LONG_DETOUR = 8
 """Pairs; a longer run that leaves the diagonal is another part of the graph."""

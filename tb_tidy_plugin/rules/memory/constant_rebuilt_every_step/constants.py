@@ -57,7 +57,7 @@ JOINS_EQUAL_SHAPES = aten.names(
     logical_or logical_xor masked_fill masked_fill_ stack where
     """,
 )
-"""Operators of both kinds that do so with several tensors of one shape. Sums and products of such are often of data, too."""
+"""Operators of both kinds that do so with several tensors of one shape. Sums and products are often of data, too."""
 
 SETS_ALL = aten.names("in_place", "fill_ zero_")
 _ALLOCATES = aten.by_name("known", {"empty": 0, "resize_": 1})

@@ -1,8 +1,8 @@
 """Possible writes to a tensor after its creation, judged by shapes, since a trace does not identify tensors.
 
 An operator may write to each input that PyTorch's schema marks as written, and one that is not PyTorch's own to all of
-them. It writes to the tensor in question if that input has its shape, or the shape of a view of it. The operators that a
-call of a view runs show the shapes of views. Unknown effects count as writes.
+them. It writes to the tensor in question if that input has its shape, or the shape of a view of it. The operators that
+a call of a view runs show the shapes of views. Unknown effects count as writes.
 """
 
 from __future__ import annotations
