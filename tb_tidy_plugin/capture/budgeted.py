@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from tb_tidy_plugin.capture.profiling import Cycle, Output, TidyProfile
+from tb_tidy_plugin.capture.profiling import Cycle, Output, TidyProfile, wait_for_device
 from tb_tidy_plugin.side_files import CAPTURE_SUFFIX
 
 _Item = TypeVar("_Item")
@@ -50,7 +50,7 @@ class BudgetedProfile(TidyProfile):
 
     def step(self) -> None:
         if self._steps >= self.plan.until_timed and self._since_ns is not None:
-            _wait_for_device()
+            wait_for_device()
             self.times_ns.append(time.perf_counter_ns() - self._since_ns)
         super().step()
 
@@ -81,10 +81,3 @@ class BudgetedProfile(TidyProfile):
     def trace(self) -> Path | None:
         """The recording, None if nothing was recorded."""
         return None if self._side_file is None else Path(str(self._side_file).removesuffix(CAPTURE_SUFFIX))
-
-
-def _wait_for_device() -> None:
-    import torch
-
-    if torch.cuda.is_available() and torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
-        torch.cuda.synchronize()

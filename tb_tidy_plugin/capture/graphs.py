@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tb_tidy_plugin.capture.guarded import unless_it_fails
 from tb_tidy_plugin.side_files import GRAPH_SUFFIX
@@ -52,11 +52,11 @@ def _patch(folder: Path) -> bool:
     begin, end, replay = CUDAGraph.capture_begin, CUDAGraph.capture_end, CUDAGraph.replay
     host, numbers = _UNNAMED.sub("_", socket.gethostname())[:_LONGEST_HOST], count()
 
-    def capture_begin(self: CUDAGraph, *arguments: object, **named: object) -> None:
+    def capture_begin(self: CUDAGraph, *arguments: Any, **named: Any) -> None:
         ident = f"{host}-{os.getpid()}-{next(numbers)}"
         recording = unless_it_fails("a graph's capture", partial(_recording, folder, ident), "its replays stay unnamed")
         try:
-            begin(self, *arguments, **named)  # type: ignore[arg-type]
+            begin(self, *arguments, **named)
         except BaseException:
             _finished(recording)
             raise

@@ -116,9 +116,9 @@ class _ExportNoted:
         self._prof = prof
         self.paths: list[str] = []
 
-    def export_chrome_trace(self, path: str, *arguments: object, **named: object) -> object:
+    def export_chrome_trace(self, path: str, *arguments: Any, **named: Any) -> object:
         self.paths.append(path)
-        return self._prof.export_chrome_trace(path, *arguments, **named)  # type: ignore[arg-type]
+        return self._prof.export_chrome_trace(path, *arguments, **named)
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._prof, name)

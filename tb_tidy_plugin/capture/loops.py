@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from typing import Any
 
 from tb_tidy_plugin.capture.guarded import unless_it_fails
 from tb_tidy_plugin.capture.profiling import NOTHING_RECORDED, TidyProfile, tidy_profile
@@ -14,7 +15,7 @@ class RecordedLoop:
     It is created with the callback and begins with the training, possibly in another process.
     """
 
-    def __init__(self, dir_name: str, arguments: dict[str, object]) -> None:
+    def __init__(self, dir_name: str, arguments: dict[str, Any]) -> None:
         self._dir_name = dir_name
         self._arguments = arguments
         self._open = ExitStack()
@@ -25,7 +26,7 @@ class RecordedLoop:
         self.end()
 
         def enter() -> TidyProfile:
-            return self._open.enter_context(tidy_profile(self._dir_name, **self._arguments))  # type: ignore[arg-type]
+            return self._open.enter_context(tidy_profile(self._dir_name, **self._arguments))
 
         self._profile = unless_it_fails("the training", enter, NOTHING_RECORDED)
 

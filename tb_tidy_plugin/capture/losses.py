@@ -92,7 +92,7 @@ def _ends_in_event(end: str) -> bool:
 
 
 def _end_of_file(path: str) -> bytes:
-    with open(path, "rb") as stream:  # noqa: PTH123 - torch takes any name
+    with open(path, "rb") as stream:
         stream.seek(max(os.fstat(stream.fileno()).st_size - TAIL_BYTES, 0))
         return stream.read(TAIL_BYTES)
 
@@ -105,7 +105,7 @@ def _end_of_gz(path: str, deadline: float) -> bytes | None:
     """
     end = b""
     inflated = zlib.decompressobj(zlib.MAX_WBITS | 16)  # of gz; at its end it compares length and checksum
-    with open(path, "rb") as stream:  # noqa: PTH123 - torch takes any name
+    with open(path, "rb") as stream:
         while block := stream.read(_BLOCK_BYTES):
             end = (end + inflated.decompress(block))[-TAIL_BYTES:]
             if time.monotonic() > deadline:
@@ -128,7 +128,7 @@ def say_not_exported(paths: Sequence[str], error: Exception) -> None:
 def _say_lost(path: str, loss: Loss, reason: str) -> None:
     parts = [f"the trace {path} {loss.how}: {reason}."]
     with suppress(OSError):
-        if size := os.stat(f"{path}.tmp").st_size:  # noqa: PTH116 - torch takes any name
+        if size := os.stat(f"{path}.tmp").st_size:
             parts.append(f"The {Bytes(size)} that torch had written are in {path}.tmp, which `tb-tidy check` reads.")
     if loss.is_total:
         parts.append("No side file was written.")
@@ -137,7 +137,7 @@ def _say_lost(path: str, loss: Loss, reason: str) -> None:
 
 def why_nothing_is_written(path: str) -> str:
     """The system's error when writing a file to the places in which torch writes the trace at `path`."""
-    folder = os.path.dirname(path) or os.curdir  # noqa: PTH120 - torch takes any name
+    folder = os.path.dirname(path) or os.curdir
     places = {folder: folder}
     with suppress(OSError):  # there is no folder for temporary files, which torch has raised
         if path.endswith(".gz"):

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tb_tidy_plugin.capture.faults import StepFaults
 from tb_tidy_plugin.capture.guarded import log_harmless, unless_it_fails
@@ -60,7 +60,7 @@ class TidyProfile:
     not even stopped: stopping a profiler that does not run ends the process. Nor is one whose step was interrupted.
     """
 
-    def __init__(self, dir_name: str, cycle: Cycle, output: Output, arguments: Mapping[str, object]) -> None:
+    def __init__(self, dir_name: str, cycle: Cycle, output: Output, arguments: Mapping[str, Any]) -> None:
         import torch
 
         export = torch.profiler.tensorboard_trace_handler(dir_name, output.worker_name, output.use_gzip)
@@ -75,7 +75,7 @@ class TidyProfile:
         self.profiler = torch.profiler.profile(
             schedule=torch.profiler.schedule(**asdict(cycle)),
             on_trace_ready=self._save,
-            **{"record_shapes": True, "with_stack": True, **arguments},  # type: ignore[arg-type] # torch checks them
+            **{"record_shapes": True, "with_stack": True, **arguments},  # torch checks them
         )
 
     def start(self) -> None:
@@ -146,7 +146,7 @@ def tidy_profile(  # noqa: PLR0913 - each can be left out
     use_gzip: bool = True,
     sources: bool = True,
     tensors: bool = False,
-    **profiler_arguments: object,
+    **profiler_arguments: Any,
 ) -> Iterator[TidyProfile]:
     """Records a few steps of a job and times the steps around them; under `tb-tidy verify` only times them.
 
@@ -175,3 +175,18 @@ def tidy_profile(  # noqa: PLR0913 - each can be left out
         yield profile
     finally:
         profile.stop()
+
+
+def uses_gpu() -> bool:
+    """True if this process has used a GPU of CUDA or ROCm."""
+    import torch
+
+    return torch.cuda.is_available() and bool(torch.cuda.is_initialized())  # type: ignore[no-untyped-call]
+
+
+def wait_for_device() -> None:
+    """Returns when the GPU has done all work of this process."""
+    import torch
+
+    if uses_gpu():
+        torch.cuda.synchronize()

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import IO, TYPE_CHECKING
 
-from tb_tidy_plugin.capture.profiling import TidyProfile
+from tb_tidy_plugin.capture.profiling import TidyProfile, uses_gpu, wait_for_device
 
 if TYPE_CHECKING:
     import torch
@@ -62,11 +62,11 @@ class VerifiedProfile(TidyProfile):
             self._answer({"losses": self._losses, "digest": digest, "sums": sums})
         else:
             if self._made == 1:
-                _synchronize()
+                wait_for_device()
                 self._since_s = time.perf_counter()
             if self._made < 2 or time.perf_counter() - self._since_s < self._order["turn"]:
                 return
-            _synchronize()
+            wait_for_device()
             seconds = time.perf_counter() - self._since_s
             self._answer({"steps": self._made - 1, "seconds": seconds, "peak_bytes": _peak_bytes()})
         self._take_order()
@@ -141,24 +141,11 @@ def _bytes_of(tensor: torch.Tensor) -> bytes:
     return bytes(tensor.contiguous().reshape(-1).view(torch.uint8).numpy())
 
 
-def _uses_gpu() -> bool:
-    import torch
-
-    return torch.cuda.is_available() and bool(torch.cuda.is_initialized())  # type: ignore[no-untyped-call]
-
-
-def _synchronize() -> None:
-    import torch
-
-    if _uses_gpu():
-        torch.cuda.synchronize()
-
-
 def _peak_bytes() -> int:
     """Peak memory so far: of the GPU if one is used, else of the process; 0 if unknown."""
     import torch
 
-    if _uses_gpu():
+    if uses_gpu():
         return torch.cuda.max_memory_allocated()
     if sys.platform == "win32":
         return 0

@@ -179,12 +179,12 @@ def _as_buffer(code: Code, owner: cst.ClassDef, function: cst.FunctionDef, line:
 
 def _largest(
     code: Code, function: cst.FunctionDef, line: cst.SimpleStatementLine, is_known: _Known
-) -> tuple[cst.BaseExpression | None, str, list[cst.SimpleStatementLine], str]:
+) -> tuple[cst.BaseExpression | None, str, list[cst.CSTNode], str]:
     """The largest constant that starts on a line: the expression, its text, the lines that it replaces, and its name.
 
     If a line names a constant for one further use, the constant continues there.
     """
-    gone: list[cst.SimpleStatementLine] = []
+    gone: list[cst.CSTNode] = []
     expressions = [node for node in code.inside(line) if isinstance(node, cst.BaseExpression)]
     found = next(
         (node for node in expressions if _makes_tensor(code, node) and _is_constant(code, node, is_known)), None
@@ -192,13 +192,12 @@ def _largest(
     if found is None:
         return None, "", [], ""
     text, named = _without_devices(code, found), ""
-    while True:
-        assign = code.parent(found)
-        target = assign.targets[0].target if isinstance(assign, cst.Assign) and len(assign.targets) == 1 else None
-        if not isinstance(target, cst.Name):
+    while isinstance(assign := code.parent(found), cst.Assign) and len(assign.targets) == 1:
+        target, statement = assign.targets[0].target, code.parent(assign)
+        if not isinstance(target, cst.Name) or statement is None:
             break
         _hold_kept(code, function, target.value)
-        named, end = target.value, code.span(assign)[1] if assign is not None else 0
+        named, end = target.value, code.span(assign)[1]
         if code.text[end : code.line_end(end)].strip():
             break  # a comment, which stays with its line
         uses = _uses(code, function, named)
@@ -207,7 +206,7 @@ def _largest(
             break
         own = code.span(uses[-1])[0] - code.span(larger)[0]
         text = spliced(code.source(larger), [Splice(own, own + len(named), text)])
-        gone.append(code.parent(assign))  # type: ignore[arg-type]
+        gone.append(statement)
         found = larger
     above = code.parent(found)
     if isinstance(above, cst.Attribute) and above.attr.value.endswith("_"):

@@ -237,7 +237,7 @@ def _told(host: Host, segments: Segments) -> Segments:
     `cause` is set inside events with a cause of their own, else it stays `_UNSET`.
     """
     for cause, when in host.everywhere:
-        segments = _painted(segments, NUMBER[cause], when, segments.cause == _UNSET)  # type: ignore[index]
+        segments = _painted(segments, NUMBER[cause], when, segments.cause == _UNSET)
     known = {host.main, *host.others}
     segments = Segments(
         segments.starts, segments.ends, segments.cause, segments.work, segments.call,
@@ -290,7 +290,7 @@ def _asked(host: Host, segments: Segments, thread: int) -> Segments:
     own = np.full(len(piece), thread, np.int32)
     told = Segments(starts, ends, segments.cause[piece], segments.work[piece], call, own)
     for cause, when in host.layers(thread):
-        told = _painted(told, NUMBER[cause], when, told.cause == _UNSET)  # type: ignore[index]
+        told = _painted(told, NUMBER[cause], when, told.cause == _UNSET)
     return told
 
 
@@ -361,8 +361,9 @@ def _quiet(profile: Profile) -> Intervals:
 def _call_causes(profile: Profile, rows: Ids) -> Rows:
     names = profile.table.name[rows]
     found = np.full(len(rows), NUMBER["runtime_call"], np.int64)
-    for cause, pattern in (("first_launch", FIRST_LAUNCH), ("allocation", ALLOCATION)):
-        found[among(names, numbers_where(profile.table.names, re.compile(pattern).search))] = NUMBER[cause]  # type: ignore[index]
+    patterns: tuple[tuple[Cause, str], ...] = (("first_launch", FIRST_LAUNCH), ("allocation", ALLOCATION))
+    for cause, pattern in patterns:
+        found[among(names, numbers_where(profile.table.names, re.compile(pattern).search))] = NUMBER[cause]
     return found
 
 

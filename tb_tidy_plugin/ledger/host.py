@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from tb_tidy_plugin.event_names import BEGIN_CAPTURE, END_CAPTURE, GRAPH_INSTANTIATE
+from tb_tidy_plugin.ledger.model import Cause
 from tb_tidy_plugin.profile.builders import BUILDS
 from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.lanes import COMPILATION, GARBAGE_COLLECTION, SYNCHRONISATION, covered
@@ -102,7 +103,7 @@ class Host(Nest):
         super().__init__(table, table.is_category(CALLS))
         self.profile = profile
         self.marks = Nest(table, table.category == Category.ANNOTATION)
-        self._layers: dict[int, list[tuple[str, Intervals]]] = {}
+        self._layers: dict[int, list[tuple[Cause, Intervals]]] = {}
         self.main = marks_thread if marks_thread != ABSENT else self._busiest()
 
     def _busiest(self) -> int:
@@ -134,7 +135,7 @@ class Host(Nest):
 
     # Activity of a thread
 
-    def layers(self, thread: int) -> list[tuple[str, Intervals]]:
+    def layers(self, thread: int) -> list[tuple[Cause, Intervals]]:
         """Spans of the thread's events that have a cause of their own, the most specific cause first."""
         if thread not in self._layers:
             here = self.table.thread == thread
@@ -146,7 +147,7 @@ class Host(Nest):
         return self._layers[thread]
 
     @cached_property
-    def _caused(self) -> dict[str, Rows]:
+    def _caused(self) -> dict[Cause, Rows]:
         table = self.table
         host = table.is_category(HOST_TREE)
         return {
@@ -171,7 +172,7 @@ class Host(Nest):
         return Intervals.union(table.start_ns[begins[paired]], table.end_ns[ends[at[paired]]])
 
     @cached_property
-    def everywhere(self) -> list[tuple[str, Intervals]]:
+    def everywhere(self) -> list[tuple[Cause, Intervals]]:
         """Spans that affect all threads: the profiler's own work, garbage collection, loading of kernels."""
         table = self.table
         overhead = table.category == Category.OVERHEAD

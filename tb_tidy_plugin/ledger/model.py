@@ -48,7 +48,7 @@ host was launching it. `in-call`: the host was in a call that explains it. `bloc
 `silent`: no thread launched anything for a while. `none`: work needs no evidence, and unrecorded time has none.
 """
 
-_Known: TypeAlias = Literal["stack", "operator", "kernel-name", "mark", "neighbours", "none"]
+OwnerKnownBy: TypeAlias = Literal["stack", "operator", "kernel-name", "mark", "neighbours", "none"]
 Bound: TypeAlias = Literal["compute", "memory", "fp32-cores"]
 Certainty: TypeAlias = Literal["high", "medium", "low"]
 
@@ -116,7 +116,7 @@ class Owner(Value, frozen=True):
     own: Function | None = None
     thread: str | None = None
     mark: str | None = None
-    known_by: _Known = "none"
+    known_by: OwnerKnownBy = "none"
     ns: int = 0
     neighbours: str | None = None
     replayed: KnownBy | None = None

@@ -13,7 +13,7 @@ from tb_tidy_plugin.inductor import is_generated
 from tb_tidy_plugin.ledger.causes import NUMBER, Segments
 from tb_tidy_plugin.ledger.host import Host
 from tb_tidy_plugin.ledger.kinds import kind_of_copy, kind_of_kernel, kind_on_cpu
-from tb_tidy_plugin.ledger.model import CAUSES, KINDS, OF_DEVICE, Cause, Function, Owner
+from tb_tidy_plugin.ledger.model import CAUSES, KINDS, OF_DEVICE, Cause, Function, Owner, OwnerKnownBy
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.sources.frames import COMMON_USER_NAMES, parse_frame
 from tb_tidy_plugin.sources.places import place_of
@@ -240,6 +240,7 @@ def owner_of(profile: Profile, host: Host, segments: Segments, names: Names, at:
     functions = _functions(profile, host, position)
     mark = _mark(host, thread, start)
     beside = None
+    known: OwnerKnownBy
     if operator != ABSENT:
         known = "operator"
     elif mark is not None:
@@ -261,7 +262,7 @@ def owner_of(profile: Profile, host: Host, segments: Segments, names: Names, at:
         own=own,
         thread=None if thread == ABSENT else ledger_name(f"{table.threads[thread].pid}/{table.threads[thread].tid}"),
         mark=mark,
-        known_by=known,  # type: ignore[arg-type]
+        known_by=known,
         ns=ns,
         neighbours=beside,
         replayed=None if work == ABSENT else profile.replayed.known_by(work),

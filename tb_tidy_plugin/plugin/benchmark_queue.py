@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from functools import partial
 from itertools import count
 
 import msgspec
@@ -138,14 +139,14 @@ class BenchmarkQueue:
         last: BenchmarkState | None = None
         while last is None or last.state not in _OVER:
             with self._changed:
-                self._changed.wait_for(
-                    lambda before=last: job not in self._states or self._described(job) != before,  # type: ignore[misc]
-                    _HEARTBEAT_S,
-                )
+                self._changed.wait_for(partial(self._has_changed, job, last), _HEARTBEAT_S)
                 if job not in self._states:
                     return
                 last = self._described(job)
             yield last
+
+    def _has_changed(self, job: int, last: BenchmarkState | None) -> bool:
+        return job not in self._states or self._described(job) != last
 
     def _work(self) -> None:
         """Measures one after the other until none is left."""
@@ -156,7 +157,7 @@ class BenchmarkQueue:
                     self._is_running = False
                     return
                 run = self._runs[job]
-            result = run.result(lambda progress, of=job: self._note(of, progress))  # type: ignore[misc]
+            result = run.result(partial(self._note, job))
             problem = _keep(result) if isinstance(result, Measurement) else None
             with self._changed:
                 self._finish(job, result, problem)

@@ -32,7 +32,7 @@ class Mount:
             inner["SCRIPT_NAME"] = inner.get("SCRIPT_NAME", "") + self._prefix
             inner["PATH_INFO"] = path[len(self._prefix) :] or "/"
 
-        def start(status: str, headers: list[tuple[str, str]], *error: Any) -> Callable[[bytes], object]:  # noqa: ANN401
+        def start(status: str, headers: list[tuple[str, str]], *error: Any) -> Callable[[bytes], object]:
             if not any(name.lower() == "content-type" for name, _ in headers):
                 headers = [*headers, ("Content-Type", inner.get(CONTENT_TYPE_KEY, "application/json"))]
             return start_response(status, headers, *error)

@@ -7,6 +7,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import count, groupby
 from pathlib import Path
 
@@ -336,11 +337,14 @@ class Profiles:
         while last is None or not last.is_over:
             with self._changed:
                 self._want(key, first=last is None)
-                self._changed.wait_for(lambda before=last: self._entries.get(key) != before, _HEARTBEAT_S)  # type: ignore[misc]
+                self._changed.wait_for(partial(self._has_changed, key, last), _HEARTBEAT_S)
                 last = self._entries.get(key)
             if last is None:
                 return
             yield last.described()
+
+    def _has_changed(self, key: Key, last: ProfileEntry | None) -> bool:
+        return self._entries.get(key) != last
 
     def kept(self, key: Key, patience_s: float) -> KeptResult:
         """A finished analysis; waits for a running one, or repeats an evicted one.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
 
 import msgspec
 
@@ -67,7 +67,11 @@ def _decoded(text: str, decoder: msgspec.json.Decoder[Inputs]) -> Inputs:
 
 def plain_shape(sizes: InputSizes) -> Shape | None:
     """The shape of a tensor, None for those of a list of tensors."""
-    return None if any(isinstance(size, tuple) for size in sizes) else sizes  # type: ignore[return-value]
+    return sizes if _are_numbers(sizes) else None
+
+
+def _are_numbers(sizes: InputSizes) -> TypeGuard[Shape]:
+    return not any(isinstance(size, tuple) for size in sizes)
 
 
 NOT_A_TENSOR = frozenset({"Scalar", "ScalarList", "TensorList", "GenericList", "None"})

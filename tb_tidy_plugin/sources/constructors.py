@@ -65,8 +65,8 @@ class Constructors:
         if use == "call":
             return [call.func for call in calls]
         if use == "step":
-            steps = [call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr == "step"]
-            return [each for call in steps for each in (call.func.value, *call.args)]  # type: ignore[attr-defined]
+            methods = [(call.func, call.args) for call in calls if isinstance(call.func, ast.Attribute)]
+            return [each for method, given in methods if method.attr == "step" for each in (method.value, *given)]
         loops = [node for node in self.nodes if isinstance(node, (ast.For, ast.AsyncFor))]
         around = [loop for loop in loops if any(loop.lineno <= line <= (loop.end_lineno or 0) for line in lines)]
         return [loop.iter for loop in sorted(around, key=lambda loop: -loop.lineno)]

@@ -6,9 +6,9 @@ text, as in https://github.com/python/cpython/blob/v3.13.0/Lib/pickletools.py, a
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from struct import Struct
-from struct import error as StructError  # noqa: N812 - it is a class
 from typing import Any, NoReturn
 
 from tb_tidy_plugin.errors import TraceError
@@ -35,7 +35,7 @@ def plain_object(data: bytes) -> object:
     """
     try:
         return _Reader(data).read()
-    except (IndexError, TypeError, ValueError, KeyError, StructError):
+    except (IndexError, TypeError, ValueError, KeyError, struct.error):
         raise TraceError("It is not a complete pickle.", _ADVICE) from None
 
 

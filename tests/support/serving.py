@@ -18,7 +18,7 @@ from tests.support.waiting import until
 class ReadingClient(FlaskClient):
     """Reads and closes each answer, as a browser does."""
 
-    def open(self, *arguments: Any, buffered: bool = True, **options: Any) -> TestResponse:  # noqa: ANN401 - Flask's own
+    def open(self, *arguments: Any, buffered: bool = True, **options: Any) -> TestResponse:
         return super().open(*arguments, buffered=buffered, **options)
 
 

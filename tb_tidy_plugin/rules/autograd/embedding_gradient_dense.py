@@ -47,6 +47,7 @@ _GRADIENTS = aten.by_name("known", {"embedding_dense_backward": 2, "_embedding_b
 
 _PRODUCTS = aten.names("known", "linear mm addmm matmul")
 _INDICES = 1  # position among the inputs
+_MATRIX = 2  # dimensions
 TAKE_SPARSE = {"SGD": 2, "Adagrad": 2, "SparseAdam": 5}
 """Optimizers that take sparse gradients, with the number of positional arguments that do not affect that."""
 
@@ -149,7 +150,7 @@ def _weights(profile: Profile) -> set[tuple[int, ...]]:
     found: set[tuple[int, ...]] = set()
     for given in set(profile.inputs_of(profile.named(*_PRODUCTS))):
         shapes = [given.shape(position) for position in range(3)]
-        found |= {each for shape in shapes if shape and len(shape) == 2 for each in (shape, shape[::-1])}  # noqa: PLR2004
+        found |= {each for shape in shapes if shape and len(shape) == _MATRIX for each in (shape, shape[::-1])}
     return found
 
 

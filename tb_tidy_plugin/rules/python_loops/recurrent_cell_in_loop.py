@@ -62,6 +62,8 @@ _ON_CPU = {"LSTM": (0.4, 0.2, 0.75), "GRU": (0.9, 0.7, 1.0), "RNN": (0.9, 0.7, 1
 ON_CPU_BY_ONE = {"LSTM": (0.3, 0.06, 0.6), "GRU": (0.65, 0.45, 0.9), "RNN": (0.5, 0.3, 0.95)}
 _ON_GPU = (0.3, 0.1, 0.75)
 _NEAR = 12  # operators between two calls that are examined
+_HIDDEN_WEIGHT = 3  # position among the inputs of a cell
+_CELL_INPUT, _MODULE_INPUT = 2, 3  # dimensions: sequences and features; positions, too, see `nn.GRU`
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -120,7 +122,7 @@ class RecurrentCellInLoop(Rule[Evidence]):
             if len(rows) >= self.min_calls:
                 given = profile.inputs(rows[0])
                 is_cell = profile.name(rows[0]) in _CELLS
-                weight = given.dims[3] if is_cell and len(given.dims) > 3 else ()  # noqa: PLR2004 - hidden, weights
+                weight = given.dims[_HIDDEN_WEIGHT] if is_cell and len(given.dims) > _HIDDEN_WEIGHT else ()
                 units = weight[-1] if weight and isinstance(weight[-1], int) else 0
                 evidence = Evidence(
                     fused=_KINDS[profile.name(rows[0])],
@@ -138,7 +140,7 @@ class RecurrentCellInLoop(Rule[Evidence]):
         yield Scale(match.events, *(_ON_GPU if match.evidence.on_gpu else on_cpu[match.evidence.fused]))
 
     def benchmark(self, evidence: Evidence) -> Benchmark | None:
-        if len(evidence.inputs) != 2 or evidence.fused not in _ON_CPU:  # noqa: PLR2004 - sequences and features
+        if len(evidence.inputs) != _CELL_INPUT or evidence.fused not in _ON_CPU:
             return None
         sequences, features = evidence.inputs
         kind, units = evidence.fused, evidence.units
@@ -190,7 +192,7 @@ def _is_one_position(profile: Profile, row: int) -> bool:
     given = profile.inputs(row)
     sequence, state = given.shape(0) or (), given.dims[1] if len(given.dims) > 1 else ()
     first = state[0] if state and not isinstance(state[0], int) else state
-    return len(sequence) == len(first) == 3 and sequence[0] * sequence[1] == first[1]  # noqa: PLR2004 - see nn.GRU
+    return len(sequence) == len(first) == _MODULE_INPUT and sequence[0] * sequence[1] == first[1]
 
 
 def _makes_no_index(name: str) -> bool:

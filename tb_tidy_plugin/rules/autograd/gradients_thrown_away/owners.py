@@ -116,8 +116,9 @@ def _updated(profile: Profile, operators: Rows) -> _Owner:
         if name.startswith("autograd::") or not given.dims or not aten.is_a("in_place", name):
             continue
         first = given.dims[0]
-        shapes = [first] if plain_shape(first) is not None else [each for each in first if isinstance(each, tuple)]
-        by_name.setdefault(name, Counter()).update(shape for shape in shapes if shape)  # type: ignore[misc]
+        shape = plain_shape(first)
+        shapes = [each for each in first if isinstance(each, tuple)] if shape is None else [shape]
+        by_name.setdefault(name, Counter()).update(each for each in shapes if each)
     every = {shape for shapes in by_name.values() for shape in shapes}
     whole = [shapes for shapes in by_name.values() if set(shapes) == every]
     return frozenset(min(whole, key=Counter.total).items()) if every and whole else frozenset()
