@@ -41,7 +41,7 @@ def command_for(module: str) -> tuple[str, ...]:
 
 def import_folders() -> list[str]:
     """Folders that this process imports from; a child may start in another folder."""
-    return [os.path.abspath(folder) for folder in sys.path]  # noqa: PTH100
+    return [os.path.abspath(folder) for folder in sys.path]  # noqa: PTH100 - an empty one, too
 
 
 def start(command: Sequence[str], complaints: IO[bytes] | None = None) -> subprocess.Popen[bytes]:
@@ -111,7 +111,7 @@ def complaints() -> Iterator[IO[bytes]]:
     try:
         file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed below
     except OSError:
-        file = open(os.devnull, "w+b")  # noqa: PTH123, SIM115
+        file = open(os.devnull, "w+b")  # noqa: PTH123, SIM115 - closed below
     try:
         yield file
     finally:

@@ -177,7 +177,7 @@ def _noted(original: Callable[P, _R], note: Callable[..., Callable[[], None] | N
             if after is not None:
                 unless_it_fails("a compiled graph", after, THEN)
 
-    wrapped.tidy_note = note  # type: ignore[attr-defined]
+    wrapped.tidy_note = note  # type: ignore[attr-defined] # marks it
     return wrapped
 
 
@@ -313,7 +313,7 @@ def _finish(compiled: CompiledFxGraph) -> None:
     region = _regions.get(_compile_id() or "")
     if region is None:
         return
-    key, code = compiled._fx_graph_cache_key, compiled.cache_key  # noqa: SLF001
+    key, code = compiled._fx_graph_cache_key, compiled.cache_key  # noqa: SLF001 - known nowhere else
     made = next((launches for graph, launches in region.making if graph.cache_key == code), None)
     region.making.clear()
     region.skipped = region.skipped or _why_without_graphs(compiled)

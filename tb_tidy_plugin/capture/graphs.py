@@ -76,7 +76,7 @@ def _patch(folder: Path) -> bool:
         with profiler.record_function(name):
             replay(self)
 
-    named_replay.tidy_folder = folder  # type: ignore[attr-defined]
+    named_replay.tidy_folder = folder  # type: ignore[attr-defined] # marks it
     for original, patched in ((begin, capture_begin), (end, capture_end), (replay, named_replay)):
         setattr(CUDAGraph, original.__name__, patched)
     return True
@@ -88,7 +88,7 @@ def _recording(folder: Path, ident: str) -> ExitStack:
 
     stack = ExitStack()
     try:
-        if not torch.autograd.profiler._is_profiler_enabled:  # noqa: SLF001
+        if not torch.autograd.profiler._is_profiler_enabled:  # noqa: SLF001 - as above
             folder.mkdir(parents=True, exist_ok=True)
             recorded = torch.profiler.profile(record_shapes=True, with_stack=True)
             stack.callback(_written, recorded, folder / f"graph-{ident}{GRAPH_SUFFIX}")

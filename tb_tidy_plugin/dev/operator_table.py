@@ -178,8 +178,8 @@ def _installed() -> Iterator[tuple[str, Overload]]:
     for full in _C._dispatch_get_all_op_names():  # noqa: SLF001 - what torchgen's own tests ask, and nobody else answers
         name, _, overload = full.partition(".")
         if name.startswith("aten::"):
-            tags = _C._get_operation_overload(name, overload)[2]  # noqa: SLF001
-            schema = _C._get_schema(name, overload)  # noqa: SLF001
+            tags = _C._get_operation_overload(name, overload)[2]  # noqa: SLF001 - as above
+            schema = _C._get_schema(name, overload)  # noqa: SLF001 - as above
             yield name.removeprefix("aten::"), Overload(schema, frozenset(str(tag).partition(".")[2] for tag in tags))
 
 

@@ -52,7 +52,7 @@ class TraceEvent(msgspec.Struct, gc=False):
 class ExactEvent(TraceEvent, gc=False):
     """The same with a decimal time, for absolute times that float64 cannot represent."""
 
-    ts: Decimal = Decimal("inf")  # type: ignore[assignment]
+    ts: Decimal = Decimal("inf")  # type: ignore[assignment] # the only difference
 
 
 class InputTexts(msgspec.Struct, gc=False):

@@ -136,7 +136,7 @@ class ArgsText(msgspec.Struct, frozen=True):
         texts = self._texts(rows)
         joined = b"[" + b",".join(texts) + b"]"
         try:
-            return msgspec.json.decode(joined, type=list[kind], strict=False)  # type: ignore[valid-type]
+            return msgspec.json.decode(joined, type=list[kind], strict=False)  # type: ignore[valid-type] # made at run time
         except NOT_JSON:
             return [_decoded_or_default(text, kind) for text in texts]
 
@@ -159,9 +159,9 @@ class DeviceProperties(msgspec.Struct, frozen=True):
     id: Small = ABSENT
     name: ShortText = ""
     totalGlobalMem: Amount = 0  # noqa: N815 - the trace's spelling
-    computeMajor: Small | None = None  # noqa: N815
-    computeMinor: Small | None = None  # noqa: N815
-    numSms: Small = 0  # noqa: N815
+    computeMajor: Small | None = None  # noqa: N815 - as above
+    computeMinor: Small | None = None  # noqa: N815 - as above
+    numSms: Small = 0  # noqa: N815 - as above
 
 
 class SourceFile(msgspec.Struct, frozen=True):

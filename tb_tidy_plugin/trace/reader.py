@@ -15,7 +15,7 @@ from tb_tidy_plugin.trace.remote import AnyPath, RemotePath
 try:
     from isal import isal_zlib as library  # the same interface as zlib, several times faster
 except ImportError:
-    import zlib as library  # type: ignore[no-redef]
+    import zlib as library  # type: ignore[no-redef] # the same functions
 
 BLOCK_BYTES = 8 << 20  # large enough for little work per block, small enough for the processor's cache
 RECORD_AGAIN = "Record again; the job may have ended while the trace was written."
