@@ -21,7 +21,7 @@ export const outline = computed<readonly FileOutline[]>(() => {
     .toSorted((a, b) => b.spots.length - a.spots.length);
 });
 
-/** The file of the source view: the address's, which need not have findings, else the first that has. */
+/** The file of the source view: the address's, which need not have findings, else the first with any. */
 export const openFile = computed<FileOutline | null>(() => {
   const { file } = route.value;
   const known = outline.value.find((each) => each.file === file);
@@ -36,7 +36,7 @@ export const openLine = computed<number | null>(() => {
 export const showSpot = ({ finding, place }: Spot): void =>
   go({ view: 'source', file: place.file, line: String(place.line), finding: finding.id }, 'replace');
 
-/** To the next line of the open file that has a finding. */
+/** To the next line of the open file with a finding. */
 export function moveSpot(by: 1 | -1): void {
   const at = openLine.peek() ?? 0;
   const spots = openFile.peek()?.spots ?? [];
