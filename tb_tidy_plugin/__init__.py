@@ -22,12 +22,13 @@ __version__ = "0.1.0"
 def analyze(path: str | PathLike[str], source_roots: Sequence[Path] = (), *, follow_links: bool = False) -> Report:
     """Analyse one trace file, one run folder or a whole logdir.
 
-    Sources beside a trace or in one of `source_roots` tell the lines inside functions. Links in a folder that lead out
-    of it are logged and passed over, unless `follow_links` says to follow them.
+    Sources beside a trace or in one of `source_roots` give the lines inside functions. Links in a folder that lead out
+    of
+    it are logged and skipped, unless `follow_links` is True.
 
     Raises:
-        TidyError: when `path` does not exist or holds no trace. A trace that cannot be read does not raise: it is
-            listed in `Report.problems`, and the other traces are reported as usual.
+        TidyError: `path` does not exist or holds no trace. A trace that cannot be read does not raise: it is listed in
+            `Report.problems`, and the other traces are reported as usual.
     """
     from tb_tidy_plugin.analysis.job import Job
     from tb_tidy_plugin.analysis.paths import analyze_path
@@ -41,7 +42,7 @@ def show(
     """The report of `path` in a notebook's cell, `height_px` pixels high; the arguments are those of `analyze`.
 
     Raises:
-        TidyError: when `path` does not exist or holds no trace.
+        TidyError: `path` does not exist or holds no trace.
     """
     from tb_tidy_plugin.render.html import to_html
     from tb_tidy_plugin.render.notebook import Cell

@@ -1,11 +1,11 @@
-"""Limits of processor time, wall-clock time and memory for a piece of work, enforced by the operating system.
+"""Limits of processor time, wall time and memory for a piece of work, enforced by the operating system.
 
-The more text the work reads, the more it may take, so the limits rise while it reads: only then it shows how much text
-is in a file. They hold in processes that have called `enforce`; one that just imports this package is left alone.
+Work that reads more text may take more, so the limits rise while it reads: only reading shows how much text is in a
+file. They hold in processes that have called `enforce`; a process that only imports this package has no limits.
 
-On Linux and macOS the kernel counts the processor time of all threads (`RLIMIT_CPU`) and the time on the clock
-(`ITIMER_REAL`); on Windows a thread of the process looks at both. Memory is counted on Linux only: private memory that
-may be written (`RLIMIT_DATA`), since most of the address space is reserved and never used.
+On Linux and macOS the kernel counts the processor time of all threads (`RLIMIT_CPU`) and the wall time
+(`ITIMER_REAL`); on Windows a thread of the process checks both. Memory is counted on Linux only: private writable
+memory (`RLIMIT_DATA`), since most of the address space is reserved and never used.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from typing import Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-with suppress(ImportError):  # which Windows lacks
+with suppress(ImportError):  # missing on Windows
     import resource
 
 LimitKind: TypeAlias = Literal["processor", "wall", "memory"]
 
 LIMITS_OF_TIME: tuple[tuple[str, LimitKind, int], ...] = (("SIGXCPU", "processor", 152), ("SIGALRM", "wall", 142))
-"""By which signal a process ends that has reached a limit, and with which code where there are no such signals."""
+"""The signal that ends a process at each limit, and its exit code without such signals."""
 
 SIGNALS: Mapping[int, LimitKind] = {
     int(getattr(signal, name)): limit for name, limit, _ in LIMITS_OF_TIME if hasattr(signal, name)
@@ -41,30 +41,30 @@ EXIT_CODES: Mapping[int, LimitKind] = {} if SIGNALS else {code: limit for _, lim
 COUNTS_MEMORY = sys.platform == "linux"
 
 STEP_BYTES = 1 << 20  # of text, after which the limits rise
-_LOOK_S = 0.2  # between looks where there are no signals
-LEAST_WAIT_S = 0.001  # a timer of 0 would be none
+_LOOK_S = 0.2  # between checks if there are no signals
+LEAST_WAIT_S = 0.001  # a timer of 0 would be off
 _THREADS = 8  # that the work may start: 1 reads, up to 4 scan
-STACK_BYTES = 8 << 20  # of a thread, where the system sets no limit
+STACK_BYTES = 8 << 20  # of a thread, if the system sets no limit
 
 
 class ScaledBound(NamedTuple):
-    """So much at once, and so much more for each byte of text that is read."""
+    """A fixed amount, and an amount for each byte of text that is read."""
 
     at_once: float
     per_byte: float = 0.0
 
     def of(self, text_bytes: int) -> float:
-        """What it is after so much text."""
+        """The bound after this much text."""
         return self.at_once + self.per_byte * text_bytes
 
 
 class Allowance(msgspec.Struct, frozen=True):
-    """What a piece of work may take.
+    """Limits of a piece of work.
 
     Attributes:
         processor_s: processor time of all its threads.
-        wall_s: time on the clock, also while it waits.
-        memory_bytes: memory beyond what its process has when it begins.
+        wall_s: wall time, including waits.
+        memory_bytes: memory beyond that of its process at the start.
     """
 
     processor_s: ScaledBound
@@ -73,7 +73,7 @@ class Allowance(msgspec.Struct, frozen=True):
 
 
 class LimitReachedError(BaseException):
-    """Work has taken all that it may. No `Exception`: whoever passes over failures must not pass over this one."""
+    """Work has reached a limit. Not an `Exception`, so that handlers of other failures do not swallow it."""
 
     def __init__(self, limit: LimitKind) -> None:
         super().__init__(limit)
@@ -81,12 +81,13 @@ class LimitReachedError(BaseException):
 
 
 def enforce(*, raising: bool = False) -> None:
-    """From now on `within` holds in this process; to be called in its main thread.
+    """Makes `within` effective in this process; to be called in its main thread.
 
-    Work that reaches a limit of time ends its process at once, whatever that is doing, and says where it was; whoever
-    started the process learns the limit by `limit_of`. With `raising`, for a process that goes on afterwards, it is a
-    `LimitReachedError` in the main thread instead, as soon as that runs Python; where there are no signals, nothing is
-    raised. Work that gets no more memory has a `MemoryError` in both cases.
+    Work that reaches a time limit ends its process at once, whatever that is doing, and prints where it was; the parent
+    process learns the limit from `limit_of`. With `raising`, for a process that goes on afterwards, it is a
+    `LimitReachedError` in the main thread instead, as soon as that runs Python; without signals, nothing is raised.
+    Work
+    that gets no more memory has a `MemoryError` in both cases.
     """
     _here.is_enforcing = True
     if raising:
@@ -96,14 +97,14 @@ def enforce(*, raising: bool = False) -> None:
     if not SIGNALS:
         threading.Thread(target=_keep_looking, daemon=True).start()
         return
-    _set_soft_limit(resource.RLIMIT_CORE, 1)  # no dump of all that memory; 0 would not hold where a program takes it
+    _set_soft_limit(resource.RLIMIT_CORE, 1)  # no dump of all that memory; 0 would not apply if a program handles it
     for number in SIGNALS:
         faulthandler.register(number, chain=True)
 
 
 @contextmanager
 def within(allowance: Allowance) -> Iterator[None]:
-    """Work that ends when it has taken what it may; work inside of other work is a part of that."""
+    """Work that ends when it reaches its allowance; nested work is a part of the outer one."""
     if not _here.is_enforcing or _here.work is not None:
         yield
         return
@@ -121,7 +122,7 @@ def within(allowance: Allowance) -> Iterator[None]:
 
 
 def has_read(text_bytes: int) -> None:
-    """Says that the work has read so much more text, and may take more. From any thread."""
+    """Reports that the work has read this much more text, and may take more. From any thread."""
     if _here.work is None:
         return
     with _here.changing:
@@ -132,28 +133,28 @@ def has_read(text_bytes: int) -> None:
 
 
 def limit_of(code: int) -> LimitKind | None:
-    """The limit that ended a process with this code, as `subprocess` tells it; None where it ended otherwise."""
+    """The limit that ended a process with this exit code of `subprocess`; None if it ended otherwise."""
     return SIGNALS.get(-code) or EXIT_CODES.get(code)
 
 
 def bounds_memory() -> bool:
-    """True if work in this process has a limit of memory, so that a `MemoryError` most likely comes of it."""
+    """True if work in this process has a memory limit, so that a `MemoryError` most likely comes from it."""
     return _here.is_enforcing and COUNTS_MEMORY
 
 
 def data_bytes() -> int:
-    """The private memory of this process that may be written, used or not; 0 where that is not known."""
+    """The private writable memory of this process, used or not; 0 if unknown."""
     return status_bytes("VmData")
 
 
 def limit_data(most_bytes: float) -> None:
-    """Has the system refuse this process more private memory than that, where it can."""
+    """Limits this process's private memory to `most_bytes`, if the system can."""
     if COUNTS_MEMORY:
         _set_soft_limit(resource.RLIMIT_DATA, most_bytes)
 
 
 def status_bytes(key: str) -> int:
-    """A size that Linux tells of this process (`VmRSS`, `VmData`, …); 0 where it does not."""
+    """A size of this process on Linux (`VmRSS`, `VmData`, …); 0 if it is not given."""
     with suppress(OSError):
         for line in Path("/proc/self/status").read_text("ascii", "replace").splitlines():
             if line.startswith(f"{key}:"):
@@ -162,7 +163,7 @@ def status_bytes(key: str) -> int:
 
 
 class _Work:
-    """What this process does now: what it may take, what was taken before, how much text it has read."""
+    """Current work of this process: its allowance, what was used before, and the text it has read."""
 
     def __init__(self, allowance: Allowance, inherited: Mapping[int, int]) -> None:
         self.text_bytes = 0
@@ -174,7 +175,7 @@ class _Work:
         self._data_bytes = data_bytes()
 
     def hold(self) -> None:
-        """Sets the limits for what was read so far."""
+        """Sets the limits for the text read so far."""
         self.held_for = self.text_bytes
         _set_alarm(max(self.wall_left_s, LEAST_WAIT_S))
         if not SIGNALS:
@@ -196,7 +197,7 @@ class _Work:
 
 
 class _Process:
-    """This process: whether it keeps to limits, and the work that it does."""
+    """State of this process: its enforcement of limits, and its current work."""
 
     def __init__(self) -> None:
         self.is_enforcing = False
@@ -232,14 +233,14 @@ def _soft_limits() -> dict[int, int]:
 
 
 def _set_soft_limit(kind: int, most: float) -> None:
-    """Leaves the hard limit as it is, since the soft one has to rise again."""
+    """Keeps the hard limit, since the soft one must rise again."""
     hard = resource.getrlimit(kind)[1]
     soft = min(_comparable(most), _comparable(hard))
     resource.setrlimit(kind, (resource.RLIM_INFINITY if math.isinf(soft) else math.ceil(soft), hard))
 
 
 def _comparable(limit: float) -> float:
-    """A limit as a number that is larger than others where there is none."""
+    """A limit as a number; infinity for no limit."""
     return math.inf if limit in {-1, resource.RLIM_INFINITY} else limit
 
 
@@ -249,6 +250,6 @@ def _set_alarm(after_s: float) -> None:
 
 
 def _stack_bytes() -> int:
-    """What a new thread's stack takes."""
+    """Size of a new thread's stack in bytes."""
     soft = _comparable(resource.getrlimit(resource.RLIMIT_STACK)[0])
     return STACK_BYTES if math.isinf(soft) else int(soft)

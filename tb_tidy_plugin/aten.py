@@ -23,11 +23,11 @@ from tb_tidy_plugin.aten_table import OPERATOR_TABLE
 Trait: TypeAlias = Literal[
     "known", "shares", "view", "in_place", "pointwise", "factory", "random", "reduction", "product", "read", "list"
 ]
-"""What operators have in common:
+"""Common properties of operators:
 
-- known: it is in the table, no more.
+- known: it is in the table, nothing more.
 - shares: a result may share memory with an input.
-- view: each result shares memory with an input, always.
+- view: each result always shares memory with an input.
 - in_place: it writes to its first input. Nearly all others may write to tensors given for their results.
 - pointwise: each element of the result comes from the elements at that place.
 - factory: given no tensor, or for the shape of one, it makes a new one. Its elements may be random, or not set at all.
@@ -48,10 +48,10 @@ Positions: TypeAlias = frozenset[int]
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """What is known of an operator.
+    """Facts about an operator.
 
     Attributes:
-        kinds: see `Trait`; "shares" alone where it is not in the table.
+        kinds: see `Trait`; only "shares" if it is not in the table.
         written: positions of the inputs that it may write to, None for all of them.
         shared: positions of the inputs that a result may share memory with, None for all of them.
     """
@@ -70,19 +70,19 @@ class Operator:
 
 
 UNKNOWN = Operator(frozenset({"shares"}), None, None)
-"""Of an operator that is not in the table the worst is assumed."""
+"""Facts about an operator that is not in the table: the worst case."""
 
 
 @lru_cache(maxsize=1 << 14)
 def operator(name: str) -> Operator:
-    """What is known of the operator `name`, with or without its overload; `UNKNOWN` where it is not in the table."""
+    """Facts about the operator `name`, with or without its overload; `UNKNOWN` if it is not in the table."""
     facts = _table().get(without_overload(name))
     return UNKNOWN if facts is None else operator_of(facts)
 
 
 @cache
 def operator_of(facts: str) -> Operator:
-    """What a line of the table says: `pointwise writes=0,3`. Few lines are different, so few are parsed."""
+    """The facts in a line of the table: `pointwise writes=0,3`. Few lines are distinct, so few are parsed."""
     words = dict(word.partition("=")[::2] for word in facts.split())
     written, shared = (_positions(words.get(word, "")) for word in ("writes", "shares"))
     return Operator(frozenset({"known", *words} - {"writes"}), written, shared)
@@ -101,7 +101,7 @@ def all_of(kind: Trait) -> frozenset[str]:
 def names(kind: Trait, plain: str) -> frozenset[str]:
     """A choice of operators of one kind: `names("view", "select slice")` for `aten::select` and `aten::slice`.
 
-    That they are of this kind is checked by a test and not here, so that the table need not be read at import.
+    A test checks that they are of this kind, so that importing this need not read the table.
     """
     del kind  # for the reader, and for the test
     return frozenset(PREFIX + each for each in plain.split())
@@ -115,17 +115,17 @@ def by_name(kind: Trait, values: Mapping[str, _Value]) -> dict[str, _Value]:
 
 @lru_cache(maxsize=1 << 16)
 def without_overload(name: str) -> str:
-    """`aten::add` for `aten::add.Tensor`; all else keeps its name. Kept, since few names repeat often."""
+    """`aten::add` for `aten::add.Tensor`; other names stay the same. Cached, since few distinct names repeat often."""
     return OVERLOAD.sub(r"\1", name)
 
 
 def without_writing(name: str) -> str:
-    """`aten::add` for `aten::add_`: the operator that computes the same and writes it into a new tensor."""
+    """`aten::add` for `aten::add_`: the operator that computes the same into a new tensor."""
     return name[:-1] if name.startswith(PREFIX) and name.endswith("_") and not name.endswith("__") else name
 
 
 def short_name(name: str) -> str:
-    """`add` for `aten::add`, as texts for people show it; other operators keep their names."""
+    """`add` for `aten::add`, as in texts for people; other operators keep their names."""
     return name.removeprefix(PREFIX)
 
 

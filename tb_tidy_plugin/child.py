@@ -1,7 +1,7 @@
-"""Work in a process of its own, both sides: how it is started, and how it behaves.
+"""Work in a separate process, both sides: its start, and its behaviour.
 
-Whoever starts a child holds its input open, and the child ends with it: so one that is killed leaves nothing running,
-on any system. A child's messages have a way of their own, which nothing that is printed by accident gets into.
+The parent holds the child's input open, and the child ends with it: so a killed parent leaves nothing running, on any
+system. A child's messages have an output of their own, separate from anything printed by accident.
 """
 
 from __future__ import annotations
@@ -21,33 +21,33 @@ from typing import IO, NamedTuple
 INPUT = 0
 SAFE_PATH = "PYTHONSAFEPATH"
 MOST_SAID = 4000
-"""Bytes of a child's complaints, the last ones, that are kept."""
+"""Most bytes kept of a child's stderr, the last ones."""
 
 SPARE_S = 600.0
-"""How long a spare process waits for its question: it holds 60 MB."""
+"""Time that a spare process waits for its question: it holds 60 MB."""
 
 
-# The side that starts it
+# The parent's side
 
 
 def command_for(module: str) -> tuple[str, ...]:
-    """Runs `main` of a module; the folders to import from, `import_folders()`, follow as arguments.
+    """Command that runs `main` of a module; the folders to import from, `import_folders()`, follow as arguments.
 
-    Not with `-m`, which would let a user's own `queue.py` or `profile.py` in the current folder stand in for Python's.
+    Not with `-m`, which would let a user's own `queue.py` or `profile.py` in the current folder replace Python's.
     """
     code = f"import sys; sys.path[:] = sys.argv[1:]; from {module} import main; main()"
     return (sys.executable, "-c", code)
 
 
 def import_folders() -> list[str]:
-    """Where this process imports from; a child may begin in another folder."""
-    return [os.path.abspath(folder) for folder in sys.path]  # noqa: PTH100
+    """Folders that this process imports from; a child may start in another folder."""
+    return [os.path.abspath(folder) for folder in sys.path]  # noqa: PTH100 - an empty one, too
 
 
 def start(command: Sequence[str], complaints: IO[bytes] | None = None) -> subprocess.Popen[bytes]:
-    """The child, in a session and group of its own, so that Ctrl-C in the terminal is not its.
+    """Starts the child, in a session and group of its own, so that Ctrl-C in the terminal does not reach it.
 
-    It complains into `complaints`, by default where this process does.
+    Its stderr goes to `complaints`, by default to that of this process.
 
     Raises:
         OSError: it cannot be started.
@@ -63,14 +63,14 @@ def start(command: Sequence[str], complaints: IO[bytes] | None = None) -> subpro
 
 
 def send_line(process: subprocess.Popen[bytes], question: bytes) -> None:
-    """One line for the child. Without Python's buffer, which would complain again on closing should the child be gone.
+    """Sends the child one line. Without Python's buffer, which would raise again on closing if the child is gone.
 
     Raises:
         BrokenPipeError: it is gone.
     """
     assert process.stdin is not None
     left = memoryview(question + b"\n")
-    while left:  # a signal may end a write in the middle
+    while left:  # a signal may interrupt a write
         left = left[os.write(process.stdin.fileno(), left) :]
 
 
@@ -103,7 +103,7 @@ def shadowing(packages: Iterable[str]) -> list[str]:
 
 @contextmanager
 def complaints() -> Iterator[IO[bytes]]:
-    """What a child complains into; on a full disk, where no file can be made, nothing of it is kept.
+    """A file for a child's stderr; on a full disk, where no file can be created, the output is dropped.
 
     Raises:
         OSError: not even that can be opened.
@@ -111,7 +111,7 @@ def complaints() -> Iterator[IO[bytes]]:
     try:
         file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed below
     except OSError:
-        file = open(os.devnull, "w+b")  # noqa: PTH123, SIM115
+        file = open(os.devnull, "w+b")  # noqa: PTH123, SIM115 - closed below
     try:
         yield file
     finally:
@@ -120,7 +120,7 @@ def complaints() -> Iterator[IO[bytes]]:
 
 
 def said(complaints: IO[bytes]) -> str:
-    """The last that a child complained of, or why that is not known."""
+    """The last output in a child's stderr, or the reason why it is unknown."""
     try:
         complaints.seek(max(complaints.seek(0, os.SEEK_END) - MOST_SAID, 0))
         return complaints.read().decode("utf-8", "replace").strip()
@@ -133,14 +133,14 @@ class StartError(Exception):
 
 
 class Ended(NamedTuple):
-    """How a process ended: its exit code, negative for a signal, and the last that it complained of."""
+    """The end of a process: its exit code, negative for a signal, and its last stderr output."""
 
     code: int
     complaint: str
 
 
 class Started(NamedTuple):
-    """A process, what it complains into, and what to close when it has ended."""
+    """A process, the file for its stderr, and the resources to close when it has ended."""
 
     process: subprocess.Popen[bytes]
     complaints: IO[bytes]
@@ -153,7 +153,7 @@ class Started(NamedTuple):
 
 
 def _started(command: Sequence[str]) -> Started:
-    """The process, with its complaints in a file.
+    """The process, with its stderr in a file.
 
     Raises:
         OSError: it cannot be started.
@@ -164,7 +164,7 @@ def _started(command: Sequence[str]) -> Started:
 
 
 class Spare:
-    """Keeps a process that has started and waits for its question. It answers one; it ends where none comes for long.
+    """Keeps a started process that waits for its question. It answers one; it ends if none comes for long.
 
     May be used from any thread.
     """
@@ -177,7 +177,7 @@ class Spare:
         self._idle: threading.Timer | None = None
 
     def prepare(self) -> None:
-        """Starts a process, unless one waits. Where none can be started, whoever asks a question is told so."""
+        """Starts a process, unless one waits. If that fails, the next question reports it."""
         with self._lock, suppress(OSError):
             if self._waiting is None:
                 self._waiting = _started(self.command)
@@ -186,7 +186,7 @@ class Spare:
                 self._idle.start()
 
     def take(self) -> Started:
-        """The process that waits, else a new one.
+        """The waiting process, else a new one.
 
         Raises:
             OSError: none can be started.
@@ -199,7 +199,7 @@ class Spare:
         return _started(self.command)
 
     def close(self) -> None:
-        """Ends the process that waits."""
+        """Ends the waiting process."""
         waiting = self._given_up()
         if waiting is not None:
             waiting.end()
@@ -213,18 +213,18 @@ class Spare:
 
 
 class Child:
-    """A process for one question. May be stopped from any thread, before, while and after it runs.
+    """A process for one question. Any thread may stop it, before, during and after its run.
 
     Attributes:
-        is_stopped: whether somebody has stopped it; it is not started again then.
-        is_late: whether it has reached its limit of time.
-        ended: how it ended; None before that, and where it was not started.
+        is_stopped: True if somebody has stopped it; it is then not started again.
+        is_late: True if it has reached its time limit.
+        ended: how it ended; None before that, and if it was not started.
     """
 
     def __init__(
         self, command: Sequence[str] | Spare, *, limit_s: float | None = None, whole_group: bool = False
     ) -> None:
-        """`limit_s` bounds its time; with `whole_group` all ends with it that it has started, such as compilers."""
+        """`limit_s` limits its time; with `whole_group` all its own child processes, such as compilers, end with it."""
         self.is_stopped = False
         self.is_late = False
         self.ended: Ended | None = None
@@ -236,7 +236,7 @@ class Child:
 
     @contextmanager
     def asked(self, question: bytes) -> Iterator[Iterable[bytes]]:
-        """The lines that the process answers; none where it was stopped before. Its input stays open meanwhile.
+        """The lines that the process answers; empty if it was stopped before. Its input stays open meanwhile.
 
         Raises:
             StartError: it cannot be started.
@@ -260,11 +260,11 @@ class Child:
                     yield process.stdout
             finally:
                 with self._lock:
-                    self._process = None  # its number may be another's from now on
+                    self._process = None  # its number may be reused from now on
                 self.ended = Ended(process.returncode, said(started.complaints))
 
     def stop(self) -> None:
-        """Ends the process, or keeps it from starting."""
+        """Ends the process, or prevents its start."""
         with self._lock:
             self.is_stopped = True
         self._kill()
@@ -279,9 +279,9 @@ class Child:
 
     @contextmanager
     def _bounded(self) -> Iterator[None]:
-        """Kills the process where it is late, or where its answer is not understood.
+        """Kills the process if it is late, or if its answer is invalid.
 
-        Its group is killed in any case, before the process is waited for, while its number is its own.
+        Its group is always killed, before waiting for the process, while its number is its own.
         """
         timer = threading.Timer(self._limit_s or 0, self._end_late)
         if self._limit_s is not None:
@@ -304,7 +304,7 @@ class Child:
         with self._lock:
             if self._process is None:
                 return
-            with suppress(ProcessLookupError, PermissionError):  # all are gone; macOS says so by the second
+            with suppress(ProcessLookupError, PermissionError):  # all are gone; macOS reports that with the second
                 if self._whole_group and hasattr(os, "killpg"):
                     os.killpg(self._process.pid, signal.SIGKILL)
                 else:
@@ -315,20 +315,20 @@ class Child:
 
 
 def private_output() -> IO[bytes]:
-    """The messages' own way out; whatever else writes to the standard output goes where complaints go."""
+    """The messages' own output; anything else written to stdout goes to stderr."""
     output = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     return output
 
 
 def question() -> bytes:
-    """The line that the child was asked with; nothing comes after it."""
+    """The question to the child, a single line."""
     with os.fdopen(INPUT, "rb", closefd=False) as stream:
         return stream.readline()
 
 
 def questions() -> Iterator[bytes]:
-    """The lines that the child is asked with; it ends with its input at once, in the middle of an answer, too."""
+    """The questions to the child, one per line; it ends with its input at once, even in the middle of an answer."""
     lines: SimpleQueue[bytes] = SimpleQueue()
     threading.Thread(target=_fill, args=(lines,), daemon=True).start()
     while True:
@@ -343,12 +343,12 @@ def _fill(lines: SimpleQueue[bytes]) -> None:
 
 
 def end_with_input(end: Callable[[], object] = lambda: os._exit(1)) -> None:
-    """From now on `end` is called when the input ends."""
+    """Calls `end` when the input ends."""
     threading.Thread(target=_wait_for_end, args=(end,), daemon=True).start()
 
 
 def _wait_for_end(end: Callable[[], object]) -> None:
-    """Reads without Python's buffer, whose lock would be missed at exit."""
+    """Reads without Python's buffer, whose lock would cause trouble at exit."""
     with suppress(OSError):
         while os.read(INPUT, 1 << 10):
             pass
@@ -356,7 +356,7 @@ def _wait_for_end(end: Callable[[], object]) -> None:
 
 
 def step_back(nice: int = 0) -> None:
-    """Lets others go first where processor time is short, and lets Linux end this process first if memory is."""
+    """Gives other processes priority for processor time, and lets Linux end this process first if memory is short."""
     if nice and hasattr(os, "nice"):
         os.nice(nice)
     with suppress(OSError):

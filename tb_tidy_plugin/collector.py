@@ -1,4 +1,4 @@
-"""Python's cycle collector, held off while objects are made by the thousand and hardly any lie in cycles."""
+"""Python's cycle collector, paused while thousands of objects are created and hardly any lie in cycles."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def held_off() -> Iterator[None]:
-    """Collects nothing meanwhile, in any thread: portable decoding takes a third of the time then."""
+    """Pauses collection meanwhile, in all threads: portable decoding then takes a third of the time."""
     was_on = gc.isenabled()
     gc.disable()
     try:

@@ -1,6 +1,6 @@
-"""Compiled modules, and whether they may be used; they only make reading faster.
+"""Compiled modules, and the check that they may be used; they only make reading faster.
 
-Next to each module is a portable way to do the same.
+Each module has a portable twin.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _SOURCES = (".pyx", ".pxi")
 
 
 def is_usable(extension: str) -> bool:
-    """True if it is there, is not stale, and can be loaded."""
+    """True if it exists, is not stale, and can be loaded."""
     if find_spec(extension) is None or is_stale(extension):
         return False
     try:
@@ -28,8 +28,7 @@ def is_usable(extension: str) -> bool:
 def is_stale(extension: str) -> bool:
     """True if it was built before its sources were last changed, as in a checkout that was pulled since.
 
-    The time counts, as for the build itself; where that cannot be told, it counts as stale. An installed wheel has no
-    sources.
+    Compares times, as the build itself does; unknown times count as stale. An installed wheel has no sources.
     """
     found = find_spec(extension)
     if found is None or found.origin is None:

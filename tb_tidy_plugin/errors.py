@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class TidyError(Exception):
-    """Something the user can mend.
+    """Something that the user can fix.
 
     Attributes:
         error: what happened, one sentence.
@@ -18,11 +18,11 @@ class TidyError(Exception):
 
 
 class TraceError(TidyError):
-    """A trace file that cannot be read, or of which only a part can be."""
+    """A trace file that cannot be read, or only in part."""
 
 
 class UnreadError(TraceError):
-    """A file that the system did not let be read; it may the next time."""
+    """A file that the system did not allow to be read; the next attempt may succeed."""
 
 
 class NotFoundError(TidyError):

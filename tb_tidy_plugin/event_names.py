@@ -1,6 +1,6 @@
 """Names that PyTorch and the runtimes of GPUs give to events.
 
-The patterns of calls fit CUDA, its driver, HIP and runtimes whose calls have such names, too.
+The patterns of calls match CUDA, its driver, HIP and runtimes with similar names.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ ASYNC_COPY_OR_FILL = r"Mem(?:cpy|set)\w{0,100}Async"
 STREAM_WAIT = r"StreamWaitEvent"
 
 MODULE = "nn.Module: "
-"""Begins the frame of a module's call; the module's class and its number follow."""
+"""Prefix of the frame of a module's call; the module's class and its number follow."""
 
 BACKWARD_NODE = "autograd::engine::evaluate_function: "
-"""Begins an operator of the backward pass."""
+"""Prefix of an operator of the backward pass."""
 
 
 def class_of_module(frame: str) -> str:

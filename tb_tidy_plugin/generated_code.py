@@ -2,8 +2,8 @@
 
 The cache keeps Inductor's last graph, whose nodes have the line that they came from, and the Python code that calls the
 kernels. Names connect them only at the ends: inputs and results. From there tensors are followed through the code. A
-kernel that generated code calls computes all nodes between what it writes and what it reads; where these do not close,
-it is not known.
+generated kernel computes all nodes between its outputs and its inputs; if these do not enclose a closed set, its nodes
+are unknown.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ ASSIGNED = re.compile(r"^(?P<name>\w+) = (?P<value>.*?)(?:; del \w+)?(?:  # \w+)
 ALIAS = re.compile(r"^(?:reinterpret_tensor\()?(?P<of>\w+)(?:, .*\))?$")
 REPLACED = re.compile(r"_(?:default|tensor|scalar|dim_intlist|self|dims)(?:_\d+)?$")
 MOVES = aten.names("known", "copy_ select_scatter slice_scatter")
-"""What writing in place becomes. They compute nothing, and only some of them have a line."""
+"""Operators that writing in place becomes. They compute nothing, and only some of them have a line."""
 
 CONSTANT = aten.names("factory", "full scalar_tensor") | {"prims::iota"}
 OTHER_NAMES = {"bias_addmm": "addmm"}
@@ -44,7 +44,7 @@ OTHER_NAMES = {"bias_addmm": "addmm"}
 
 @dataclass(frozen=True, slots=True)
 class SourceLine:
-    """A frame as the cache knows it: absolute path, line from 1, function, and the line's text without indentation."""
+    """A frame in the cache: absolute path, line from 1, function, and the line's text without indentation."""
 
     file: str
     line: int
@@ -54,7 +54,7 @@ class SourceLine:
 
 @dataclass(frozen=True, slots=True)
 class KernelSource:
-    """A kernel that generated code calls, and what it computes, the main line first; empty where it is not known."""
+    """A kernel that generated code calls, and the lines that it computes, the main one first; empty if unknown."""
 
     kernel: str
     lines: tuple[SourceLine, ...]
@@ -81,7 +81,7 @@ class _Node:
 
 @dataclass(slots=True, eq=False)
 class _Value:
-    """What a buffer holds at a time: `node` of the graph, empty where it is not known."""
+    """Content of a buffer at a time: `node` of the graph, empty if unknown."""
 
     node: str = ""
     part_of: _Value | None = None
@@ -92,7 +92,7 @@ class _Value:
 
 @dataclass(slots=True)
 class _Call:
-    """A call of a kernel. `operator` is empty for kernels that Inductor wrote; `is_sound` where it is understood."""
+    """A call of a kernel. `operator` is empty for Inductor's own kernels; `is_sound` is True if it is understood."""
 
     kernel: str
     operator: str
@@ -114,7 +114,7 @@ class InductorGraph:
     Attributes:
         nodes: by name, in the graph's order.
         inputs: types of the inputs, by name.
-        results: names of what it returns, `None` among them.
+        results: names of what it returns, possibly `None`.
     """
 
     def __init__(self, text: str) -> None:
@@ -149,35 +149,35 @@ class InductorGraph:
         return _Node(name, f"{target['space']}::{target['name']}" if target else "", inputs, place)
 
     def base(self, name: str) -> str:
-        """The node whose memory a node shows."""
+        """The node whose memory a node shares."""
         while (node := self.nodes.get(name)) is not None and self.is_view(node):
             name = node.inputs[0]
         return name
 
     def is_view(self, node: _Node) -> bool:
-        """True if a node computes nothing, but shows what is there."""
+        """True if a node computes nothing, but is a view."""
         if node.operator == "getitem":
             of = self.nodes.get(node.inputs[0])
             return of is not None and self.is_view(of)
         return bool(node.inputs) and (aten.is_a("view", node.operator) or node.operator == "aten::reshape")
 
     def part(self, node: str, at: int) -> str:
-        """Name of the node that takes one result of a node with several, empty where there is none."""
+        """Name of the node that takes one result of a node with several, empty if there is none."""
         found = (name for name, each in self.nodes.items() if each.item == at and each.inputs == (node,))
         return next(found, "")
 
 
 class ContradictionError(ValueError):
-    """The code and the graph do not belong together."""
+    """The code and the graph do not match."""
 
 
 def kernel_sources(graph_text: str, code: str, *, is_backward: bool) -> list[KernelSource]:
-    """The kernels that generated code calls, in the order of the calls; none where the code is of another form.
+    """The kernels that generated code calls, in the order of the calls; empty if the code has another form.
 
     Args:
         graph_text: Inductor's graph after all passes, as it prints it.
-        code: the Python code that it made of the graph.
-        is_backward: whether the graph computes gradients.
+        code: the Python code that it generated from the graph.
+        is_backward: True if the graph computes gradients.
     """
     graph = InductorGraph(graph_text)
     try:
@@ -190,7 +190,7 @@ def kernel_sources(graph_text: str, code: str, *, is_backward: bool) -> list[Ker
 
 @dataclass(slots=True)
 class _Code:
-    """Calls of generated code, with what each reads and writes; values are named as far as inputs and results tell."""
+    """Calls of generated code, with inputs and outputs of each; values are named as far as the graph's ends show."""
 
     text: str
     graph: InductorGraph
@@ -287,7 +287,7 @@ def _signatures(code: str) -> Mapping[str, Sequence[str]]:
 
 
 def _parts(given: str) -> list[str]:
-    """Arguments of a call, apart at its own commas."""
+    """Arguments of a call, split at its own commas."""
     parts, depth, start = list[str](), 0, 0
     for at, letter in enumerate(given):
         depth += (letter in "([{") - (letter in ")]}")
@@ -298,7 +298,7 @@ def _parts(given: str) -> list[str]:
 
 
 def _name(value: _Value, node: str, *, is_read: bool = False) -> bool:
-    """Says what a value is; whether that is new."""
+    """Sets the node of a value; True if it is new."""
     value.is_read |= is_read
     if value.node and value.node != node:
         raise ContradictionError
@@ -307,7 +307,7 @@ def _name(value: _Value, node: str, *, is_read: bool = False) -> bool:
 
 
 def _name_products(calls: Sequence[_Call], graph: InductorGraph) -> None:
-    """Finds the node of each kernel that is an operator of PyTorch, and with it what goes in and out."""
+    """Finds the node of each kernel that is an operator of PyTorch, and with it the nodes of its inputs and outputs."""
     left = [call for call in calls if call.operator and call.is_sound]
     values = {id(value): value for call in calls for value in (*call.reads, *call.writes)}
     free = {name for name, node in graph.nodes.items() if not graph.is_view(node)}
@@ -343,7 +343,7 @@ def _fits(call: _Call, node: _Node, graph: InductorGraph) -> bool:
 
 
 def _lines(call: _Call, calls: Sequence[_Call], graph: InductorGraph, is_backward: bool) -> Iterator[SourceLine]:
-    """Lines of what a call computes, the main one first; none where one of them is not known."""
+    """Lines that a call computes, the main one first; empty if one of them is unknown."""
     if call.operator:
         nodes = [graph.nodes[call.node]] if call.node else []
     else:
@@ -361,7 +361,7 @@ def _lines(call: _Call, calls: Sequence[_Call], graph: InductorGraph, is_backwar
 
 
 def _between(call: _Call, operators: set[str], graph: InductorGraph) -> list[_Node]:
-    """The nodes between what a kernel writes and what it reads, in the graph's order; none where they do not close."""
+    """The nodes between a kernel's outputs and inputs, in the graph's order; empty if they do not form a closed set."""
     writes = [value.node for value in call.writes if value.is_read]
     reads = {value.node for value in call.reads}
     if not call.is_sound or not writes or "" in writes or "" in reads:

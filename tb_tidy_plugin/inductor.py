@@ -1,4 +1,4 @@
-"""Files that Inductor, the compiler behind `torch.compile`, writes: how to know them by their names."""
+"""Files written by Inductor, the compiler behind `torch.compile`, recognised by their names."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Folders and files that nobody but this user can have written: what they hold is this user's own doing.
+"""Folders and files that nobody but this user can have written.
 
-Where a system has owners, it is looked at what was opened, and not at a name that may stand for something else a moment
-later. Windows has no owners and permissions of this kind: there it is seen to that a file is one, and no link.
+On systems with owners, the opened file is checked, and not a name that may stand for something else a moment later.
+Windows has no owners and permissions of this kind: there the check is only that a file is a file, and not a link.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ BELOW_FOLDERS = {os.open, os.stat} <= os.supports_dir_fd
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _FOLDER = getattr(os, "O_DIRECTORY", 0)
 AS_IT_IS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
-"""Follows no link at the end of a name, and waits for nobody to write into a pipe."""
+"""Flags that follow no link at the end of a name, and do not wait for the writer of a pipe."""
 
 
 class NotPrivateError(TidyError):
@@ -29,10 +29,10 @@ class NotPrivateError(TidyError):
 
 @contextmanager
 def opened(path: Path) -> Iterator[BinaryIO]:
-    """A file to be read, where it and its folder are this user's alone. Nothing is waited for, no link is followed.
+    """A file to read, if it and its folder are this user's alone. Waits for nothing, and follows no link.
 
     Raises:
-        FileNotFoundError: it is not there.
+        FileNotFoundError: it does not exist.
         NotPrivateError: somebody else may have written it, or it is not a file.
         OSError: it cannot be read.
     """
@@ -46,18 +46,18 @@ def opened(path: Path) -> Iterator[BinaryIO]:
 
 
 def check_folder(path: Path) -> None:
-    """Looks whether a folder is this user's alone.
+    """Checks that a folder is this user's alone.
 
     Raises:
-        NotPrivateError: it may hold what others wrote.
-        OSError: it is not a folder, or not there.
+        NotPrivateError: others may have written to it.
+        OSError: it is not a folder, or does not exist.
     """
     with _folder(path):
         pass
 
 
 def complaint_about_folder(folder: Path) -> NotPrivateError | None:
-    """Why a folder may hold what others wrote; None where it does not, and where it is not there."""
+    """The error if others may have written to a folder; None if they cannot, or if it does not exist."""
     try:
         check_folder(folder)
     except NotPrivateError as problem:
@@ -68,27 +68,27 @@ def complaint_about_folder(folder: Path) -> NotPrivateError | None:
 
 
 def check_free(path: Path) -> None:
-    """Looks whether a file of this name may be written.
+    """Checks that a file of this name may be written.
 
     Raises:
-        NotPrivateError: another user's file has it.
+        NotPrivateError: another user's file has the name.
     """
     try:
         about = path.lstat()
     except OSError:
-        return  # writing says so
+        return  # writing will report it
     if not is_own(about):
         raise NotPrivateError(f"`{path}` is not written: another user's file has the name.", "Delete it.")
 
 
 def is_own(about: os.stat_result) -> bool:
-    """True if something is this user's; true where there are no owners."""
+    """True if something is this user's, or if there are no owners."""
     return not HAS_OWNERS or about.st_uid == os.geteuid()
 
 
 @contextmanager
 def _folder(path: Path) -> Iterator[int | None]:
-    """The folder, which is looked at, to open what is in it; None where the system opens no folders."""
+    """The checked folder, for opening files in it; None if the system opens no folders."""
     _check_folder(path, os.lstat(path))
     if not BELOW_FOLDERS:
         yield None

@@ -1,7 +1,7 @@
 """Stored form of a match: numbers and text from which its rule makes statements and fixes again.
 
-A cache, and whatever else lies on a disk, may hold what somebody else wrote. So only these are ever kept, and no
-statement. `rulekit/recipe.py` turns evidence into them and back.
+Somebody else may have written a cache, or any other file on a disk. So only recipes are stored, and never a statement.
+`rulekit/recipe.py` turns evidence into them and back.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ _Numbers: TypeAlias = Annotated[tuple[Integer, ...], msgspec.Meta(max_length=_MO
 _Pair: TypeAlias = Annotated[tuple[Integer | float | _Text | _Numbers, ...], msgspec.Meta(max_length=_MOST)]
 Several: TypeAlias = Annotated[tuple[Integer | float | _Text | _Pair, ...], msgspec.Meta(max_length=1 << 12)]
 _Kept: TypeAlias = Integer | float | bool | _Text | Several | None
-"""What a field holds: one value, several of them, or several groups of them, such as a number and a shape."""
+"""Content of a field: one value, several of them, or several groups of them, such as a number and a shape."""
 
 
 class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """All that a rule's `benchmark` reads.
+    """Everything that a rule's `benchmark` reads.
 
     Attributes:
         rule: its name.
         settings: see `AnyRule.settings`.
-        facts: the evidence of the match that costs most, by field.
+        facts: the evidence of the most expensive match, by field.
     """
 
     rule: Name

@@ -1,6 +1,6 @@
-"""Numbers and sizes that know how they are shown, and the one place where Python turns them into text.
+"""Numbers and sizes with their own formatting, the one place where Python turns them into text.
 
-The same table of cases (`tests/units_cases.json`) holds this formatter and the frontend's.
+One table of cases (`tests/units_cases.json`) tests this formatter and the frontend's.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Nanoseconds(int):
 
 
 class PerSecond(float):
-    """A rate without its unit's name, which follows at once (`81.3 G` of `81.3 GFLOP/s`)."""
+    """A rate without its unit's name, which follows directly (`81.3 G` of `81.3 GFLOP/s`)."""
 
     def __str__(self) -> str:
         return _scaled(float(self), 1000, ("", "k", "M", "G", "T", "P"))
@@ -44,7 +44,7 @@ class Share(float):
 
 
 class Sizes(tuple[int, ...]):
-    """Sizes or strides by dimension, shown as `64×3`; nothing where they are not known."""
+    """Sizes or strides by dimension, shown as `64×3`; empty if unknown."""
 
     __slots__ = ()
 
@@ -53,7 +53,7 @@ class Sizes(tuple[int, ...]):
 
 
 def between(low_ns: int, high_ns: int) -> str:
-    """`1 ms to 2 ms`, or one of them where they read the same."""
+    """`1 ms to 2 ms`, or one of them if they read the same."""
     low, high = str(Nanoseconds(low_ns)), str(Nanoseconds(high_ns))
     return low if low == high else f"{low} to {high}"
 
@@ -69,7 +69,7 @@ def times(number: float) -> str:
 
 
 def _scaled(value: float, base: int, units: tuple[str, ...]) -> str:
-    """In the largest unit in which the rounded number is 1 or more, so that no unit ever shows `1000` of it."""
+    """The value in the largest unit in which the rounded number is 1 or more, so that no unit ever shows `1000`."""
     number, unit = float(value), units[0]
     for larger in units[1:]:
         if abs(_rounded(number)) < base:
@@ -79,7 +79,7 @@ def _scaled(value: float, base: int, units: tuple[str, ...]) -> str:
 
 
 def _three_digits(number: float) -> str:
-    """Three significant digits, trailing zeros dropped, never in exponent form."""
+    """Three significant digits without trailing zeros, never in exponent form."""
     text = f"{_rounded(number):.{_decimals(number)}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
@@ -90,7 +90,7 @@ def _decimals(number: float) -> int:
 
 
 def _rounded(number: float) -> float:
-    """Half away from zero, as the page rounds; never minus zero."""
+    """Rounds half away from zero, as the page does; never minus zero."""
     scale = 10.0 ** _decimals(number)
     magnitude: float = math.floor(abs(number) * scale + 0.5) / scale
     return -magnitude if number < 0 < magnitude else magnitude

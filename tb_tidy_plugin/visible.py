@@ -1,4 +1,4 @@
-"""Untrusted text as it may be shown: nothing in it steers a terminal or shows other text than there is."""
+"""Untrusted text for display: it cannot control a terminal or disguise its content."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ import logging
 
 
 def visible(text: str, stand_in: str = "\ufffd") -> str:
-    """`text` with a `stand_in` for each character that is not to be seen.
+    """`text` with a `stand_in` for each invisible character.
 
-    These are control characters, those that turn the direction of writing, line and paragraph separators, halves of
-    surrogate pairs, and whatever else Unicode calls neither printable nor a space.
+    These are control characters, those that change the direction of writing, line and paragraph separators, halves of
+    surrogate pairs, and everything else that Unicode calls neither printable nor a space.
     """
     return text if text.isprintable() else "".join(each if each.isprintable() else stand_in for each in text)
 
 
 class Lines(str):
-    """Text of several lines, such as what a process complained of, for a message to a log."""
+    """Text of several lines, such as a process's stderr, for a message to a log."""
 
     __slots__ = ()
 
 
 def log_called(name: str) -> logging.Logger:
-    """The log of this name, whose messages hold visible characters only: names of files and folders go into them.
+    """The log of this name, whose messages show only visible characters: names of files and folders go into them.
 
     A line of `Lines` and of a traceback begins with blanks, so that none of it looks like a message of its own.
     """
     log = logging.getLogger(name)
-    log.addFilter(_made_visible)  # which is there once, however often it is added
+    log.addFilter(_made_visible)  # added only once, however often this is called
     return log
 
 

@@ -1,6 +1,6 @@
-"""The closed sets of words that reports hold, without the modules that choose among them.
+"""The closed sets of words in reports, without the modules that choose among them.
 
-Models of reports need the words only. What they import, every look at a kept report imports, too: no numpy, no profile.
+Models of reports need only the words. Every load of a cached report imports what they import: no numpy, no profile.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from typing import Literal, TypeAlias
 StepBasis: TypeAlias = Literal[
     "profiler_step", "serving_step", "framework_step", "optimizer_step", "data_loader", "whole_trace", "none"
 ]
-"""What steps were taken from; `none` where only a device was recorded."""
+"""Source of the steps; `none` if only a device was recorded."""
 
 StepSource: TypeAlias = Literal[StepBasis, "repeating_unit"]
-"""What bounds steps: marks on the host, or a sequence of kernels that repeats where nothing marks a step."""
+"""Bounds of the steps: marks on the host, or a repeating sequence of kernels without marks."""
 
 Oddity: TypeAlias = Literal["warmup", "outlier"]
 
@@ -51,16 +51,16 @@ Phase: TypeAlias = Literal["prefill", "decode", "mixed", "diffusion", "unknown"]
 GraphMode: TypeAlias = Literal["graph", "piecewise", "eager", "no_device"]
 
 KnownBy: TypeAlias = Literal["exact", "unique", "renamed", "donor"]
-"""How a replayed kernel and what it comes from were paired, the surest first."""
+"""How a replayed kernel and its origin were paired, most certain first."""
 
 Precision: TypeAlias = Literal["exact", "aligned", "definition"]
 
 Pass: TypeAlias = Literal["forward", "backward"]
-"""Which generated code runs in: what `torch.compile` made of a function, or of its backward pass."""
+"""Pass of generated code: what `torch.compile` generated for a function, or for its backward pass."""
 
 Confidence: TypeAlias = Literal["high", "medium", "low"]
 
 Basis: TypeAlias = Literal["bound", "replayed", "measured"]
 
 Verdict: TypeAlias = Literal["faster", "slower", "no_clear_difference"]
-"""What an interval of ratios of times says."""
+"""Meaning of an interval of ratios of times."""

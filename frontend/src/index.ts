@@ -24,12 +24,12 @@ import summary from './styles/summary.css?inline';
 import theme from './styles/theme.css?inline';
 import { App } from './views/App';
 
-const RELOAD_DELAY_MS = 200; // TensorBoard may tell of one reload more than once
+const RELOAD_DELAY_MS = 200; // TensorBoard may report one reload more than once
 
 export function render(): void {
   try {
     start();
-  } catch (error) { // the host page shows nothing when render() fails
+  } catch (error) { // the host page shows nothing if render() fails
     const text = document.createElement('p');
     text.setAttribute('role', 'alert');
     text.textContent = `TorchTidy could not start: ${String(error)}`;
@@ -54,7 +54,7 @@ function start(): void {
   void begin();
 }
 
-/** The address first: it says which profile to ask for. */
+/** The address first: it names the profile to request. */
 async function begin(): Promise<void> {
   const keys = await host.readUrl();
   restore(Object.keys(keys).length > 0 ? keys : { view: 'runs' });

@@ -1,1 +1,1 @@
-"""From a path to answers: traces read, checked and described, here or by workers, or found in the cache."""
+"""From a path to answers: reads, checks and describes traces, here or in workers, or loads answers from the cache."""

@@ -1,6 +1,6 @@
-"""Questions that commands ask of each trace. Answers are small enough to come from a worker, and kept as JSON.
+"""Questions that commands ask of each trace. Answers are small enough to come from a worker, and stored as JSON.
 
-What works an answer out is imported when there is none: a kept one needs no more than its own types.
+The code that computes an answer is imported only if the cache lacks that answer.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tb_tidy_plugin.recipe import Recipe
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """Base of all answers. `problem` names what could not be read of the file; null where all of it could."""
+    """Base of all answers. `problem` names the part of the file that could not be read, if any."""
 
     problem: Problem | None
 
@@ -32,23 +32,23 @@ class Reported(Answer, frozen=True, kw_only=True):
 
 
 class RankAnswer(Reported, frozen=True):
-    """Base of answers with a report and the summary for rules over ranks: some 100 kB, whatever the trace's size."""
+    """Base of answers with a report and the summary for rules over ranks: about 100 kB, whatever the trace's size."""
 
     summaries: list[RankSummary]
 
 
 class TablesAnswer(Reported, frozen=True):
-    """A report with the tables beside it."""
+    """A report and its tables."""
 
     figures: Figures
 
 
 class FixesAnswer(RankAnswer, frozen=True):
-    """A report with what fixes are made from.
+    """A report and what its code changes are made from.
 
     Attributes:
         facts: by the finding's id.
-        captured: texts of the files that these findings name, as they ran, where the capture kept them.
+        captured: texts of the files that these findings name, as they ran, where the capture stored them.
     """
 
     facts: dict[str, Recipe]
@@ -56,9 +56,9 @@ class FixesAnswer(RankAnswer, frozen=True):
 
 
 class RecipesAnswer(Answer, frozen=True):
-    """Recipes for the statements of findings, by the finding's id, those that cost most first.
+    """Recipes for the statements of findings, by the finding's id, most expensive first.
 
-    `kind` is the recording's kind of device.
+    `kind` is the kind of device of the recording.
     """
 
     recipes: dict[str, Recipe]
@@ -72,10 +72,10 @@ class Question(msgspec.Struct, Generic[A_co], frozen=True):
     """A question about one trace.
 
     Attributes:
-        kind: names entries of the cache; small letters.
+        kind: prefix of the cache entries' names; lower-case letters.
         answer: the type of the answers.
-        of: answers it; a function of a module, since it goes to workers by its name.
-        by_measurements: whether measurements change the answer.
+        of: computes the answer; a module-level function, since it goes to workers by name.
+        by_measurements: True if measurements change the answer.
     """
 
     kind: str
@@ -107,7 +107,7 @@ def _fixes(analysis: Analysis) -> FixesAnswer:
 
 
 def _recipes(analysis: Analysis) -> RecipesAnswer:
-    """In the order of costs, which measurements do not change, as they change savings."""
+    """Recipes by cost, not by saving: measurements change savings, but not costs."""
     found = sorted(analysis.traced.values(), key=lambda each: (-each.finding.cost_ns, each.finding.id))
     recipes = {each.finding.id: each.recipe for each in found if each.recipe is not None}
     return RecipesAnswer(problem=analysis.problem, recipes=recipes, kind=analysis.profile.platform)

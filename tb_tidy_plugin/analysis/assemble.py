@@ -1,4 +1,4 @@
-"""From a trace to its report: read, checked and described."""
+"""From a trace to its report: reads, checks and describes it."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ RECORDED_ORDER: tuple[model.Recorded, ...] = ("stacks", "shapes", "memory", "dev
 
 
 class Analysis(msgspec.Struct, frozen=True, dict=True):
-    """One trace that was read. Each further value is worked out once, when it is first asked for.
+    """One trace that was read. Each further value is computed once, on first use.
 
     Attributes:
         profile: the trace.
-        aligner: knows the line of each event.
+        aligner: finds the line of each event.
         sources: the sources that the trace names.
     """
 
@@ -94,14 +94,14 @@ class Analysis(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def problem(self) -> model.Problem | None:
-        """The part of the file that could not be read; None where all of it could."""
+        """The part of the file that could not be read; None if all of it was read."""
         return _partly(self.file, self.profile)
 
     @property
     def looked_at(self) -> Mapping[str, State]:
-        """States of the files that were looked at until now, by the name that the trace has for each.
+        """States of the files that were looked up so far, by their names in the trace.
 
-        Further files that could not be read this time are there, too.
+        Includes files that could not be read this time.
         """
         unread = [*self.profile.metadata.unread, *(each.file.name for each in self._measurements.unused if each.unread)]
         captures = {LOOKED_AT: captures_state(self.file.path)} if replays_graphs(self.profile.table) else {}
@@ -136,7 +136,7 @@ class Analysis(msgspec.Struct, frozen=True, dict=True):
 
 
 def read_file(file: TraceFile, job: Job) -> Analysis:
-    """The analysis of one trace file, which is read for it.
+    """Reads one trace file and returns its analysis.
 
     Raises:
         TraceError: nothing in the file can be used.
@@ -146,7 +146,7 @@ def read_file(file: TraceFile, job: Job) -> Analysis:
     def progress(done: int) -> None:
         job.report(file, "reading", min(done / size, 1.0))
 
-    # In one expression: nobody else holds the table while it is put in order.
+    # In one expression: no other reference to the table exists while it is sorted.
     profile = Profile(with_replayed(_table(file, progress, job)), job.devices)
     sources = sources_of(file, job.source_roots, profile.metadata.captured.sources)
     profile = with_cached_lines(profile, sources, folder_of_cache())
@@ -164,14 +164,14 @@ def checked(
     ignores: PathIgnores = NOTHING_IGNORED,
     known: Known | None = None,
 ) -> tuple[dict[str, RuleOutcome], list[TracedFinding]]:
-    """What each rule says, by name, and the findings worth reporting, in the order of `by_saving`."""
+    """The outcome of each rule, by name, and the findings worth reporting, in the order of `by_saving`."""
     return with_findings(profile, rules, looked(profile, rules, progress), ignores, known)
 
 
 def looked(
     profile: Profile, rules: Sequence[Rule], progress: Callable[[float], object] = lambda _: None
 ) -> dict[str, RuleOutcome]:
-    """What each rule finds, by name."""
+    """The matches of each rule, by name."""
     outcomes: dict[str, RuleOutcome] = {}
     for at, rule in enumerate(rules):
         progress(at / len(rules))
@@ -186,7 +186,7 @@ def with_findings(
     ignores: PathIgnores = NOTHING_IGNORED,
     known: Known | None = None,
 ) -> tuple[dict[str, RuleOutcome], list[TracedFinding]]:
-    """What of all that rules found is reported: `outcomes` as they are then, and the findings."""
+    """The findings worth reporting among all matches, and the `outcomes` that follow from them."""
     outcomes = {**outcomes}
     known = known or Known(estimates=SavingEstimates(profile))
     ranked: list[TracedFinding] = []
@@ -208,7 +208,7 @@ def _reported(
     ignores: PathIgnores,
     known: Known,
 ) -> tuple[RuleOutcome, list[TracedFinding]]:
-    """What of a rule's matches is reported, given the events of what is `reported` already."""
+    """A rule's outcome and findings, without matches that the events of `reported` findings already cover."""
     left, yielded = without_yielded(profile, rule, matches, reported)
 
     def findings() -> tuple[list[TracedFinding], str | None]:
@@ -273,20 +273,20 @@ def _profile_report(
 
 
 def _noted(report: model.ProfileReport, *complaints: str) -> model.ProfileReport:
-    """The report with more notes on its quality, each once."""
+    """The report with further notes on its quality, without duplicates."""
     notes = dict.fromkeys((*report.quality.notes, *complaints))
     quality = msgspec.structs.replace(report.quality, notes=list(notes))
     return msgspec.structs.replace(report, quality=quality)
 
 
 def _ledger(profile: Profile, ranked: Sequence[TracedFinding]) -> Ledger:
-    """The ledger, each entry with the finding that covers most of it."""
+    """The ledger; each entry names the finding that covers most of it."""
     times = {each.finding.id: (_time_of(profile, each), _saved_ns(each.finding)) for each in ranked}
     return linked(account_of(profile), times)
 
 
 def _time_of(profile: Profile, traced: TracedFinding) -> Intervals:
-    """When a finding's time passes: what its matches lose, else when the step waits for what is edited."""
+    """A finding's time: the spans that its matches lose, else the critical time of its events and edits."""
     if traced.fix.lost is not None:
         return intervals_of(traced.fix.lost)
     edited = [edit.events for edit in traced.fix.edits if not isinstance(edit, Unblock)]
@@ -310,7 +310,7 @@ def _outcome(rule: str, outcome: RuleOutcome) -> model.Outcome:
 
 
 def _rank_of(file: TraceFile, profile: Profile) -> int | None:
-    """The rank by the trace's own metadata, else by the file's name, else by its folder's, else None."""
+    """The rank by the trace's own metadata, else by the file's name, else by its folder's name, else None."""
     if profile.metadata.rank is not None:
         return profile.metadata.rank
     return rank_in_names(file.path)

@@ -24,7 +24,7 @@ MISSING = {
     "ProfilerActivity.CUDA]`.",
     "steps": "The profile has no steps; record with a `schedule` and call `prof.step()` after each step.",
 }
-"""What a profile lacks, and the option of the profiler that records it."""
+"""Missing data by its name, with the profiler option that records it."""
 
 NO_HOST_EVENTS = (
     "The profile has no host events; record with `activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]`."
@@ -32,26 +32,26 @@ NO_HOST_EVENTS = (
 
 
 class Found(msgspec.Struct, frozen=True):
-    """The pattern is there; `left_out` says what else was found and not reported."""
+    """The pattern is there; `left_out` says what else was found but not reported."""
 
     matches: tuple[Match, ...]
     left_out: str | None = None
 
 
 class Clean(msgspec.Struct, frozen=True):
-    """The rule could look, and found nothing worth reporting; `reason` says what it found and left out."""
+    """The rule was checked and found nothing worth reporting; `reason` says what it found and left out."""
 
     reason: str | None = None
 
 
 class NotChecked(msgspec.Struct, frozen=True):
-    """The rule could not look; `reason` says why and what to do about it."""
+    """The rule could not be checked; `reason` says why and what to do about it."""
 
     reason: str
 
 
 class Failed(msgspec.Struct, frozen=True):
-    """The rule itself broke, which is our fault."""
+    """The rule itself failed, which is a bug in it."""
 
     error: str
 
@@ -60,7 +60,7 @@ RuleOutcome: TypeAlias = Found | Clean | NotChecked | Failed
 
 
 def check_rule(profile: Profile, rule: Rule) -> RuleOutcome:
-    """What one rule says about `profile`."""
+    """The outcome of one rule on `profile`."""
     if not profile.tree.size:
         return NotChecked(NO_HOST_EVENTS)
     if missing := what_lacks(rule, profile.recorded):
@@ -69,15 +69,15 @@ def check_rule(profile: Profile, rule: Rule) -> RuleOutcome:
 
 
 def what_lacks(rule: AnyRule, recorded: Collection[str]) -> str:
-    """What the rule needs and was not recorded, with the options that record it; empty where all is there."""
+    """Data that the rule needs but the recording lacks, and the options that record it; empty if none is missing."""
     return " ".join(MISSING[need] for need in sorted(rule.needs.difference(recorded)))
 
 
 def unless_broken(rule: AnyRule, ask: Callable[[], _Answer]) -> _Answer | Failed:
-    """What `ask` makes of the rule, or how the rule failed."""
+    """The result of `ask`, or the failure that it raised."""
     try:
         return ask()
-    except MemoryError:  # which is not the rule's doing: the next one would get none either
+    except MemoryError:  # not the rule's fault: the next rule would run out of memory, too
         raise
     except Exception as error:  # one broken rule must not cost the user the others
         log.exception("rule %s failed", rule.name())

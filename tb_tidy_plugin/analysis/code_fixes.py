@@ -1,4 +1,4 @@
-"""Findings with the changes of the user's own code that fix them; without LibCST, with the extra that installs it."""
+"""Findings with the code changes that fix them; without LibCST, with the name of the extra that installs it."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 log = log_called("tb_tidy_plugin")
 
-CODE_CHANGES = "changes"  # of entries in the cache
+CODE_CHANGES = "changes"  # part of the cache entries' names
 MOST_PLACES = 10
-"""Of one finding, those that cost most."""
+"""Most places of one finding that get a change, most expensive first."""
 
 MOST_SYNTAX_NODES = 8_000
-"""Of the syntax trees of all files of a run: LibCST takes up to 2 s for as many, on scripts of 800 lines."""
+"""Limit for the syntax trees of all files of a run: LibCST takes up to 2 s for 8,000 nodes in scripts of 800 lines."""
 
 NO_PLACE = "The recording does not say where in your code this is."
 _Key: TypeAlias = tuple[object, ...]
@@ -39,7 +39,7 @@ FURTHER = f"A report contains the changes for at most {MOST_PLACES} places. Run 
 
 
 class _Place(NamedTuple):
-    """A place of a finding whose rule can change code, with what `Fixer.proposal` takes."""
+    """A place of a finding whose rule can change code, with the arguments of `Fixer.proposal`."""
 
     finding: Finding
     place: Place
@@ -48,18 +48,18 @@ class _Place(NamedTuple):
 
 
 class _Outcome(msgspec.Struct, frozen=True):
-    """The change of a place, else the reason why there is none."""
+    """The change for a place, or the reason why there is none."""
 
     change: CodeFix | None = None
     reason: str = ""
 
 
 def with_code_fixes(answers: Sequence[FixesAnswer], job: Job) -> list[ProfileReport]:
-    """The reports on the traces of one run, whose findings have `code_fixes`.
+    """The reports on the traces of one run; their findings have `code_fixes`.
 
     Args:
         answers: one for each trace.
-        job: by which they were analysed: its rules make the changes, in files below its source roots.
+        job: settings of the analysis: its rules make the changes, in files below its source roots.
     """
     if not any(answer.facts for answer in answers):
         return [answer.report for answer in answers]
@@ -70,15 +70,15 @@ def with_code_fixes(answers: Sequence[FixesAnswer], job: Job) -> list[ProfileRep
         for finding in answer.report.findings:
             for place in finding.places[:MOST_PLACES] if finding.id in answer.facts else ():
                 asked = _Place(finding, place, answer.facts[finding.id], answer.captured.get(place.file))
-                places.setdefault(_key(asked), asked)  # of other ranks' equal places the first one stands for all
+                places.setdefault(_key(asked), asked)  # the first of several ranks' equal places stands for all
     made = dict(zip(places, _outcomes([*places.values()], job), strict=True))
     return [_replaced(answer, [_fixed(answer, each, made) for each in answer.report.findings]) for answer in answers]
 
 
 def with_hints(answers: Sequence[FixesAnswer]) -> list[ProfileReport]:
-    """The reports, whose findings name the command or the extra that they need, where their lines are at hand.
+    """The reports; findings whose lines are known name the command or the extra that makes the change.
 
-    LibCST's import and work take longer than all else that a recording of 10 MB asks for.
+    Importing and running LibCST takes longer than everything else for a recording of 10 MB.
     """
     hint = CodeFixes([], NOT_MADE if has_libcst() else NEEDS_EXTRA)
 
@@ -96,7 +96,7 @@ def _key(asked: _Place) -> _Key:
 
 
 def _outcomes(places: Sequence[_Place], job: Job) -> list[_Outcome]:
-    """For each place its change, or why there is none: from the cache where all that this depends on is as it was."""
+    """The change for each place, or the reason why there is none; from the cache if its inputs are unchanged."""
     from tb_tidy_plugin.analysis.fixing import Fixer
 
     fixer = Fixer(job, MOST_SYNTAX_NODES)
@@ -118,7 +118,7 @@ def _outcomes(places: Sequence[_Place], job: Job) -> list[_Outcome]:
 
 
 def _cache_key(places: Sequence[_Place], fixer: Fixer) -> str | None:
-    """Names what the changes depend on, texts of files included; None where a rule's code is not this package's."""
+    """Cache key of all that the changes depend on, including texts of files; None if a rule is not this package's."""
     job = fixer.job
     modules = [] if isinstance(job.rules, UsualRules) else [type(rule).__module__ for rule in job.rules]
     if job.cache.folder is None or not all(module.startswith(OWN_RULES) for module in modules):
@@ -128,7 +128,7 @@ def _cache_key(places: Sequence[_Place], fixer: Fixer) -> str | None:
         return key_of(
             code_state(), MOST_SYNTAX_NODES, texts, [(_key(each), each.finding.rule, each.facts) for each in places]
         )
-    except (OSError, UnicodeEncodeError):  # this package's code cannot be looked at, or a name is not text
+    except (OSError, UnicodeEncodeError):  # this package's code cannot be read, or a name is not text
         return None
 
 
@@ -137,7 +137,7 @@ def _replaced(answer: FixesAnswer, findings: list[Finding]) -> ProfileReport:
 
 
 def _fixed(answer: FixesAnswer, finding: Finding, made: Mapping[_Key, _Outcome]) -> Finding:
-    """The finding with the changes of its places."""
+    """The finding with the changes for its places."""
     facts = answer.facts.get(finding.id)
     if facts is None:
         return finding

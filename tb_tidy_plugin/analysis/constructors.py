@@ -21,19 +21,19 @@ TRAINERS = MappingProxyType({
     "lightning": (re.compile(r"(?:^|/)(?:pytorch_lightning|lightning/pytorch)/trainer/\w+\.py\(\d+\): "), "Trainer"),
     "accelerate": (re.compile(r"(?:^|/)accelerate/(?:\w+/)*\w+\.py\(\d+\): "), "Accelerator"),
 })  # fmt: skip
-"""Libraries that have the training loop, or take part in it: their frames, and where their options are given."""
+"""Libraries with a training loop or a part of it: their frames, and where users set their options."""
 
-LONGEST_SHOWN_LINE = 80  # characters of a line that is shown
-_MOST_FILES = 64  # of the job's own that are read
+LONGEST_SHOWN_LINE = 80  # characters
+_MOST_FILES = 64  # most files of the job's own code that are read
 
 
 def where_to_edit(profile: Profile, anchor: int, place: Place, made: Made, sources: Sources) -> str:
-    """A sentence that comes before the fix; empty where nothing is known.
+    """A sentence that comes before the fix and names the place to edit; empty if the place is unknown.
 
     Args:
         profile: the recording.
         anchor: the event whose place is shown.
-        place: that place, on whose lines the object is used.
+        place: that place; the object is used on its lines.
         made: the object.
         sources: gives the lines of a file that the trace names.
     """
@@ -59,7 +59,7 @@ def where_to_edit(profile: Profile, anchor: int, place: Place, made: Made, sourc
 
 
 def option_of_trainer(profile: Profile, anchor: int, options: Mapping[str, str]) -> str:
-    """What to pass to the library that runs an event; empty where none does, or it has no such option.
+    """The option to pass to the library that runs an event; empty if no library does, or it has no such option.
 
     Args:
         profile: the recording.
@@ -77,9 +77,9 @@ def option_of_trainer(profile: Profile, anchor: int, options: Mapping[str, str])
 def _elsewhere(
     profile: Profile, origins: Sequence[ast.Call | None], file: str, made: Made, sources: Sources
 ) -> set[tuple[str, int]]:
-    """File and line of the calls in the job's other files that may have made the object.
+    """File and line of calls in the job's other files that may have created the object.
 
-    Those that the functions return which `origins` call; where one is what a caller gives, or nothing is known, all.
+    Only calls returned by functions that `origins` call; all calls if an origin is an argument, or no origin is known.
     """
     is_open = None in origins or not origins
     functions = {called_name(call) for call in origins if call is not None}

@@ -19,7 +19,7 @@ MOST_SLOW_CALLS, _MOST_FRAMES = 200, 200
 
 
 def cpu_figures(profile: Profile, cpu: CpuWork, places: Places) -> CpuFigures:
-    """Threads, slow calls, and Python's own time."""
+    """Threads, slow calls, and Python's self time."""
     slow = cpu.slow_calls[:MOST_SLOW_CALLS]
     steps = profile.step_of(np.array([call.row for call in slow], np.int64)).tolist()
     return CpuFigures(
@@ -50,8 +50,8 @@ def _slow(profile: Profile, cpu: CpuWork, places: Places, call: SlowCall, step: 
 def _frames(profile: Profile) -> list[FrameRow] | None:
     """Python functions by self time.
 
-    Built-ins and modules have no file: their time is of the function that calls them. That of code which
-    `torch.compile` generated is of the user's function around it.
+    Built-ins and modules have no file: their time counts for the function that calls them. The time of code that
+    `torch.compile` generated counts for the user's function around it.
     """
     times = frame_times(profile)
     if times is None:
@@ -71,7 +71,7 @@ def _frames(profile: Profile) -> list[FrameRow] | None:
 
 
 def _functions(profile: Profile) -> tuple[Rows, tuple[Frame, ...]]:
-    """For each row of the tree that is a call of a Python function with a file the number of it, else `ABSENT`."""
+    """The function's number for each tree row that calls a Python function with a file, else `ABSENT`."""
     table, size = profile.table, profile.tree.size
     is_python = table.category[:size] == Category.PYTHON
     frames = NumberTable[Frame]()
@@ -83,7 +83,7 @@ def _functions(profile: Profile) -> tuple[Rows, tuple[Frame, ...]]:
 
 
 def _with_generated(profile: Profile, own: Rows, frames: tuple[Frame, ...]) -> Rows:
-    """The same with calls of generated code as the user's function around them."""
+    """The same numbers, with calls of generated code counted as the user's function around them."""
     table, size = profile.table, profile.tree.size
     by_name = np.array([is_generated(name.partition("(")[0]) for name in table.names] + [False])
     generated = (table.category[:size] == Category.PYTHON) & by_name[table.name[:size]]

@@ -1,8 +1,8 @@
-"""The least time of a decode iteration: its weights and its KV cache are read once at the device's bandwidth.
+"""The least time of a decode iteration: it reads its weights and its KV cache once, at the device's bandwidth.
 
-A decode computes so little that reading decides. The weights are the larger factors of its products, the cache is what
-attention reads; what experts read is known from the model's `config.json` beside a recording of one rank. Where more
-than a small part of products, attention and experts has no known size, nothing is said.
+A decode computes so little that memory bandwidth limits it. The weights are the larger factors of its products, the
+cache is what attention reads; the bytes of experts come from the model's `config.json` beside a recording of one rank.
+There is no floor if more than a small part of products, attention and experts has an unknown size.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _READING = frozenset({"matrix", "attention", EXPERTS})
 
 
 class Floor(msgspec.Struct, frozen=True):
-    """What one iteration must read, and how long that takes at the device's bandwidth."""
+    """Bytes that one iteration must read, and the time that this takes at the device's bandwidth."""
 
     weight_bytes: int
     kv_bytes: int
@@ -40,7 +40,7 @@ class Floor(msgspec.Struct, frozen=True):
 
 
 def decode_floors(profile: Profile, iterations: Sequence[Iteration]) -> list[Floor | None]:
-    """The floor of each iteration; None for what does more than decode, and where sizes or the device are unknown."""
+    """The floor of each iteration; None if it does more than decode, or if sizes or the device are unknown."""
     device = device_of(profile)
     if device is None or all(each.batch.phase != "decode" for each in iterations):
         return [None] * len(iterations)
@@ -65,7 +65,7 @@ def decode_floors(profile: Profile, iterations: Sequence[Iteration]) -> list[Flo
         weight_bytes, kv_bytes = int(weights[calls].sum()), int(cache[calls].sum())
         expert_ns = int(duration[span][mine & is_expert[span] & (known[span] == ABSENT)].sum())
         expert_bytes = of_experts.bytes_read(each.batch.tokens or 0) if of_experts is not None else 0
-        if 0 < expert_bytes <= expert_ns * device.bytes_per_second / 1e9:  # else they are not what the file describes
+        if 0 < expert_bytes <= expert_ns * device.bytes_per_second / 1e9:  # else the file describes other experts
             weight_bytes, known_ns = weight_bytes + expert_bytes, int(of_known.sum()) + expert_ns
         else:
             known_ns = int(of_known.sum())
@@ -77,10 +77,10 @@ def decode_floors(profile: Profile, iterations: Sequence[Iteration]) -> list[Flo
 
 
 def _read(profile: Profile, device: DeviceModel) -> tuple[Times, Times]:
-    """For each position in `Profile.nested` the bytes of the weight and of the cache that the call reads.
+    """Bytes of the weight and of the cache that each call reads, by position in `Profile.nested`.
 
-    Attention that would read the cache faster than the device can reads a part of it, as with a sliding window: how
-    much is not known.
+    If attention seems to read the cache faster than the device can, it reads an unknown part of it, as with a sliding
+    window.
     """
     nested = profile.nested
     weights, cache = np.zeros(len(nested), np.int64), np.zeros(len(nested), np.int64)
@@ -99,9 +99,9 @@ def _read(profile: Profile, device: DeviceModel) -> tuple[Times, Times]:
 
 
 def _reads(profile: Profile, rows: Rows, call: Rows) -> tuple[Mask, Mask]:
-    """Mask of `rows` of kernels that read weights or the cache, and mask of those of experts.
+    """Mask of `rows` with kernels that read weights or the cache, and mask of experts' kernels.
 
-    `call` are their positions in `nested`.
+    `call` holds their positions in `nested`.
     """
     table = profile.table
     operator = np.append(table.name[profile.nested.rows], ABSENT)[call]

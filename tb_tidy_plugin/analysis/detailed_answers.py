@@ -1,4 +1,4 @@
-"""Questions about steps, lines and places, whose answers are types of the modules that work them out."""
+"""Questions about steps, lines and places; the modules that compute the answers define their types."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class LineCostsAnswer(NotedAnswer, frozen=True):
     """The cost of each line, out of `wall_ns`.
 
     Attributes:
-        has_stacks: whether Python stacks were recorded.
-        captured: texts of the user's own files as they ran, by name, where the capture kept them.
+        has_stacks: True if Python stacks were recorded.
+        captured: texts of the user's own files as they ran, by name, where the capture stored them.
     """
 
     costs: list[LineCost]

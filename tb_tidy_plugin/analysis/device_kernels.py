@@ -1,8 +1,7 @@
 """The table of kernels: the device's work by family, operator and name, and how near it comes to the device's limits.
 
-The family is that of the operator first and of the kernel's name second. Rates come from the operator's shapes. An
-operator may launch several kernels; its work is set against the time of all of them, and stands in the row of the
-longest.
+The family comes from the operator, else from the kernel's name. Rates come from the operator's shapes. An operator may
+launch several kernels; its rate is over the time of all of them, and is shown in the row of the longest.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Category, Rows
 from tb_tidy_plugin.vocabulary import KnownBy
 
 OVER_THE_BUS = frozenset({"to_device", "to_host"})
-"""Copies whose limit is not the device's memory."""
+"""Copies whose limit is the bus, not the device's memory."""
 
 
 _Named: TypeAlias = tuple[KernelFamily, str, str]
@@ -34,7 +33,7 @@ _Named: TypeAlias = tuple[KernelFamily, str, str]
 
 
 class _Work(msgspec.Struct):
-    """Work whose amount and time are known; `of_flops_ns` and so on are the times of the calls that it is known of."""
+    """Work of known amount and time; each `of_…_ns` is the time of the calls for which that amount is known."""
 
     flops: int = 0
     of_flops_ns: int = 0
@@ -44,7 +43,6 @@ class _Work(msgspec.Struct):
     of_ideal_ns: int = 0
 
     def add(self, other: _Work) -> None:
-        """Adds the work of other calls."""
         self.flops += other.flops
         self.of_flops_ns += other.of_flops_ns
         self.bytes += other.bytes
@@ -53,7 +51,7 @@ class _Work(msgspec.Struct):
         self.of_ideal_ns += other.of_ideal_ns
 
     def rates(self, device: DeviceModel | None) -> tuple[float | None, float | None, float | None]:
-        """FLOP/s, B/s and the share of the device's limit; all None where one is above what the device can do."""
+        """FLOP/s, B/s and the share of the device's limit; all None if one exceeds what the device can do."""
         flops = self.flops / self.of_flops_ns * 1e9 if self.flops else None
         moved = self.bytes / self.of_bytes_ns * 1e9 if self.bytes else None
         share = self.ideal_ns / self.of_ideal_ns if self.of_ideal_ns else None
@@ -63,7 +61,7 @@ class _Work(msgspec.Struct):
 
 
 class _Sum(msgspec.Struct):
-    """What one row adds up. replayed: pieces of work of replayed graphs whose operator is known, as `known_by` says."""
+    """Sums of one row. replayed: pieces of work in replayed graphs with a known operator; known_by: how it is known."""
 
     count: int = 0
     total_ns: int = 0
@@ -73,7 +71,7 @@ class _Sum(msgspec.Struct):
 
 
 def device_kernels(profile: Profile, estimates: WorkEstimates) -> tuple[list[KernelFamilyRow], list[DeviceKernelRow]]:
-    """Families and rows of the table, most time first; both are empty where the device ran nothing."""
+    """Families and rows of the table, most time first; both are empty if the device ran nothing."""
     table = profile.table
     rows = np.flatnonzero(table.is_category(DEVICE_WORK))
     if not len(rows):
@@ -99,7 +97,7 @@ def device_kernels(profile: Profile, estimates: WorkEstimates) -> tuple[list[Ker
 
 
 def _calls(profile: Profile, rows: Rows) -> Rows:
-    """For each piece of device work the position in `Profile.nested` of the call that launched it, else `ABSENT`."""
+    """Position in `Profile.nested` of the call that launched each piece of device work, else `ABSENT`."""
     call = np.full(len(profile.table), ABSENT, np.int64)
     call[profile.operators.work] = profile.operators.work_call
     found: Rows = call[rows]
@@ -136,7 +134,7 @@ class _Placed(msgspec.Struct, frozen=True):
 def _add_work(
     profile: Profile, estimates: WorkEstimates, placed: _Placed, families: list[KernelFamily], sums: list[_Sum]
 ) -> None:
-    """Adds each estimated call to the row of its longest kernel."""
+    """Adds the work of each estimated call to the row of its longest kernel."""
     operators = profile.operators
     known = (operators.device_total_ns > 0) & ((estimates.flops > 0) | (estimates.bytes > 0))
     if not known.any():
@@ -162,7 +160,7 @@ def _add_work(
 
 
 def _add_experts(profile: Profile, families: list[KernelFamily], sums: list[_Sum]) -> None:
-    """Adds what experts read, as far as their shapes were not recorded, to the row of the longest kernel."""
+    """Adds the bytes that experts without recorded shapes read to the row of the longest kernel."""
     mine = [each for family, each in zip(families, sums, strict=True) if family == "mixture_of_experts"]
     read, device = experts_read(profile), device_of(profile)
     if read and mine and not any(each.work.of_bytes_ns for each in mine):

@@ -1,8 +1,8 @@
 """Engines that analyse many traces: processes on this machine, or a Dask or Ray cluster.
 
-Work is one function of one item; what it answers travels back, so it has to be small. Dask and Ray say whose worker
-ended. Of processes on this machine all end where one does: the few items that were in work are done once more, each
-alone, and the one that ends its process again is given up. All others keep their answers.
+Work is one function of one item. Its answer travels back, so it must be small. Dask and Ray say which worker died. If
+one process on this machine dies, all of them end: each unfinished item is then repeated alone, and the item that ends
+its process again is given up. All others keep their answers.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _Kind: TypeAlias = Literal["local", "dask", "ray"]
 
 LOCAL_CLUSTER = "local"
 FEEDER, _ENDS_S = "QueueFeederThread", 5.0
-STARTED_WITH = ("cloudpickle", "loky")  # what worker processes import before they get this process's `sys.path`
+STARTED_WITH = ("cloudpickle", "loky")  # imported by worker processes before they get this process's `sys.path`
 NEEDED = {"dask": "distributed", "ray": "ray"}
 CONNECT_S = 20.0
-_LOOK_S = 1.0  # between looks whether a process is still wanted
+_LOOK_S = 1.0  # between checks that the parent process still runs
 CLUSTER_DEATHS = frozenset({
     "KilledWorker",  # dask
     "ActorDiedError", "ActorUnavailableError", "OutOfMemoryError", "RayActorError", "WorkerCrashedError",  # ray
@@ -48,11 +48,11 @@ class EngineError(TidyError):
 
 
 class Engine(msgspec.Struct, frozen=True):
-    """Where work is done.
+    """Place where work is done.
 
     Attributes:
-        address: of the cluster, `HOST:PORT`; `local` for one that is started for this work and ends with it.
-        jobs: how many workers at most, on this machine; None for as many as there are cores.
+        address: `HOST:PORT` of the cluster; `local` for a cluster that is started for this work and ends with it.
+        jobs: most workers on this machine; None for one per core.
     """
 
     kind: _Kind = "local"
@@ -69,7 +69,7 @@ class Engine(msgspec.Struct, frozen=True):
 
 
 class GivenUp(msgspec.Struct, frozen=True):
-    """An item without an answer, since each worker that took it ended: `reason` is what is known of that."""
+    """An item without an answer because each worker that took it died; `reason` is what is known about that."""
 
     reason: str
 
@@ -82,7 +82,7 @@ def engine_of(text: str, jobs: int | None = None) -> Engine:
     """The engine that `local`, `dask://HOST:PORT` or `ray://HOST:PORT` names.
 
     Raises:
-        EngineError: it names none, or its package is missing.
+        EngineError: the text names no engine, or its package is missing.
     """
     kind, separator, address = text.partition("://")
     for known in get_args(_Kind):
@@ -98,15 +98,15 @@ def engine_of(text: str, jobs: int | None = None) -> Engine:
 def each(
     engine: Engine, work: Callable[[Item], _Answer], items: Sequence[Item], worker_bytes: int = 0
 ) -> Iterator[tuple[int, _Answer | GivenUp]]:
-    """The number of each item and what `work` answers, in the order in which they are done.
+    """The number of each item and its answer, in the order of completion.
 
     Workers end with the iterator, however that ends.
 
     Args:
-        engine: where.
-        work: has to be picklable, and its answers have to be; what it raises ends it all.
-        items: what to work on.
-        worker_bytes: memory that one worker takes; on this machine no more are started than there is room for.
+        engine: where the work is done.
+        work: a picklable function with picklable answers; an exception that it raises ends everything.
+        items: arguments of `work`.
+        worker_bytes: memory of one worker; on this machine, only as many workers start as fit into memory.
 
     Raises:
         EngineError: the engine cannot be reached, or went away.
@@ -131,9 +131,9 @@ def is_one_enough(engine: Engine, items: int, worker_bytes: int) -> bool:
 
 
 def workers_for(worker_bytes: int, jobs: int | None = None) -> int:
-    """How many workers of `worker_bytes` there are cores and memory for on this machine; at least one."""
+    """Number of workers of `worker_bytes` for the cores and memory of this machine; at least one."""
     if jobs == 1:
-        return 1  # without loky, whose import takes time
+        return 1  # without importing loky, which takes time
     from loky import cpu_count
 
     most = jobs or cpu_count()
@@ -142,7 +142,7 @@ def workers_for(worker_bytes: int, jobs: int | None = None) -> int:
 
 
 def free_bytes(proc: Path = Path("/proc"), control_groups: Path = Path("/sys/fs/cgroup")) -> int:
-    """Memory that may still be taken on Linux, by this machine and by this process's container; 0 where not known."""
+    """Bytes that this machine and this process's container still have free on Linux; 0 if unknown."""
     known = []
     with suppress(OSError, ValueError, StopIteration):
         lines = (proc / "meminfo").read_text("ascii").splitlines()
@@ -154,7 +154,7 @@ def free_bytes(proc: Path = Path("/proc"), control_groups: Path = Path("/sys/fs/
 
 
 class _Pool(Protocol):
-    """Workers that can be given work."""
+    """Workers that accept work."""
 
     @property
     def width(self) -> int: ...
@@ -164,10 +164,10 @@ class _Pool(Protocol):
 def _done(
     pool: _Pool, work: Callable[[Item], _Answer], items: Mapping[int, Item]
 ) -> Iterator[tuple[int, _Answer | GivenUp]]:
-    """Never more items in work than there are workers; ends early where the whole pool broke."""
+    """Answers as they come, with at most one item per worker in work; ends early if the whole pool broke."""
     waiting, running, is_broken = iter(items.items()), dict[Future[_Answer], int](), False
     while True:
-        with suppress(BrokenExecutor):  # what is running tells of it, too
+        with suppress(BrokenExecutor):  # running futures report it, too
             for number, item in islice(waiting, 0 if is_broken else pool.width - len(running)):
                 running[pool.submit(work, item)] = number
         if not running:
@@ -181,7 +181,7 @@ def _done(
 
 
 def _is_death(problem: BaseException) -> bool:
-    """True if a worker ended; of those who say so some are of packages that are not here."""
+    """True if a worker died; compared by name, since the error's package may not be installed."""
     names = {kind.__name__ for kind in type(problem).__mro__}
     return isinstance(problem, BrokenExecutor) or bool(names & CLUSTER_DEATHS)
 
@@ -199,15 +199,15 @@ class _Processes:
         self._executor = ProcessPoolExecutor(width, initializer=_belong_to, initargs=(os.getpid(),))
 
     def submit(self, work: Callable[[Item], _Answer], item: Item, /) -> Future[_Answer]:
-        """Begins as soon as a process is free."""
+        """Starts as soon as a process is free."""
         future: Future[_Answer] = self._executor.submit(work, item)
         return future
 
     def end(self) -> None:
-        """At once, whatever they are doing.
+        """Ends the processes at once, whatever they are doing.
 
-        loky does not wait for the threads that feed its queues. One that is left would let go of the last semaphore
-        while this process ends, and loky would complain on stderr about a semaphore that is gone.
+        loky does not wait for the threads that feed its queues. A thread that is left would release the last semaphore
+        while this process ends, and loky would print a warning about a missing semaphore to stderr.
         """
         feeders = [thread for thread in threading.enumerate() if thread.name == FEEDER]
         self._executor.shutdown(wait=True, kill_workers=True)
@@ -216,7 +216,7 @@ class _Processes:
 
 
 def _belong_to(parent: int) -> None:
-    """Ctrl-C in the terminal is for the process that started this one, which will end it; without that one it ends."""
+    """Leaves Ctrl-C to the parent process, which ends this one; ends this process if the parent is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     allowance.enforce(raising=True)
     threading.Thread(target=_end_after, args=(parent,), daemon=True).start()
@@ -253,7 +253,7 @@ def _with_processes(
 ) -> Iterator[tuple[int, _Answer | GivenUp]]:
     pool = _Processes(width)
     with warnings.catch_warnings():
-        # It renews a worker whose memory has grown, and warns of a leak: it was a larger trace.
+        # loky replaces a worker whose memory has grown, and warns of a leak; the trace was just larger.
         warnings.filterwarnings("ignore", "A worker stopped while some jobs", UserWarning)
         try:
             yield from _done(pool, work, items)
@@ -283,13 +283,13 @@ def _dask(engine: Engine) -> Iterator[_Cluster]:
     waiting = ThreadPoolExecutor(max(width, 1), "dask")
 
     def submit(work: Callable[[Item], _Answer], item: Item) -> Future[_Answer]:
-        # Dask's own executor takes an answer for an error when the worker that holds it dies at that moment.
+        # Dask's own executor mistakes an answer for an error if the worker that holds it dies at that moment.
         return waiting.submit(client.submit(work, item, pure=False).result)
 
     try:
         yield _Cluster(width, submit)
     finally:
-        client.close()  # which ends what is waited for
+        client.close()  # also cancels pending work
         waiting.shutdown()
         if local is not None:
             local.close()
@@ -304,7 +304,7 @@ def _ray(engine: Engine) -> Iterator[_Cluster]:
         return future
 
     quiet = {"log_to_driver": False, "logging_level": "ERROR"}
-    with redirect_stdout(sys.stderr):  # Ray says there what becomes of its workers; a report may be wanted there
+    with redirect_stdout(sys.stderr):  # Ray reports on its workers there; stdout may be the report
         with _reached(engine):
             if engine.address == LOCAL_CLUSTER:
                 ray.init(num_cpus=engine.jobs, include_dashboard=False, **quiet)
@@ -317,12 +317,12 @@ def _ray(engine: Engine) -> Iterator[_Cluster]:
 
 
 def _called(work: Callable[[Item], _Answer], item: Item) -> _Answer:
-    return work(item)  # what Ray runs has to be a function, and no `partial`
+    return work(item)  # Ray accepts only a function, not a `partial`
 
 
 @contextmanager
 def _reached(engine: Engine) -> Iterator[None]:
-    """Says that a cluster does not answer."""
+    """Raises EngineError if a cluster does not answer."""
     try:
         yield
     except (OSError, RuntimeError) as problem:
@@ -333,7 +333,7 @@ def _reached(engine: Engine) -> Iterator[None]:
 
 @contextmanager
 def _kept(engine: Engine) -> Iterator[None]:
-    """Says that a cluster cannot do what it is asked to, or went away meanwhile."""
+    """Raises EngineError if a cluster cannot do the work, or went away meanwhile."""
     try:
         yield
     except ImportError as problem:

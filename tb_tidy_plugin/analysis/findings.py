@@ -1,17 +1,17 @@
-"""Matches of a rule, grouped to the findings that a user would fix one by one.
+"""Matches of a rule, grouped into the findings that a user would fix one by one.
 
-Where several rules find the same work, the cause speaks: what a user fixes first makes the rest go away. A rule names
-the rules that it yields to, and its matches are left out where findings of these cover most of their time.
+Where several rules find the same work, the cause is reported: fixing it makes the others go away. A rule names the
+rules that it yields to, and its matches are left out where findings of these cover most of their time.
 
-What is compared is the time of events, which is what a fix changes, and not `Match.lost`, which is where that shows:
-a device idles after the read that it is lost to, often beside another rule's events. A rule yields only to what is
-reported: a finding that is too small to show, or not wanted, takes nothing with it.
+The comparison uses the time of events, which a fix changes, and not `Match.lost`, where the loss shows: a device idles
+after the read that causes the loss, often beside another rule's events. A rule yields only to reported findings: a
+finding that is too small to show, or ignored, removes no other.
 
 `gpu-idle-host-bound` neither yields nor is yielded to. It says how much the host's pace costs altogether, which a user
-wants to know beside its causes (loops, updates one by one, chains of small operators); its events are but a sample.
-`grad-graph-never-consumed` names operators that stay, and loses a part of their time only. What runs in compiled code
-or between its pieces needs no precedence: rules about operators do not look there, and nothing is recorded of them
-while they are compiled.
+wants to know beside its causes (loops, updates one by one, chains of small operators); its events are only a sample.
+`grad-graph-never-consumed` names operators that stay, and loses only a part of their time. Code that runs compiled or
+between compiled pieces needs no precedence: rules about operators do not look there, and none of its operators is
+recorded during compilation.
 """
 
 from __future__ import annotations
@@ -47,26 +47,26 @@ from tb_tidy_plugin.units import Nanoseconds, Share, plural
 from tb_tidy_plugin.vocabulary import Basis
 
 HIGH_SHARE, MEDIUM_SHARE = 0.05, 0.01
-"""From these parts of a step on, a saving is of high or medium severity."""
+"""Least shares of a step for a saving of high and of medium severity."""
 
 SMALL_SHARE = 0.03
-"""Of a step: a finding that is expected to save something, but less than this, stands folded below the others."""
+"""Share of a step: the page folds findings with an expected saving below it."""
 
 _MOST_FINDINGS = 100
-"""Findings of one rule that are described, those that cost most: each is replayed, and nobody reads so many."""
+"""Most findings of one rule that are described, most expensive first: each is replayed, and nobody reads so many."""
 
 _MOSTLY = 0.5
-"""From this part of its time on a match yields: the larger half of what it costs goes with the other rule's fix."""
+"""Least covered part of its time for a match to yield: the other rule's fix then removes most of its cost."""
 
 ID_DIGITS = 12
 _MEASURED: tuple[Basis, ...] = ("measured",)
 
 
 Locate: TypeAlias = Callable[[int, Sequence[int]], Frame | None]
-"""Gives the place of an event by its row, and by the rows that it is about where it is a function."""
+"""Gives the place of an event by its row and, where that is a function, by the rows that it is about."""
 
 _Measured: TypeAlias = Callable[[str, Benchmark], Measurement | None]
-"""Gives what is known of a rule's pair of statements."""
+"""Gives the measurement of a rule's pair of statements, if any."""
 
 
 class TracedFinding(msgspec.Struct, frozen=True):
@@ -74,11 +74,11 @@ class TracedFinding(msgspec.Struct, frozen=True):
 
     Attributes:
         rows: all its events, in order of start.
-        anchors: for each of the finding's places the event that leads to it, of the match that costs most there.
-        recipe: what the statements of its costliest match are made from; None where there are none.
+        anchors: for each of the finding's places, the event that leads to it, of the most expensive match there.
+        recipe: the source of the statements of its most expensive match; None if there are none.
         pair: these statements, to be measured.
-        fix: what fixing it changes.
-        facts: what the change in the user's code is made from; None for rules without one.
+        fix: the changes that fixing it makes to the timeline.
+        facts: the source of the code change; None for rules without one.
     """
 
     finding: Finding
@@ -98,11 +98,11 @@ class TracedFinding(msgspec.Struct, frozen=True):
 
 
 def nothing_measured(_rule: str, _pair: Benchmark) -> None:
-    """For findings without measurements."""
+    """No measurement for any rule."""
 
 
 class Known(NamedTuple):
-    """What tells places (functions by default), measurements, savings (bounds by default) and sources of a profile."""
+    """Sources of a profile's places (default: functions), measurements, savings (default: bounds) and source text."""
 
     locate: Locate | None = None
     measured: _Measured = nothing_measured
@@ -117,9 +117,9 @@ class Group(msgspec.Struct, frozen=True):
     """The matches of one finding: of one subject and in one function.
 
     Attributes:
-        key: subject, file and function; empty where no place is known.
+        key: subject, file and function; empty if no place is known.
         matches: each with its place.
-        cost_ns: what they cost together, per step. share: that by the step; None where there are no steps.
+        cost_ns: their cost together, per step. share: `cost_ns` by the step's duration; None without steps.
     """
 
     key: tuple[str, str, str]
@@ -129,7 +129,7 @@ class Group(msgspec.Struct, frozen=True):
 
     @property
     def files(self) -> list[str]:
-        """Where its places are; no file where none is known."""
+        """The files of its places; empty if no place is known."""
         return [self.key[1]] if any(frame is not None for _, frame in self.matches) else []
 
 
@@ -141,7 +141,7 @@ def findings_of(
 
 
 def yielding_last(rules: Sequence[Rule]) -> list[Rule]:
-    """The rules in an order in which all that one yields to come before it.
+    """The rules, each after all that it yields to.
 
     Raises:
         CycleError: they yield to one another.
@@ -154,13 +154,13 @@ def yielding_last(rules: Sequence[Rule]) -> list[Rule]:
 def without_yielded(
     profile: Profile, rule: Rule, matches: Sequence[Match], reported: Mapping[str, Rows]
 ) -> tuple[list[Match], dict[str, int]]:
-    """The matches that are left of a rule, and how many it left to which other rule.
+    """The matches that are left of a rule, and the number that yielded to each other rule.
 
     Args:
-        profile: the profile they are of.
+        profile: the profile of the matches.
         rule: the rule that found them.
-        matches: what it found.
-        reported: the events of all that is reported of other rules, by name.
+        matches: all of the rule's matches.
+        reported: events of other rules' reported findings, by rule.
     """
     times = {other: _both_sides(profile, reported[other]) for other in rule.yields_to if other in reported}
     left: list[Match] = []
@@ -175,7 +175,7 @@ def without_yielded(
 
 
 def groups_of(profile: Profile, matches: Sequence[Match], locate: Locate | None = None) -> list[Group]:
-    """The matches by what a user would fix in one place."""
+    """The matches, grouped by what a user would fix in one place."""
     locate = locate or (lambda row, _: place_of(profile, row))
     groups: dict[tuple[str, str, str], list[tuple[Match, Frame | None]]] = {}
     for match in matches:
@@ -197,14 +197,14 @@ def described(
 
 
 def worth_reporting(rule: Rule, groups: Sequence[Group]) -> tuple[list[Group], int, int]:
-    """The groups to describe, how many cost less than `min_share` of a step, and how many cost less than these."""
+    """The groups to describe, the number below `min_share` of a step, and the number beyond the limit of findings."""
     large = [group for group in groups if group.share is None or group.share >= rule.min_share]
     kept = sorted(large, key=lambda group: -group.cost_ns)[:_MOST_FINDINGS]
     return kept, len(groups) - len(large), len(large) - len(kept)
 
 
 def left_out_of(rule: AnyRule, yielded: Mapping[str, int], small: int, ignored: int, further: int = 0) -> str | None:
-    """What of all that a rule found is not reported, and why; None where all is."""
+    """A sentence on what a rule found but does not report, and why; None if all is reported."""
     parts = [f"{plural(count, 'finding')} that `{other}` covers" for other, count in yielded.items()]
     if further:
         parts.append(f"{plural(further, 'finding')} below the {_MOST_FINDINGS} largest")
@@ -221,7 +221,7 @@ def by_saving(traced: TracedFinding) -> tuple[int, int, str]:
 
 
 def order_of(finding: Finding) -> tuple[int, int, str]:
-    """The same for a finding."""
+    """The sort key of `by_saving`, for a finding."""
     expected_ns = finding.saving.expected_ns if finding.saving else 0
     return (-expected_ns, -finding.cost_ns, finding.id)
 
@@ -288,7 +288,7 @@ def _edit_before(
 
 
 def _beyond_cost(profile: Profile, matches: Sequence[Match], beyond_ns: int) -> list[Note]:
-    """What else goes, where a fix is expected to save more than what it fixes costs itself."""
+    """A note on what else improves, if a fix is expected to save more than its finding costs."""
     if beyond_ns <= 0:
         return []
     reasons = ["related work gets faster, too"] if any(match.related for match in matches) else []
@@ -299,7 +299,7 @@ def _beyond_cost(profile: Profile, matches: Sequence[Match], beyond_ns: int) -> 
 
 
 def cost_ns_of(profile: Profile, matches: Sequence[Match]) -> int:
-    """What the matches cost per step: the time they say is lost, else that of their events."""
+    """Cost of the matches per step: the spans that they lose, else the time of their events."""
     lost = _lost(matches)
     if lost is not None:
         return per_step(profile, clipped_to_steps(profile, intervals_of(lost)))
@@ -307,14 +307,14 @@ def cost_ns_of(profile: Profile, matches: Sequence[Match]) -> int:
 
 
 def _lost(matches: Sequence[Match]) -> list[tuple[int, int]] | None:
-    """The spans that the matches of one finding lose; None where they cost the time of their events."""
+    """The spans that the matches of one finding lose; None if their cost is the time of their events."""
     if all(match.lost is None for match in matches):
         return None
     return [span for match in matches for span in match.lost or ()]
 
 
 def saving_in_report(profile: Profile, saving: estimated.SavedTime, *further: Basis) -> Saving:
-    """A saving with what it makes of the step; `further` bases are where its factors come from."""
+    """A saving with its speedup of the step; `further` bases are those of its factors."""
     return Saving(
         expected_ns=saving.expected_ns,
         low_ns=saving.low_ns,
@@ -325,7 +325,7 @@ def saving_in_report(profile: Profile, saving: estimated.SavedTime, *further: Ba
 
 
 def measured_in(found: Sequence[TracedFinding]) -> tuple[Basis, ...]:
-    """The basis that measured findings add to what is said of all of them."""
+    """The basis that measured findings add to figures about all of them."""
     savings = [each.finding.saving for each in found]
     return _MEASURED if any(saving is not None and "measured" in saving.basis for saving in savings) else ()
 
@@ -336,12 +336,12 @@ def less_sure(*confidences: Confidence) -> Confidence:
 
 
 def speedup_of(step_ns: int | None, saved_ns: int) -> float | None:
-    """Step time now divided by the step time without `saved_ns`, None where there is no such time."""
+    """Step time now divided by the step time without `saved_ns`; None if no step time is known or left."""
     return step_ns / (step_ns - saved_ns) if step_ns and saved_ns < step_ns else None
 
 
 def severity_of(share: float | None) -> Severity:
-    """How much a saving of this part of a step matters."""
+    """Severity of a saving of this share of a step."""
     if share is None:
         return "info"
     return "high" if share >= HIGH_SHARE else "medium" if share >= MEDIUM_SHARE else "low"
@@ -350,7 +350,7 @@ def severity_of(share: float | None) -> Severity:
 def _places(
     profile: Profile, group: Sequence[tuple[Match, Frame | None]], costs_ns: Sequence[int]
 ) -> list[tuple[Place, int]]:
-    """The places, those that cost most first, each with the anchor of its costliest match."""
+    """The places, most expensive first, each with the anchor of its most expensive match."""
     by_line: dict[Frame, list[Match]] = {}
     leads: dict[Frame, tuple[int, Match]] = {}
     for (match, frame), cost_ns in zip(group, costs_ns, strict=True):
@@ -378,7 +378,7 @@ def _place(profile: Profile, frame: Frame, matches: Sequence[Match]) -> Place:
 
 
 def _both_sides(profile: Profile, rows: Rows) -> dict[int, Intervals]:
-    """The time of events, of the device work that they launch, and of the host events that launched them."""
+    """The time by thread of events, of the device work that they launch, and of the host events that launched them."""
     host = rows[rows < profile.tree.size]
     causes = profile.launched_by[rows]
     return _time_by_thread(profile, np.concatenate([rows, profile.device_activity_of_all(host), causes[causes >= 0]]))

@@ -1,4 +1,4 @@
-"""From findings to changes of the user's own files: made where the file is as it was recorded, and written whole.
+"""From findings to changes of the user's own files, made only if the file is as recorded, and written whole.
 
 Needs LibCST, which the extra `fix` installs.
 """
@@ -33,7 +33,7 @@ NOT_AS_RECORDED = "The file was changed since the recording. Record again."
 
 
 class Proposal(msgspec.Struct, frozen=True):
-    """A fix, the change, and the file it changes; only its captured text is here where the file is unavailable."""
+    """A fix, the change, and the file to change; if the file is unavailable, only its captured text."""
 
     fix: CodeFix
     file: OwnFile | Unavailable
@@ -41,16 +41,16 @@ class Proposal(msgspec.Struct, frozen=True):
 
     @property
     def is_safe(self) -> bool:
-        """True if the program computes the same afterwards, with nothing left to check."""
+        """True if the changed program computes the same, with nothing left to check."""
         return self.change.safety == SAME_RESULTS and not self.change.check
 
 
 class Fixer(msgspec.Struct, frozen=True):
-    """Makes the fixes of findings, each file read once.
+    """Makes the fixes of findings; reads each file once.
 
     Attributes:
-        job: by which the traces were analysed: its rules make the changes, in files below its source roots.
-        most_nodes: of the syntax trees of all files together; None for as many as there are.
+        job: settings of the analysis: its rules make the changes, in files below its source roots.
+        most_nodes: limit for the syntax trees of all files together; None for no limit.
     """
 
     job: Job
@@ -82,7 +82,7 @@ class Fixer(msgspec.Struct, frozen=True):
             return _unfixed(finding, place, str(reason))
 
     def state(self, name: str) -> str:
-        """What changes with the text of a file, or with the reason why it is unavailable."""
+        """A text that changes with the content of a file, or with the reason why it is unavailable."""
         file = self._file(name)
         return f"unavailable: {file.reason}" if isinstance(file, Unavailable) else f"{file.path}: {file.text}"
 
@@ -116,7 +116,7 @@ class Fixer(msgspec.Struct, frozen=True):
         changed = spliced(text, change.splices)
         if collide(change.splices) or changed == text:
             raise Unfixable("The change does not match the file.")
-        nodes_in(changed)  # whatever a rule of the user's own has made of it is Python
+        nodes_in(changed)  # even a user's own rule must produce valid Python
         fix = CodeFix(
             finding=finding.id,
             rule=finding.rule,
@@ -142,7 +142,7 @@ class Fixer(msgspec.Struct, frozen=True):
 
     def _code(self, text: str) -> Code:
         if text not in self._codes:
-            from tb_tidy_plugin.fixes.code import Code  # LibCST takes 0.2 s to import: only where there is a text
+            from tb_tidy_plugin.fixes.code import Code  # importing LibCST takes 0.2 s: only if there is a text
 
             try:
                 self._hold_to_limit(text)
@@ -162,7 +162,7 @@ class Fixer(msgspec.Struct, frozen=True):
 
 
 def written(proposals: Sequence[Proposal]) -> tuple[list[Proposal], list[Unfixed]]:
-    """Writes the proposals into their files, each file whole or not at all: those that were written, and the others.
+    """Writes the proposals into their files, each file whole or not at all; returns those written, and the others.
 
     Of two that change the same characters, the first is written.
     """
@@ -193,7 +193,11 @@ def _splices_of(proposals: Sequence[Proposal]) -> set[Splice]:
 
 
 def _write(file: OwnFile, proposals: Sequence[Proposal]) -> None:
-    """Raises TidyError where the file is not as it was read, or cannot be written; it is as it was then."""
+    """Writes changes into a file.
+
+    Raises:
+        TidyError: the file has changed since it was read, or cannot be written; it is left unchanged.
+    """
     path = file.path
     try:
         text = spliced(file.text, _splices_of(proposals))
@@ -211,7 +215,7 @@ def _write(file: OwnFile, proposals: Sequence[Proposal]) -> None:
 
 
 def _hold_as_recorded(file: OwnFile, place: Place, captured: str | None) -> None:
-    """Raises Unfixable where a file is not known to be as it was recorded."""
+    """Raises Unfixable unless a file is known to be as recorded."""
     lines = lines_of(file.text)
     if captured is not None:
         if lines != lines_of(captured):
@@ -244,6 +248,5 @@ def _replacement(text: str, splice: Splice) -> Replacement:
 
 
 def _position(text: str, offset: int) -> tuple[int, int]:
-    """Line and column of an offset, both 1-based."""
     ends = [match.end() for match in LINE_END.finditer(text, 0, offset)]
     return len(ends) + 1, offset - (ends[-1] if ends else 0) + 1

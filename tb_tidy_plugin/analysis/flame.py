@@ -1,6 +1,6 @@
 """The calls of a profile merged by path, with the account's time, host time and allocated bytes of each path.
 
-Every amount is added to exactly one node, and nodes too small to be listed become one `others` node per parent and
+Every amount counts for exactly one node, and nodes too small to be listed become one `others` node per parent and
 entry. So all sums stay exact: the account's time adds up to the ledger's window, and that of one entry to the entry.
 """
 
@@ -27,7 +27,7 @@ from tb_tidy_plugin.trace.sets import distinct
 from tb_tidy_plugin.trace.strings import NumberTable
 
 MOST_FLAME_NODES = 3000
-"""Nodes that are listed: those with the largest part of any of the three amounts. A bar of 1,000 pixels shows fewer."""
+"""Most nodes listed: those with the largest part of any of the three amounts. A bar of 1,000 pixels shows fewer."""
 
 MOST_OF_A_FINDING = 200
 _ROOT = FlameFrame(kind="root", name="All")
@@ -42,7 +42,7 @@ def flame_of(profile: Profile, traced: Sequence[TracedFinding] = (), most: int =
     Args:
         profile: one trace.
         traced: the findings and their events.
-        most: nodes that are listed, the root among them; `others` come on top.
+        most: nodes that are listed, including the root; `others` are extra.
     """
     account = account_of(profile)
     forest = _Forest()
@@ -67,7 +67,7 @@ class _Forest:
         self._known: dict[tuple[int, int], int] = {}
 
     def children(self, parents: Rows, frames: Rows) -> Rows:
-        """For each of `parents` its child with the frame beside it, or itself where that is `ABSENT`."""
+        """The child of each of `parents` with the frame beside it; the parent itself where the frame is `ABSENT`."""
         found = parents.copy()
         there = np.flatnonzero(frames != ABSENT)
         pairs, number = np.unique((parents[there] << 32) | frames[there], return_inverse=True)
@@ -85,7 +85,7 @@ class _Forest:
 
 
 def _nodes(profile: Profile, forest: _Forest) -> Rows:
-    """For each row of the tree its node, that of the row around it where its own is left out; at the end the root."""
+    """The node of each tree row, or of the row around it if its own is left out; the root comes last."""
     table, tree = profile.table, profile.tree
     category, name = table.category[: tree.size].astype(np.int64), table.name[: tree.size].astype(np.int64)
     codes, number = np.unique(category * len(table.names) + name, return_inverse=True)
@@ -100,7 +100,7 @@ def _nodes(profile: Profile, forest: _Forest) -> Rows:
 
 
 def _frame(category: int, name: str) -> FlameFrame | None:
-    """What the flame shows of a host event; None for frames inside PyTorch and the standard library, and for marks."""
+    """The flame's frame for a host event; None for frames inside PyTorch and the standard library, and for marks."""
     if category == Category.PYTHON:
         if name.startswith(MODULE):
             return FlameFrame(kind="module", name=ledger_name(name.removeprefix(MODULE)))
@@ -119,7 +119,7 @@ def _plain(name: str) -> str:
 
 
 def _around(profile: Profile, node: Rows, rows: Rows) -> Rows:
-    """The node of each host event, and of what caused each call of the runtime and each piece of device work."""
+    """The node of each host event, and of the cause of each runtime call and each piece of device work."""
     size = profile.tree.size
     cause = np.append(
         np.where(np.arange(len(profile.table)) < size, np.arange(len(profile.table)), _caused(profile)), ABSENT
@@ -129,13 +129,13 @@ def _around(profile: Profile, node: Rows, rows: Rows) -> Rows:
 
 
 def _caused(profile: Profile) -> Rows:
-    """`Profile.launched_by` with all that is not of the tree as `ABSENT`."""
+    """`Profile.launched_by`, with `ABSENT` for causes that are not in the tree."""
     cause = profile.launched_by
     return np.where(cause < profile.tree.size, cause, ABSENT)
 
 
 def _account_parts(profile: Profile, account: Account, forest: _Forest, node: Rows) -> tuple[Rows, Times]:
-    """For each piece of the account a node below what it belongs to, and its length."""
+    """A node for each piece of the account, below the node it belongs to, and the piece's duration in ns."""
     segments, entries = account.segments, account.ledger.entries
     table = profile.table
     is_busy = np.array([entry.cause in OF_DEVICE for entry in entries] + [False])[account.entry]
@@ -158,7 +158,7 @@ def _end(cause: Cause, name: str, entry: int) -> FlameFrame:
 
 
 def _call_frames(profile: Profile, forest: _Forest, rows: Rows) -> Rows:
-    """For each row the number of the frame of its call of the runtime, `ABSENT` for everything else."""
+    """The number of the frame of each row's runtime call, `ABSENT` for all other rows."""
     table = profile.table
     is_runtime = np.append(table.category == Category.RUNTIME, False)[rows]
     names, number = np.unique(table.name[rows[is_runtime]], return_inverse=True)
@@ -169,7 +169,7 @@ def _call_frames(profile: Profile, forest: _Forest, rows: Rows) -> Rows:
 
 
 def _host_parts(profile: Profile, account: Account, forest: _Forest, node: Rows) -> tuple[Rows, Times]:
-    """For each stretch of each thread in which its innermost event is the same: the event's node, and the length."""
+    """The innermost event's node for each stretch of each thread, and the stretch's duration in ns."""
     window, host = account.ledger.window, Host(profile, ABSENT)
     rows, lengths = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for thread in distinct(profile.table.thread[host.rows]).tolist():
@@ -185,7 +185,7 @@ def _host_parts(profile: Profile, account: Account, forest: _Forest, node: Rows)
 
 
 def _byte_parts(profile: Profile, account: Account, node: Rows) -> tuple[Rows, Times]:
-    """For each allocation in the window its node and size."""
+    """The node and size in bytes of each allocation in the window."""
     window, events = account.ledger.window, memory_events(profile)
     is_inside = (events.time_ns >= window.start_ns) & (events.time_ns < window.end_ns)
     made = events.take(is_inside & ~events.failed & (events.bytes > 0))
@@ -196,7 +196,7 @@ def _byte_parts(profile: Profile, account: Account, node: Rows) -> tuple[Rows, T
 
 
 def _of_rows(profile: Profile, node: Rows, rows: Rows) -> Rows:
-    """The nodes of a finding's events, those of most events first."""
+    """The nodes of a finding's events, those with most events first."""
     nodes, count = np.unique(_around(profile, node, rows), return_counts=True)
     found = nodes[np.argsort(-count, kind="stable")]
     named: Rows = found[found != 0]
@@ -210,7 +210,7 @@ def _listed(forest: _Forest, own: Times, most: int, account: Account, findings: 
     total = _totals(parent, own)
     weight = (total / np.maximum(total[:, :1], 1)).max(axis=0)
     weight[0] = np.inf
-    order = np.argsort(-weight, kind="stable")[:most]  # the node around a kept one is as heavy: kept, too
+    order = np.argsort(-weight, kind="stable")[:most]  # keeps the node around a kept one: it is as heavy
     order = order[weight[order] > 0]
     kept = np.sort(order)
     place = np.full(len(parent), ABSENT, np.int64)
@@ -253,7 +253,7 @@ def _listed(forest: _Forest, own: Times, most: int, account: Account, findings: 
 
 
 def _totals(parent: Rows, own: Times) -> Times:
-    """Amounts of each node and all below it; parents stand before their children."""
+    """Amounts of each node and all below it; parents come before their children."""
     total = own.T.tolist()
     for node in range(len(parent) - 1, 0, -1):
         above, mine = total[parent[node]], total[node]

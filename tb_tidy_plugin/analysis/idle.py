@@ -1,4 +1,4 @@
-"""The gaps of a profile's devices, from the account that its ledger was added up from."""
+"""The gaps of a profile's devices, from the account behind its ledger."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tb_tidy_plugin.trace.columns import ABSENT, Ids
 from tb_tidy_plugin.trace.strings import NumberTable
 
 MOST_GAPS = 20_000
-"""The longest gaps are listed: 1 to 2 MB of text."""
+"""Most gaps listed, the longest ones: 1 to 2 MB of text."""
 
 
 def idle_gaps(profile: Profile, most: int = MOST_GAPS) -> IdleGaps:
-    """When the device idles, and why: the `most` longest gaps; none where no device worked."""
+    """The `most` longest gaps in which the device idles, and their causes; empty if no device worked."""
     account = account_of(profile)
     segments, entries = account.segments, account.ledger.entries
     of_host = np.array([each.cause not in OF_DEVICE and each.cause != "cpu" for each in entries], bool)
@@ -31,7 +31,7 @@ def idle_gaps(profile: Profile, most: int = MOST_GAPS) -> IdleGaps:
     chosen = np.sort(longest[:most])
     number = np.full(len(opens), ABSENT, np.int64)
     number[chosen] = np.arange(len(chosen))
-    # Segments by gap and entry, the longest first: the first of each pair stands for the part.
+    # Segments by gap and entry, longest first: the first of each pair stands for the part.
     gap = number[np.cumsum(is_first) - 1]
     listed = np.flatnonzero(gap != ABSENT)
     segment = idle[listed]

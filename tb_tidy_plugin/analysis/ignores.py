@@ -1,4 +1,4 @@
-"""Findings that the user does not want, by the files that they are in."""
+"""Findings that the user ignores, by the files that they are in."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import msgspec
 
 
 class PathIgnores(msgspec.Struct, frozen=True):
-    """Names of the rules that are not wanted, by glob of a finding's files."""
+    """Names of ignored rules, by glob of a finding's files."""
 
     rules: Mapping[str, frozenset[str]] = msgspec.field(default_factory=dict)
 
     def cover(self, rule: str, files: Collection[str]) -> bool:
-        """True if all `files` of a finding are some in which its rule is not wanted; never where it has none."""
+        """True if `rule` is ignored in all `files` of a finding; False without files."""
         globs = [glob for glob, rules in self.rules.items() if rule in rules]
         return bool(files) and all(any(fits(glob, file) for glob in globs) for file in files)
 
@@ -25,10 +25,10 @@ NOTHING_IGNORED = PathIgnores()
 
 
 def fits(glob: str, file: str) -> bool:
-    """True if `glob` fits a file's path as it was recorded, which may be of another machine.
+    """True if `glob` matches a file's path as recorded, possibly on another machine.
 
-    `*` is anything but a `/`, `**` any number of folders. A glob that does not begin at the root may begin in any
-    folder: `tests/*.py` fits `/home/me/job/tests/model.py`.
+    `*` is anything but a `/`, `**` any number of folders. A glob that does not start at the root may start in any
+    folder: `tests/*.py` matches `/home/me/job/tests/model.py`.
     """
     parts = tuple(_posix(glob).split("/"))
     is_whole = parts[0] == "" or parts[0].endswith(":")
@@ -40,8 +40,8 @@ def _posix(path: str) -> str:
 
 
 def _fits(glob: Sequence[str], parts: Sequence[str]) -> bool:
-    """Works from the end, so that each part of the glob is compared with each part of the path once at most."""
-    fitting = [False] * len(parts) + [True]  # whether the rest of the glob fits the parts from here on
+    """Starts at the end, so that each part of the glob is compared with each part of the path at most once."""
+    fitting = [False] * len(parts) + [True]  # [i]: the rest of the glob matches parts[i:]
     for part in reversed(glob):
         if part == "**":
             fitting = [*accumulate(reversed(fitting), or_)][::-1]

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from tb_tidy_plugin.rulekit import AnyRule, Rule, RunRule
 
 Progress: TypeAlias = Callable[[TraceFile, str, float], object]
-"""Called with the file, the stage (`reading`, `analysing`) and the part of it that is done, 0 to 1."""
+"""Called with the file, the stage (`reading`, `analysing`) and the completed part of it, 0 to 1."""
 
 
 class UsualRules(Sequence["AnyRule"]):
-    """The whole catalogue with its usual thresholds; imported when one of its rules is asked for, and not before."""
+    """The whole catalogue with its default thresholds; imported on first use of a rule."""
 
     @overload
     def __getitem__(self, at: int) -> AnyRule: ...
@@ -53,20 +53,20 @@ def _usual_rules() -> tuple[AnyRule, ...]:
 
 
 class Job(msgspec.Struct, frozen=True):
-    """Settings with which traces are analysed.
+    """Settings of an analysis.
 
     Attributes:
         rules: the rules to check, over profiles and over runs; all by default.
-        ignores: findings that are not wanted.
-        source_roots: folders in which sources may be read, besides each trace's own; they tell lines inside functions.
+        ignores: findings to leave out.
+        source_roots: folders in which sources may be read, besides each trace's own; they give lines inside functions.
         engine: where the traces are analysed; the answers are the same.
-        cache: holds earlier answers, and keeps new ones. Workers on other machines do without.
-        limits: how much a trace may hold, and its analysis may take.
-        devices: peak rates by the name of a device, before those that are known.
-        graph_captures: recordings of the capture of graphs that traces replay; without them those beside each trace.
-        follow_links: whether links in a folder may lead out of it.
-        progress: None where nobody watches. Of several workers' files it is called once for each.
-        is_alone: whether no other trace is analysed on this machine at the same time, so that a second core is free.
+        cache: holds earlier answers and stores new ones. Workers on other machines do not use it.
+        limits: the size of a trace, and the memory and time of its analysis.
+        devices: peak rates by the name of a device; they override those of known devices.
+        graph_captures: recordings of the capture of graphs that traces replay; by default those beside each trace.
+        follow_links: True if links in a folder may lead out of it.
+        progress: None if nobody watches. With several workers, it is called once for each file.
+        is_alone: True if no other trace is analysed on this machine at the same time, so that a second core is free.
     """
 
     rules: Sequence[AnyRule] = UsualRules()
@@ -83,20 +83,20 @@ class Job(msgspec.Struct, frozen=True):
 
     @property
     def of_profiles(self) -> tuple[Rule, ...]:
-        """The rules that look at one profile."""
+        """The rules over one profile."""
         from tb_tidy_plugin.rulekit import Rule
 
         return tuple(rule for rule in self.rules if isinstance(rule, Rule))
 
     @property
     def of_runs(self) -> tuple[RunRule, ...]:
-        """The rules that look at several ranks together."""
+        """The rules over several ranks together."""
         from tb_tidy_plugin.rulekit import RunRule
 
         return tuple(rule for rule in self.rules if isinstance(rule, RunRule))
 
     def rule_called(self, name: str) -> Rule | None:
-        """The rule over one profile with this name; None where it is not among those to check."""
+        """The rule over one profile with this name; None if it is not to be checked."""
         return next((rule for rule in self.of_profiles if rule.name() == name), None)
 
     def report(self, file: TraceFile, stage: str, fraction: float) -> None:

@@ -22,9 +22,9 @@ from tb_tidy_plugin.vocabulary import KnownBy, Precision
 
 
 class OperatorPlace(Model, frozen=True):
-    """One operator that user code calls. `tie` names the lines that are as likely, empty where one is likeliest.
+    """One operator that user code calls. `tie` names equally likely lines; empty if one is likeliest.
 
-    `generated` is there for kernels that `torch.compile` chose or generated.
+    `generated` is set for kernels that `torch.compile` chose or generated.
     """
 
     start_ns: int
@@ -46,15 +46,15 @@ class OperatorPlaces(Model, frozen=True):
 
 
 class LineCost(msgspec.Struct, frozen=True):
-    """What the calls on one line take, over the whole recording.
+    """Cost of the calls on one line, over the whole recording.
 
     Attributes:
-        host_ns: time of the calls, with all that they call in turn.
+        host_ns: time of the calls, including all that they call in turn.
         device_ns: time of the kernels, copies and fills that they launch.
         calls: their number.
-        shared: how many lines the kernel of compiled code that is for most lines computes; 1 without such kernels. Its
-            time stands with its main line.
-        known_by: the least certain way in which calls of replayed graphs are known to be the line's; null without any.
+        shared: most lines that one compiled kernel of this line computes; 1 without such kernels. The kernel's time
+            counts for its main line.
+        known_by: the least certain way in which calls of replayed graphs are attributed to the line; None without any.
     """
 
     file: str
@@ -67,14 +67,14 @@ class LineCost(msgspec.Struct, frozen=True):
 
 
 class LineCosts(msgspec.Struct, frozen=True):
-    """Costs by file and line. `left_out` are functions for which there was no time, the costliest first."""
+    """Costs by file and line. `left_out` are functions that the time did not suffice for, most expensive first."""
 
     lines: list[LineCost]
     left_out: list[Frame]
 
 
 def operator_places(profile: Profile, aligner: Aligner) -> OperatorPlaces:
-    """The places of all operators that the user's own code runs, in the order of their start, where there is one."""
+    """The places of all operators that the user's own code runs, in order of start, as far as they are known."""
     rows = user_operators(profile, _is_own)
     rows = rows[np.argsort(profile.table.start_ns[rows], kind="stable")]
     found = ((row, aligner.place_of(row)) for row in rows.tolist())
@@ -108,14 +108,14 @@ def _operator_place(profile: Profile, row: int, place: Frame) -> OperatorPlace:
 def line_costs(profile: Profile, aligner: Aligner, budget_s: float = math.inf) -> LineCosts:
     """The costs of all lines on which something was recorded.
 
-    A call counts on its own line and, as part of what they take, on the lines that lead to it; a function that calls
-    itself counts on a line once for each time that the line is reached.
+    A call counts for its own line and for the lines that lead to it. If a function calls itself, its calls count for a
+    line once for each time that the line is reached.
 
     Args:
         profile: the recording.
-        aligner: knows the lines.
-        budget_s: how much of a processor's time this may take. Functions that take most of the recording come first,
-            each as a whole: what is said of a line is never a part of its calls.
+        aligner: finds the lines.
+        budget_s: processor time that this may take, in s. Functions that take most of the recording come first. Each
+            is counted whole or left out, so a line's cost never lacks a part of its calls.
     """
     deadline = time.thread_time() + budget_s
     sums: dict[tuple[str, int], list[int]] = {}
@@ -146,7 +146,7 @@ def _add(profile: Profile, sums: dict[tuple[str, int], list[int]], calls: Sequen
 
 
 def _kernels(profile: Profile, aligner: Aligner) -> list[tuple[int, Frame]]:
-    """The kernels of compiled code, as far as their lines are known."""
+    """The kernels of compiled code with a known line."""
     launch = profile.compiled_graphs.launch
     rows = np.flatnonzero((launch != ABSENT) & (np.append(launch, ABSENT)[profile.tree.parent] != launch))
     places = ((row, aligner.place_of(row)) for row in rows.tolist())
@@ -154,7 +154,7 @@ def _kernels(profile: Profile, aligner: Aligner) -> list[tuple[int, Frame]]:
 
 
 def _own_frames(profile: Profile) -> list[tuple[Frame, list[int]]]:
-    """The user's own functions with the rows of their frames, those first that take most time together."""
+    """The user's own functions with the rows of their frames, most total time first."""
     table = profile.table
     frames = {number: parse_frame(name) for number, name in enumerate(table.names)}
     own = {number: frame for number, frame in frames.items() if frame is not None and frame.own_code}
@@ -168,7 +168,7 @@ def _own_frames(profile: Profile) -> list[tuple[Frame, list[int]]]:
 
 
 def _calls_in(aligner: Aligner, frame: Frame, rows: Sequence[int], deadline: float) -> list[tuple[int, Frame]] | None:
-    """What a function calls, with its line, of lines that are as likely the first; None where the time is over."""
+    """The calls of a function with their lines, the first of equally likely ones; None if the time is over."""
     found: list[tuple[int, Frame]] = []
     for row in rows:
         if time.thread_time() > deadline:
@@ -178,14 +178,14 @@ def _calls_in(aligner: Aligner, frame: Frame, rows: Sequence[int], deadline: flo
 
 
 def _device_ns(profile: Profile, rows: Sequence[int]) -> list[int]:
-    """For each host event the time of the device's work that it causes."""
+    """Device time in ns that each host event causes."""
     if "device" not in profile.recorded:
         return [0] * len(rows)
     return [_covered_ns(profile, profile.device_activity_of(row)) for row in rows]
 
 
 def _covered_ns(profile: Profile, rows: Rows) -> int:
-    """As `Profile.covered`, without its effort for what most calls launch: one kernel or none."""
+    """Same as `Profile.covered`, but cheaper for the usual call, which launches at most one kernel."""
     if len(rows) > 1:
         return profile.covered(rows).total_ns
     return int(profile.table.duration_ns[rows].sum())

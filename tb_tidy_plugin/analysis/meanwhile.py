@@ -1,4 +1,4 @@
-"""Work that each report needs, done on a second core while the rules look."""
+"""Work that each report needs, done on a second core while the rules run."""
 
 from __future__ import annotations
 
@@ -10,16 +10,17 @@ from threading import Thread
 from tb_tidy_plugin.trace.scanned import cores
 
 SWITCH_S = 0.0005
-"""After so long a thread that runs Python lets another one go on, a tenth of the usual time: work on whole columns
-needs the interpreter for a moment between two operations."""
+"""Interpreter switch interval in s, a tenth of the default: work on whole columns needs the interpreter only for a
+moment between two operations.
+"""
 
 
 @contextmanager
 def meanwhile(*tasks: Callable[[], object]) -> Iterator[None]:
-    """Runs `tasks`, one after the other, in a thread beside the block, which ends when they are done.
+    """Runs `tasks`, one after the other, in a thread beside the block; both end together.
 
-    Each keeps what it works out where others ask for it. One that fails says nothing: whoever asks works it out again,
-    and the error is theirs, as without the thread. Where this process has one core, nothing is done ahead.
+    Each task caches its result where others ask for it. A task that fails stays silent: the caller who asks computes
+    the result again and gets the error, as without the thread. With a single core, nothing runs ahead.
     """
     if not tasks or cores() < 2:
         yield

@@ -1,4 +1,4 @@
-"""Memory as the report shows it: each device's curve, who holds its peak, what steps keep."""
+"""Memory as the report shows it: each device's curve, the holders of its peak, and what steps keep."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LONGEST_FRAME = 300
 
 
 def memory_rows(profile: Profile, places: Places) -> list[DeviceMemoryRow]:
-    """One row per device, the CPU first; none where no memory was recorded."""
+    """One row per device, the CPU first; empty if no memory was recorded."""
     memory = memory_of(profile)
     if memory is None:
         return []
@@ -31,7 +31,7 @@ def memory_rows(profile: Profile, places: Places) -> list[DeviceMemoryRow]:
 
 
 def snapshot_rows(profile: Profile) -> tuple[list[DeviceMemoryRow], str | None]:
-    """One row per device of the memory snapshot beside the trace, and why there is none of one that lies there."""
+    """One row per device of the memory snapshot beside the trace, and the reason if that snapshot gives none."""
     path = profile.table.memory_snapshot
     if path is None:
         return [], None
@@ -63,7 +63,7 @@ def _history_row(history: AllocatorHistory) -> DeviceMemoryRow:
 
 
 def _stack_holder(holder: Holder) -> MemoryHolder:
-    """With the user's own frame as its place, and the innermost one as what asked."""
+    """The holder, with the user's own frame as its place and the innermost frame as the one that allocated."""
     frames = [frame_of(each.filename, each.line, each.name) for each in holder.stack]
     own = next((each for each in frames if each is not None and each.own_code and each.file.endswith(".py")), None)
     return MemoryHolder(
@@ -107,7 +107,7 @@ def _row(
 
 
 def _kind_curves(kinds: MemoryByKind) -> list[MemoryKindCurve]:
-    """Those that ever hold anything."""
+    """The kinds that ever hold anything."""
     return [
         MemoryKindCurve(kind=kind, bytes=values.tolist(), peak_bytes=int(values[kinds.peak]))
         for kind, values in zip(MEMORY_KINDS, kinds.bytes, strict=True)
@@ -116,12 +116,12 @@ def _kind_curves(kinds: MemoryByKind) -> list[MemoryKindCurve]:
 
 
 def device_text(device: MemoryDevice) -> str:
-    """`cpu`, `cuda:0`; without a number where none was recorded."""
+    """`cpu`, `cuda:0`; without a number if none was recorded."""
     return device.kind if device.kind == HOST or device.index == ABSENT else f"{device.kind}:{device.index}"
 
 
 def holders_of(profile: Profile, places: Places, allocations: Allocations) -> list[MemoryHolder]:
-    """Allocations by the operator that asked for them, the place it was called from and kind, most bytes first."""
+    """Allocations by operator, place of the operator's call, and kind, most bytes first."""
     operators = NumberTable[str]()
     causes = asked_by(profile, allocations.row).tolist()
     names = operators.numbers((profile.name(row) if row != ABSENT else "" for row in causes), len(causes))

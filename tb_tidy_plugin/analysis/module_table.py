@@ -49,7 +49,7 @@ def _row(profile: Profile, module: Module, known_by: KnownBy | None, *, on_devic
 
 
 def _allocated(module: Module, *, on_device: bool) -> int | None:
-    """Bytes allocated in both passes: on devices where modules allocate there at all, else on the host."""
+    """Bytes allocated in both passes: on devices if modules allocate there at all, else on the host."""
     amounts = [_of(cost, on_device=on_device) for cost in (module.forward, module.backward)]
     known = [amount for amount in amounts if amount is not None]
     return sum(known) if known else None

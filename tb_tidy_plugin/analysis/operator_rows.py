@@ -31,10 +31,10 @@ NO_FRAME = Frame("", 0, "", "definition", own_code=False)
 
 
 class Parts(msgspec.Struct, frozen=True):
-    """What the rows of all groupings are made from.
+    """Sources of the rows of all groupings.
 
     Attributes:
-        linked: by finding its calls, as positions in `Profile.nested`.
+        linked: each finding's calls, as positions in `Profile.nested`.
     """
 
     profile: Profile
@@ -45,18 +45,18 @@ class Parts(msgspec.Struct, frozen=True):
 
 
 def linked_calls(profile: Profile, traced: Sequence[TracedFinding]) -> dict[str, Rows]:
-    """For each finding the calls it is about, as positions in `Profile.nested`.
+    """The calls that each finding is about, as positions in `Profile.nested`.
 
-    These are matched events that are calls; operators and annotations inside a matched event; and calls that launched
-    matched device work. What lies around a match is not meant, nor are calls of the runtime that the match only holds:
-    nearly every finding would then be one of `cudaLaunchKernel`.
+    These are matched events that are calls, operators and annotations inside a matched event, and calls that launched
+    matched device work. Calls around a match are excluded, and so are runtime calls inside it: otherwise nearly every
+    finding would be about `cudaLaunchKernel`.
     """
     return {each.finding.id: _linked(profile, each.rows) for each in traced}
 
 
 def _linked(profile: Profile, rows: Rows) -> Rows:
     nested, operators, size = profile.nested, profile.operators, profile.tree.size
-    is_meant = profile.inside(rows[rows < size])  # by the tree, in which Python frames are, too
+    is_meant = profile.inside(rows[rows < size])  # by the tree, which includes Python frames
     is_meant[rows] = True
     calls = nested.at[is_meant]
     calls = calls[calls != ABSENT]
@@ -70,7 +70,7 @@ def _linked(profile: Profile, rows: Rows) -> Rows:
 
 
 def operator_rows(parts: Parts, by: OperatorGroup) -> tuple[list[OperatorRow], int]:
-    """The rows of one grouping, most host self time first, and how many there are beyond `MOST_ROWS`."""
+    """The rows of one grouping, most host self time first, and the number of rows beyond `MOST_ROWS`."""
     whole = _with_rest(parts, operator_table(parts.profile, by, parts.estimates, parts.modules))
     table = _largest(whole)
     groups = np.array([row.totals.group for row in table.rows], np.int64)
@@ -92,7 +92,7 @@ def operator_rows(parts: Parts, by: OperatorGroup) -> tuple[list[OperatorRow], i
 
 
 def _largest(table: OperatorTable) -> OperatorTable:
-    """The rows with the most host self time, where there are more than anybody reads."""
+    """The `MOST_ROWS` rows with the most host self time."""
     if len(table.rows) <= MOST_ROWS:
         return table
     host_self_ns = np.array([row.totals.host_self_ns for row in table.rows], np.int64)
@@ -103,7 +103,7 @@ def _largest(table: OperatorTable) -> OperatorTable:
 
 
 def _with_rest(parts: Parts, table: OperatorTable) -> OperatorTable:
-    """A table by line or module with one more row for calls without a known one; annotations stay left out."""
+    """A table by line or module with one more row for calls without one; annotations stay left out."""
     if table.by not in {"line", "module"}:
         return table
     profile = parts.profile
@@ -116,7 +116,7 @@ def _with_rest(parts: Parts, table: OperatorTable) -> OperatorTable:
 
 
 class _Beside(msgspec.Struct, frozen=True):
-    """What stands in a row beside its sums. lead: the operator with most host self time, and how many there are."""
+    """Content of a row beside its sums. lead: the operator with most host self time, and the number of operators."""
 
     kernels: list[KernelRow]
     findings: list[str]
@@ -172,7 +172,7 @@ def _with_spread(row: OperatorRow, group: CpuGroup) -> OperatorRow:
 
 
 def _key(parts: Parts, row: operator_tables.TableRow) -> str:
-    """The same in every recording of the same job."""
+    """A key that is the same in every recording of the same job."""
     texts: list[object] = [row.kind, row.name]
     if row.place is not None:
         texts = ["line", row.place.file, row.place.line, row.place.function, row.place.precision]
@@ -185,7 +185,7 @@ def _key(parts: Parts, row: operator_tables.TableRow) -> str:
 
 
 def _path(parts: Parts, module: int) -> list[tuple[str, str]]:
-    """Names of a module and of those around it, with their `forward` functions: classes may share a name."""
+    """Names of a module and its ancestors, with their `forward` functions, since classes may share a name."""
     path, table = [], parts.profile.table
     while module != ABSENT:
         at = parts.modules.modules[module]
@@ -202,7 +202,7 @@ def shapes_text(shapes: Shapes, dtypes: Sequence[str]) -> str:
 
 
 def _dtypes(profile: Profile, table: OperatorTable, keys: Rows) -> list[tuple[str, ...]]:
-    """For each group by shape the different dtypes of its tensors, as torch calls them."""
+    """The distinct tensor dtypes of each group by shape, as torch calls them."""
     found: list[dict[str, None]] = [{} for _ in table.rows]
     if table.by != "shape":
         return [tuple(names) for names in found]
@@ -221,7 +221,7 @@ def _cpu_groups(parts: Parts) -> dict[tuple[str, Shapes], CpuGroup]:
 
 
 def _findings(linked: Mapping[str, Rows], keys: Rows, count: int) -> list[list[str]]:
-    """For each group the findings that one of its calls is linked with, in the report's order."""
+    """The findings that are linked with a call of each group, in the report's order."""
     found: list[list[str]] = [[] for _ in range(count)]
     for finding, calls in linked.items():
         groups = distinct(keys[calls])
@@ -231,7 +231,7 @@ def _findings(linked: Mapping[str, Rows], keys: Rows, count: int) -> list[list[s
 
 
 def _leads(profile: Profile, keys: Rows, count: int) -> list[tuple[str, int]]:
-    """For each group the operator with most host self time and how many there are; of the runtime where none is."""
+    """The operator with most host self time of each group, and the number of operators; else of runtime calls."""
     numbers, names = profile.plain_names
     calls = np.flatnonzero(keys != ABSENT)
     rows = profile.nested.rows[calls]
@@ -247,7 +247,7 @@ def _leads(profile: Profile, keys: Rows, count: int) -> list[tuple[str, int]]:
 
 
 def _replayed(profile: Profile, keys: Rows, count: int) -> list[tuple[int, KnownBy | None]]:
-    """For each group its calls that stand for those of a graph's capture, and the least certain way they are known."""
+    """The number of each group's calls that come from a graph's capture, and the least certain way they are known."""
     rows = profile.nested.rows
     mine = np.flatnonzero((keys != ABSENT) & profile.replayed.inserted[rows])
     calls = np.bincount(keys[mine], minlength=count)
@@ -256,7 +256,7 @@ def _replayed(profile: Profile, keys: Rows, count: int) -> list[tuple[int, Known
 
 
 def _kernel_rows(profile: Profile, keys: Rows, count: int) -> list[list[KernelRow]]:
-    """For each group its largest kernels, copies and fills, each counted once however the calls are nested."""
+    """The largest kernels, copies and fills of each group; nested calls do not count them twice."""
     table, operators = profile.table, profile.operators
     group, work = work_of_groups(operators, keys)
     name = operators.work_name[work].astype(np.int64)

@@ -29,11 +29,11 @@ _KINDS: dict[Category, _Kind] = {
 
 
 MOST_ROWS = 20_000
-"""Of a table; no recording of a program has half as many."""
+"""Most rows of a table; no recorded program has half as many."""
 
 
 def row_key(said: Sequence[object]) -> str:
-    """Names a row by what is said of it, the same in every recording of the same job."""
+    """A key made from a row's labels, the same in every recording of the same job."""
     return hashlib.sha256(repr(said).encode()).hexdigest()[:12]
 
 
@@ -41,14 +41,14 @@ class TableRow(msgspec.Struct, frozen=True):
     """One row of a table.
 
     Attributes:
-        kind: what its calls are; `mixed` for lines and modules, which hold operators and runtime calls.
+        kind: of its calls; `mixed` for lines and modules, which hold operators and runtime calls.
         name: of the calls, without overload; of the module (`Linear_0`); of the line `file:line`.
-        shapes: of the inputs, where the table tells them apart, else None.
+        shapes: of the inputs, if the table groups by them, else None.
         place: the line, in a table of lines.
         module: index in the module tree, in a table of modules.
-        totals: what the calls took. In tables of lines and modules calls inside others of the row count in self times
-            only.
-        rate: their estimated work and how fast it went.
+        totals: sums of the calls. In tables of lines and modules, calls inside others of the row count only in self
+            times.
+        rate: estimated work and its rate.
     """
 
     kind: _Kind
@@ -61,9 +61,9 @@ class TableRow(msgspec.Struct, frozen=True):
 
 
 class OperatorTable(msgspec.Struct, frozen=True):
-    """Rows in order of their groups' numbers, and for each call of `Profile.nested` the number of its group.
+    """Rows by the numbers of their groups, and the number of the group of each call of `Profile.nested`.
 
-    Empty by line where no stacks were recorded, and by module where no module's frames were.
+    Empty by line if no stacks were recorded, and by module if no module's frames were.
     """
 
     by: By
@@ -71,7 +71,7 @@ class OperatorTable(msgspec.Struct, frozen=True):
     keys: Rows
 
     def calls_of(self, profile: Profile, row: TableRow) -> Rows:
-        """Rows of the profile that `row` counts."""
+        """The profile's rows that `row` counts."""
         rows: Rows = profile.nested.rows[self.keys == row.totals.group]
         return rows
 
@@ -87,8 +87,8 @@ def operator_table(
 
     Args:
         profile: one trace.
-        by: what makes a group.
-        estimates, modules: those of the profile, where the caller has them.
+        by: what the calls are grouped by.
+        estimates, modules: those of the profile, if the caller has them.
     """
     keys, described = GROUPINGS[by](profile, modules)
     found = totals(profile.operators, keys, outermost=by in {"line", "module"})
@@ -113,7 +113,7 @@ def _by_shape(profile: Profile, _: ModuleTree | None) -> tuple[Rows, Described]:
 
 
 def _named(profile: Profile) -> Rows:
-    """Calls by name and category, as torch tells them apart."""
+    """Calls by name and category, as torch distinguishes them."""
     rows = profile.nested.rows
     keys: Rows = profile.plain_names[0][rows].astype(np.int64) * len(Category) + profile.table.category[rows]
     return keys
@@ -152,7 +152,7 @@ def _is_annotation(profile: Profile) -> Mask:
 
 
 def _belonging(profile: Profile, number_of_tree_row: Ids) -> Rows:
-    """For each call the number of its row of the tree; for runtime calls that of the event they were made by."""
+    """The number of each call's tree row; for runtime calls, that of the event that made them."""
     rows, size = profile.nested.rows, profile.tree.size
     tree_row = np.where(rows < size, rows, profile.launched_by[rows])
     number = np.append(number_of_tree_row, ABSENT)[tree_row]

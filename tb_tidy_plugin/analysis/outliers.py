@@ -1,4 +1,4 @@
-"""Steps that took much longer or shorter than the others, and what each of them holds that the median step does not."""
+"""Steps that took much longer or shorter than the others, and how each of them differs from the median step."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tb_tidy_plugin.units import Nanoseconds
 
 MOST_OUTLIERS = 20
 _MOST_CAUSES = 3  # of each kind
-LEAST_PART = 0.1  # of what the step is longer by; less explains nothing
+LEAST_PART = 0.1  # of the difference in duration; a smaller part explains nothing
 
 WAIT_WORDS = {
     "data_loading": "waiting for data",
@@ -26,7 +26,7 @@ WAIT_WORDS = {
 
 
 class _Quantity(msgspec.Struct, frozen=True):
-    """Something that a step holds: its time, and how often where that is known, in each step."""
+    """Something that a step contains: its time in each step, and its count where known."""
 
     kind: OutlierKind
     name: str
@@ -35,20 +35,20 @@ class _Quantity(msgspec.Struct, frozen=True):
     calls: Times | None = None
 
     def usual(self, steps: Rows) -> tuple[int, int | None]:
-        """The medians of its time and of how often it comes, over these steps."""
+        """The medians of its time and its count over these steps."""
         return _median(self.time_ns[steps]), None if self.calls is None else _median(self.calls[steps])
 
 
 def has_outliers(steps: Steps) -> bool:
-    """True if any step is one; what the steps hold need not be known otherwise."""
+    """True if any step is an outlier; needs no other data about the steps."""
     return any(step.oddity == "outlier" for step in steps.items)
 
 
 def outliers_of(steps: Steps, lanes: Sequence[Lane], costs: StepCosts) -> list[Outlier]:
-    """The outliers among the steps, those that differ most, in order of time; each with what differs about it.
+    """The outliers that differ most, in order of time, each with what differs about it.
 
-    Compared is with the medians of the steps that are not odd, quantity by quantity. Quantities overlap: a wait may
-    lie in an operator, which lies in a part of the step, so their times do not add up.
+    The reference is the median of the ordinary steps, for each quantity. Quantities overlap: a wait may lie in an
+    operator, which lies in a part of the step, so their times do not add up.
     """
     odd = [at for at, step in enumerate(steps.items) if step.oddity == "outlier"]
     usual = np.array([at for at, step in enumerate(steps.items) if step.oddity is None], np.int64)
@@ -79,7 +79,7 @@ def _of_calls(kind: OutlierKind, row: CallCosts, time_ns: Sequence[int], count: 
 
 
 def _median(values: Times) -> int:
-    """As `np.median`, which takes ten times as long of so few."""
+    """Same as `np.median`, ten times as fast for few values."""
     ascending: list[int] = sorted(values.tolist())
     return round((ascending[(len(ascending) - 1) // 2] + ascending[len(ascending) // 2]) / 2)
 

@@ -1,4 +1,4 @@
-"""Measuring what the findings of traces are worth: each pair of statements once, whichever findings it belongs to."""
+"""Measures what fixing the findings of traces saves: each pair of statements once, however many findings share it."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ BUDGET_S = 2.0
 
 
 class Pair(msgspec.Struct, frozen=True):
-    """One pair of statements, the findings that it is of (by trace), and the kind of device it was recorded on.
+    """One pair of statements, its findings (by trace), and the kind of device that they were recorded on.
 
-    `kind` is that of the first trace that has it.
+    `kind` is that of the first trace with this pair.
     """
 
     rule: str
@@ -37,14 +37,14 @@ class Pair(msgspec.Struct, frozen=True):
 
 
 class Measuring(msgspec.Struct, frozen=True, kw_only=True):
-    """How to measure: `asked` is the device, empty for the recording's kind or what there is."""
+    """How to measure: `asked` is the device; empty for the recording's kind, else for any that exists."""
 
     asked: str = ""
     budget_s: float = BUDGET_S
 
 
 OnPair: TypeAlias = Callable[[int, Pair, MeasuringProgress], object]
-"""Called with the number of the pair, from 0, and how far its measurement is."""
+"""Called with the number of the pair, from 0, and the progress of its measurement."""
 
 PairResult: TypeAlias = tuple[Pair, Measurement | NotMeasured]
 
@@ -52,7 +52,7 @@ PairResult: TypeAlias = tuple[Pair, Measurement | NotMeasured]
 def pairs_in(
     found: Iterable[Analysed[RecipesAnswer]], rules: Iterable[AnyRule], finding: str | None = None
 ) -> list[Pair]:
-    """The pairs that `rules` make for all findings, or for the one with this id, in the order of traces and costs."""
+    """The pairs that `rules` make for all findings, or for the one with this id, by trace and cost."""
     kinds = [type(rule) for rule in rules]
     pairs: dict[tuple[str, Benchmark], tuple[str, dict[AnyPath, tuple[str, ...]]]] = {}
     for file, answer in ((each.file, each.answer) for each in found if each.answer is not None):
@@ -64,9 +64,9 @@ def pairs_in(
 
 
 def made_again(recipes: Mapping[str, Recipe], rules: Iterable[type[AnyRule]]) -> dict[str, Benchmark]:
-    """The statements that `rules` make of recipes, by the same ids, as far as they know and can use these.
+    """The statements that `rules` make from recipes, by the same ids, for recipes that they know and can use.
 
-    A recipe may come from a file that somebody else wrote: what it holds gets into statements by way of its rule only.
+    A recipe may come from somebody else's file: its content gets into statements only through its rule.
     """
     by_name = {rule.name(): rule for rule in rules if issubclass(rule, Rule)}
     pairs = {}
@@ -86,5 +86,5 @@ def measured(pairs: Iterable[Pair], how: Measuring, progress: OnPair) -> Iterato
 
 
 def request_for(rule: str, pair: Benchmark, kind: str, how: Measuring) -> MeasuringRequest:
-    """What to ask of the process that measures."""
+    """The request to the process that measures."""
     return MeasuringRequest(rule=rule, pair=pair, asked=how.asked, preferred=kind, budget_s=how.budget_s)

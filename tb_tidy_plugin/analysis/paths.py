@@ -1,4 +1,4 @@
-"""The one way from a path to answers about all traces there; a trace that fails leaves the others alone."""
+"""The one way from a path to answers about all traces there; a trace that fails does not affect the others."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ _A = TypeVar("_A", bound=Answer)
 USUAL_RULES = "usual"
 FEWER = "Give it more memory with `--jobs 1`, or record fewer steps."
 WORKER_BYTES = 160 << 20  # of a worker that has read nothing yet
-WORKER_RATIO = 8  # bytes of memory per byte of JSON, at the most; docs/scale.md has the measurement
+WORKER_RATIO = 8  # most bytes of memory per byte of JSON; measured in docs/scale.md
 
 
 class Analysed(msgspec.Struct, Generic[_A], frozen=True):
-    """One trace of those at a path.
+    """One of the traces at a path.
 
     Attributes:
-        answer: None where nothing of the file could be used.
-        problem: names what could not be read of the file; None where all of it could.
-        is_whole: false where a file beside the trace could not be read this time.
+        answer: None if nothing in the file could be used.
+        problem: names the part of the file that could not be read; None if all of it was read.
+        is_whole: False if a file beside the trace could not be read this time.
     """
 
     file: TraceFile
@@ -57,9 +57,9 @@ def analyze_path(path: str | os.PathLike[str], job: Job, *, with_changes: bool =
     """The report on a trace file, a run folder or a logdir.
 
     Args:
-        path: of any of these.
-        job: how they are analysed.
-        with_changes: whether findings have the changes of the user's own code, or only name the command for these.
+        path: any of these.
+        job: settings of the analysis.
+        with_changes: True if findings have the code changes, False if they only name the command for them.
 
     Raises:
         NotFoundError: nothing is there. Traces that cannot be read do not raise: they are in `Report.problems`.
@@ -80,7 +80,7 @@ def analyze_path(path: str | os.PathLike[str], job: Job, *, with_changes: bool =
 def _run_report(
     job: Job, run: str, ranks: Sequence[FixesAnswer], reports: list[model.ProfileReport]
 ) -> model.RunReport:
-    """The report on a run; nothing is to be compared where one trace is all that was recorded."""
+    """The report on a run; a single trace has nothing to compare with."""
     if len(ranks) == 1:
         return model.RunReport(run=run, profiles=reports, outcomes=[], findings=[], ranks=None)
     from tb_tidy_plugin.analysis.runs import run_report
@@ -90,7 +90,7 @@ def _run_report(
 
 
 def analyse(job: Job, path: str | os.PathLike[str], question: Question[_A]) -> Iterator[Analysed[_A]]:
-    """Each trace at `path` with its answer, in the order of runs, workers and spans.
+    """The answer for each trace at `path`, in the order of runs, workers and spans.
 
     Raises:
         NotFoundError: nothing is there. Traces that cannot be read do not raise.
@@ -100,7 +100,7 @@ def analyse(job: Job, path: str | os.PathLike[str], question: Question[_A]) -> I
 
 
 def analyse_files(job: Job, files: Sequence[TraceFile], question: Question[_A]) -> Iterator[Analysed[_A]]:
-    """The same for traces that were found already, in their order.
+    """The answer for each of these traces, in their order.
 
     Raises:
         EngineError: the engine cannot be used.
@@ -125,7 +125,7 @@ def analyse_files(job: Job, files: Sequence[TraceFile], question: Question[_A]) 
 def _by_workers(
     job: Job, question: Question[_A], files: Mapping[int, TraceFile], needed: int
 ) -> Generator[tuple[int, Analysed[_A]]]:
-    """The number of each file with its answer, in the order in which they are done."""
+    """The number of each file and its answer, in the order of completion."""
     from tb_tidy_plugin.rulekit.carried import CarriedRules
 
     numbered = list(files.items())
@@ -139,15 +139,15 @@ def _by_workers(
 
 
 def _known(job: Job, question: Question[_A], file: TraceFile) -> Analysed[_A] | None:
-    """The answer in the cache; None where there is none."""
+    """The cached answer, or None."""
     remembered = remembered_by(job, question)
     answer = remembered.load(file, remembered.key(file))
     return None if answer is None else Analysed(file, answer, answer.problem)
 
 
 def remembered_by(job: Job, question: Question[_A]) -> Remembered[_A]:
-    """The answers to this question that are known already."""
-    usual = isinstance(job.rules, UsualRules)  # the package's code, which each key holds, says which
+    """The cached answers to this question."""
+    usual = isinstance(job.rules, UsualRules)  # the cache key includes the package's code, which determines them
     rules = [] if usual else [(rule.name(), type(rule).__module__, rule.settings) for rule in job.of_profiles]
     is_ours = all(module.startswith(OWN_RULES) for _, module, _ in rules)
     ignored = sorted((glob, sorted(names)) for glob, names in job.ignores.rules.items())
@@ -158,7 +158,7 @@ def remembered_by(job: Job, question: Question[_A]) -> Remembered[_A]:
 
 @held_off()
 def _analysed(job: Job, question: Question[_A], file: TraceFile) -> Analysed[_A]:
-    """One trace with its answer: from the cache, or worked out and kept there."""
+    """One trace with its answer: from the cache, or computed and stored there."""
     remembered = remembered_by(job, question)
     key = remembered.key(file)
     if (known := remembered.load(file, key)) is not None:
@@ -177,7 +177,7 @@ def _analysed(job: Job, question: Question[_A], file: TraceFile) -> Analysed[_A]
 
 
 def _by_worker(job: Job, rules: CarriedRules | None, question: Question[_A], file: TraceFile) -> Analysed[_A]:
-    """The same in a worker, which may see other files, and whose lack of memory is its own."""
+    """The answer for one trace in a worker, which may see other files and run out of memory alone."""
     if job.engine.is_elsewhere and isinstance(file.path, Path) and not file.path.exists():
         error = f"The workers of `{job.engine}` cannot find this file."
         advice = "Give a folder that they share with this machine, or an address such as `s3://bucket/run`."
@@ -189,7 +189,7 @@ def _by_worker(job: Job, rules: CarriedRules | None, question: Question[_A], fil
 
 
 def _named_as(file: TraceFile, found: Analysed[_A]) -> Analysed[_A]:
-    """With the path as the user gave it; a worker may be in another folder."""
+    """The answer with the path as the user gave it; a worker may be in another folder."""
     path = str(file.path)
     problem = found.problem and msgspec.structs.replace(found.problem, path=path)
     answer = found.answer and msgspec.structs.replace(found.answer, problem=problem)
@@ -199,12 +199,12 @@ def _named_as(file: TraceFile, found: Analysed[_A]) -> Analysed[_A]:
 
 
 def _lost(file: TraceFile, given_up: GivenUp) -> Analysed[_A]:
-    """A trace whose worker ended."""
+    """A trace whose worker died."""
     error = f"The worker that analysed this trace ended, most likely because memory ran out ({given_up.reason})."
     return _unread(file, TraceError(error, FEWER))
 
 
 def _unread(file: TraceFile, problem: TraceError) -> Analysed[_A]:
-    """A file of which nothing could be used."""
+    """A file in which nothing could be used."""
     said = model.Problem(path=str(file.path), error=problem.error, advice=problem.advice, recovered_events=0)
     return Analysed(file, None, said)

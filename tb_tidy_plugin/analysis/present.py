@@ -11,19 +11,19 @@ MOST_RANGES = 12
 
 
 def world_size_of(summaries: Sequence[RankSummary]) -> int | None:
-    """How many ranks the job had, None where no recording says so and where they disagree."""
+    """The job's number of ranks; None if no recording states it, or if they disagree."""
     sizes = _sizes(summaries)
     return next(iter(sizes)) if len(sizes) == 1 else None
 
 
 def missing_of(summaries: Sequence[RankSummary]) -> int:
-    """How many of the job's ranks were not recorded; 0 where nobody knows."""
+    """The number of the job's ranks that were not recorded; 0 if unknown."""
     world = world_size_of(summaries)
     return 0 if world is None else world - len({each.rank for each in summaries if 0 <= each.rank < world})
 
 
 def present_text(summaries: Sequence[RankSummary]) -> str:
-    """Who is here and who is missing, in a sentence."""
+    """A sentence on which ranks are present and which are missing."""
     ranks, world = sorted({each.rank for each in summaries}), world_size_of(summaries)
     here = f"{_ranks_are(ranks)} here"
     if world is None:
@@ -36,7 +36,7 @@ def present_text(summaries: Sequence[RankSummary]) -> str:
 
 
 def doubts_about(summaries: Sequence[RankSummary]) -> list[str]:
-    """What makes it doubtful that these are the ranks of one job, recorded together."""
+    """Reasons to doubt that these are the ranks of one job, recorded together."""
     return [*_disagreements(summaries), *_beyond(summaries), *_twice(summaries)]
 
 
@@ -98,7 +98,7 @@ def _named(ranks: Sequence[int]) -> str:
 
 
 def _ranges(ranks: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """First and last of each stretch without a gap."""
+    """First and last rank of each stretch without a gap."""
     ends = [at for at, (one, other) in enumerate(pairwise(ranks)) if other != one + 1] + [len(ranks) - 1]
     first = 0
     for last in ends if ranks else ():
@@ -107,7 +107,7 @@ def _ranges(ranks: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 def _gaps(ranks: Sequence[int], world: int) -> Iterator[tuple[int, int]]:
-    """The same of what is missing below `world`, without counting through it: a damaged trace may state any size."""
+    """First and last of each stretch missing below `world`; counts no ranks, as a damaged trace may state any size."""
     inside = [rank for rank in ranks if 0 <= rank < world]
     for before, after in pairwise([-1, *inside, world]):
         if after > before + 1:

@@ -17,20 +17,20 @@ from tb_tidy_plugin.trace.sets import among, distinct
 from tb_tidy_plugin.units import Nanoseconds, Share
 
 GIVES_WORK = f"{KERNEL_LAUNCH}|{GRAPH_LAUNCH}|{ASYNC_COPY_OR_FILL}"
-"""Runtime calls that give the device something to do."""
+"""Runtime calls that give the device work."""
 
 NOTABLE_MISMATCH = 0.001
-"""Above this share of misplaced Python frames the user is told."""
+"""Least share of misplaced Python frames that is reported."""
 
 
 SHOWN_DEVICES = 8
 
 NOTABLE_RECORDING = 0.05
-"""From this part of a step on that the profiler itself takes the user is told."""
+"""Least part of a step taken by the profiler itself that is reported."""
 
 
 def quality_of(profile: Profile, estimates: SavingEstimates | None = None) -> Quality:
-    """Counts of what is missing, misplaced or impossible in the recording, with a sentence for each."""
+    """Counts of missing, misplaced or impossible data in the recording, with a sentence for each."""
     table = profile.table
     mismatch = parent_mismatch(profile)
     notes = []
@@ -71,7 +71,7 @@ def _steps(profile: Profile) -> Iterator[str]:
 
 
 def _launches(profile: Profile) -> Iterator[str]:
-    """Device events and their launches, and the arrows that say the same."""
+    """Notes on device events without launches, and on the arrows that connect them."""
     table, launch = profile.table, profile.launch
     work = np.flatnonzero(table.is_category(DEVICE_WORK))
     if not len(work):
@@ -91,7 +91,7 @@ def _launches(profile: Profile) -> Iterator[str]:
     flows = table.flows
     started = distinct(flows.flow[flows.is_start])
     loose = int((~among(flows.flow[~flows.is_start], started)).sum())
-    if loose and len(launched) < len(work):  # normal in Kineto's traces, and of no account where launches are known
+    if loose and len(launched) < len(work):  # usual in Kineto's traces, and irrelevant where launches are known
         yield f"{_many(loose, 'flow arrow has', 'flow arrows have')} an end and no start."
 
 
@@ -130,7 +130,7 @@ def _busy_shares(profile: Profile) -> list[tuple[int, Share]]:
 
 
 def _estimates(estimates: SavingEstimates) -> Iterator[str]:
-    """How far savings can be trusted."""
+    """Notes on how far savings can be trusted."""
     sure = f"savings are of {estimates.confidence} confidence at most."
     if estimates.residual is not None and estimates.residual > MOST_RESIDUAL:
         yield f"Replaying the recording misses one of its steps by {Share(estimates.residual)}: {sure}"
@@ -150,7 +150,7 @@ def _many(count: int, one: str, many: str) -> str:
 
 
 def parent_mismatch(profile: Profile) -> float | None:
-    """Share of the Python frames with a recorded parent in the file that hang below another one; None without any."""
+    """Share of the Python frames with a recorded parent that the tree places below another one; None without any."""
     size = profile.tree.size
     is_python = profile.table.category[:size] == Category.PYTHON
     frames = np.flatnonzero(is_python)

@@ -1,7 +1,7 @@
 """Parts of a rank's step by which ranks are compared, on any device.
 
-Each entry of the ledger belongs to one of six parts, so that ranks stand side by side in one table and each rank's
-parts still add up to its step.
+Each entry of the ledger belongs to one of six parts, so that one table can compare ranks and each rank's parts still
+add up to its step.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ RANK_PART: Mapping[Cause, RankPart] = {
     "queued_unknown": "idle", "synchronisation": "idle", "unrecorded_host": "idle", "unrecorded_launch": "idle",
     "unrecorded_wait": "idle",
 }  # fmt: skip
-"""Python between operators is the host's, too, though its cause is `cpu`."""
+"""Python between operators counts as the host's, too, though its cause is `cpu`."""
 
 
 def _part_of(entry: Entry) -> RankPart:
@@ -35,16 +35,16 @@ def _part_of(entry: Entry) -> RankPart:
 
 
 def ordinary_steps(ledger: Ledger, report: ProfileReport) -> list[int]:
-    """Positions of the ledger's steps besides the warm-up; of all of them where all are."""
+    """Positions of the ledger's steps without the warm-up; all of them if all are warm-up."""
     warmup = {item.name for item in report.steps.items if item.oddity == "warmup"}
     everything = range(len(ledger.steps))
     return [at for at in everything if ledger.steps[at].name not in warmup] or list(everything)
 
 
 def typical_step(report: ProfileReport) -> tuple[int | None, dict[str, int]]:
-    """The ledger's median step besides the warm-up, and the median of each part in these steps.
+    """The ledger's median step without the warm-up, and the median of each part in these steps.
 
-    A recording without steps counts as one step, which has no duration.
+    A recording without steps counts as one step without a duration.
     """
     ledger = report.ledger
     if ledger is None or not ledger.entries:

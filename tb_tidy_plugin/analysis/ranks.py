@@ -1,4 +1,4 @@
-"""The ranks of a run beside each other: what each spends its steps on, who comes last, what they share out unevenly."""
+"""The ranks of a run compared: what each spends its steps on, who comes last, and which work is shared unevenly."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ SHARED_OUT: dict[Shared, str] = {
     "host": "Python and launching",
     "memory": "memory",
 }
-"""What ranks should have about as much of, in words. Communication is left out: the less of it, the later the rank."""
+"""Work that ranks should share evenly, in words. Communication is absent: a late rank has less of it."""
 
 NOTABLE_SHARE = 0.1
-"""Of the step: ranks that share processor cores differ by up to 6 % on any of these without a cause of their own."""
+"""Share of the step: ranks that share processor cores differ by up to 6 % on any of these without a cause."""
 
 NOTABLE_RATIO = 1.1
 ONE_DAY_NS = 86_400 * 10**9
-"""No two clocks of a job are this far apart: a trace that was cut short has lost what its times count from."""
+"""Most that two clocks of one job differ: a trace that was cut short has lost the origin of its times."""
 
 _MOST_PLACES = 50
 MOST_SHARED = 200
 
 
 def ranks_of(runs: Sequence[Run]) -> model.Ranks:
-    """What is to be said of these ranks; of several recordings of them the latest that most ranks have counts."""
+    """The comparison of these ranks; of several recordings, the latest with most ranks counts."""
     run = max(runs, key=lambda each: (len(each.ranks), min(rank.origin_ns for rank in each.ranks)))
     summaries = [rank for each in runs for rank in each.ranks]
     notes = doubts_about(summaries)
@@ -87,7 +87,7 @@ def _arrivals(arrival: Arrival) -> model.Arrivals:
 
 
 def _imbalances(run: Run) -> Iterator[model.Imbalance]:
-    """Loading, compute and the host, then memory; nothing of what no rank has."""
+    """Loading, compute and the host, then memory; skips what no rank has."""
     for what in SHARED_OUT:
         if what == "memory":
             values = {rank.rank: rank.memory_peak_bytes for rank in run.ranks if rank.memory_peak_bytes is not None}

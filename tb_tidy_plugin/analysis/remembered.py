@@ -1,7 +1,7 @@
-"""Answers about traces that are kept in a cache, each by all that it depends on.
+"""Answers about traces in a cache, each by everything that it depends on.
 
-That is the trace and the files beside it, this package's code, what was asked, the measurements that are known, and the
-sources that were looked at. Answers of rules that are not this package's are not kept: what those depend on is unknown.
+That is the trace and the files beside it, this package's code, the question, the known measurements, and the sources
+that were read. Answers of rules from outside this package are not stored: what those depend on is unknown.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from tb_tidy_plugin.visible import log_called
 log = log_called("tb_tidy_plugin")
 
 OWN_RULES = "tb_tidy_plugin.rules."
-"""What the names of this package's rules' modules begin with: what comes of others is not kept."""
+"""Prefix of the modules of this package's rules; answers of others are not stored."""
 
 CACHED_GRAPH = "<graph in Inductor's cache> "
-"""Before a key, stands for that graph among the sources that an answer depends on; no source has this name."""
+"""Prefix for keys of Inductor's cache among the sources that an answer depends on; no source has this name."""
 
 _Answer = TypeVar("_Answer")
 
 
 class _Entry(msgspec.Struct, frozen=True):
-    """An answer, left as text, and the sources that were looked at for it."""
+    """An answer, left as text, and the sources that were read for it."""
 
     sources: dict[str, State]
     answer: msgspec.Raw
@@ -45,11 +45,11 @@ class Remembered(msgspec.Struct, Generic[_Answer], frozen=True):
     """Answers of one kind, to one question.
 
     Attributes:
-        kind: names entries of the cache; small letters.
+        kind: prefix of the cache entries' names; lower-case letters.
         answer: the type of the answers.
-        asked: all else that they depend on, as JSON can have it; None where they are not kept.
+        asked: all else that they depend on, as JSON values; None if they are not stored.
         roots: folders in which sources may be read.
-        by_measurements: whether what was measured changes the answers.
+        by_measurements: True if measurements change the answers.
     """
 
     cache: Cache
@@ -60,10 +60,10 @@ class Remembered(msgspec.Struct, Generic[_Answer], frozen=True):
     by_measurements: bool = True
 
     def key(self, file: TraceFile) -> str | None:
-        """Names the answer about a trace as it is now; None where it cannot be kept."""
+        """Key of the answer about a trace as it is now; None if the answer cannot be stored."""
         try:
             return self._key(file)
-        except (OSError, UnicodeEncodeError):  # this package's code cannot be looked at, or the run's name is not text
+        except (OSError, UnicodeEncodeError):  # this package's code cannot be read, or the run's name is not text
             return None
 
     def _key(self, file: TraceFile) -> str | None:
@@ -79,7 +79,7 @@ class Remembered(msgspec.Struct, Generic[_Answer], frozen=True):
         return key_of(code_state(), state, beside, measured, named, roots, self.asked)
 
     def load(self, file: TraceFile, key: str | None) -> _Answer | None:
-        """The answer that was kept, None where there is none, or a source is another one by now."""
+        """The stored answer; None if there is none, or a source has changed."""
         content = None if key is None else self.cache.load(self.kind, key)
         if content is None:
             return None
@@ -100,7 +100,7 @@ class Remembered(msgspec.Struct, Generic[_Answer], frozen=True):
         return captures_state(file.path) if name == LOOKED_AT else source_state(name, file, self.roots)
 
     def keep(self, file: TraceFile, key: str | None, answer: _Answer, sources: Mapping[str, State]) -> None:
-        """Keeps the answer for which `key` was asked before, unless something has changed since, or was unread."""
+        """Stores the answer under the `key` asked for before, unless a file has changed since or could not be read."""
         if key is None or UNREAD in sources.values() or key != self.key(file):
             return
         with suppress(UnicodeEncodeError):  # an answer with a path that is not text

@@ -1,4 +1,4 @@
-"""The roofline plot: rows of operators and kernels whose work and time are known, and their device's limits."""
+"""The roofline plot: rows of operators and kernels with known work and time, and their device's limits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DTYPES: Mapping[str, str] = {
     "double": "float64", "float": "float32", "c10::Half": "float16", "c10::BFloat16": "bfloat16",
     "c10::Float8_e4m3fn": "float8",
 }  # fmt: skip
-"""Names of dtypes in a trace, and as users write them."""
+"""Names of dtypes in a trace, and in users' code."""
 
 _NOTHING_KNOWN = "Nothing is known of how much the operators of this recording compute."
 
@@ -29,7 +29,7 @@ def roofline_of(
 
     Args:
         profile: one trace.
-        operators: its operators by shape, None where no shapes were recorded.
+        operators: its operators by shape; None if no shapes were recorded.
         kernels: its device work.
     """
     device = device_of(profile)
@@ -60,12 +60,12 @@ def _least_time(dot: RooflineDot) -> int:
 
 
 def _dtypes(profile: Profile) -> frozenset[str]:
-    """The dtypes of all inputs; of scalars it has their types, which are no dtypes of a device."""
+    """The dtypes of all inputs, including the types of scalars, which match no dtype of a device."""
     return frozenset(dtype for inputs in profile.signatures.inputs for dtype in inputs.dtypes)
 
 
 def _ceilings(device: DeviceModel, dtypes: frozenset[str]) -> list[RooflineCeiling]:
-    """Those of the dtypes that the recording has, equal ones as one, the lowest first."""
+    """Ceilings of the recording's dtypes, equal ones merged, lowest first."""
     names: dict[float, list[str]] = {}
     for dtype, name in _DTYPES.items():
         peak = device.peaks.get(dtype)
@@ -115,7 +115,7 @@ def _kernel(row: DeviceKernelRow, device: DeviceModel | None) -> RooflineDot | N
 
 
 def _bound(row: OperatorRow | DeviceKernelRow, device: DeviceModel | None) -> Literal["compute", "memory"] | None:
-    """Memory where moving alone takes all of the least time; rows are sums, so nearly all of it counts."""
+    """Memory if moving alone takes the least time; rows are sums, so nearly all of it is enough."""
     if device is None or row.roofline is None or row.bytes_per_second is None:
         return None
     return "memory" if row.bytes_per_second / device.bytes_per_second >= row.roofline * NEARLY else "compute"

@@ -36,7 +36,7 @@ from tb_tidy_plugin.trace.strings import NumberTable
 from tb_tidy_plugin.units import Nanoseconds
 
 STATUSES: tuple[model.Status, ...] = ("not_checked", "clean", "failed", "found")
-"""Of several recordings of one run, what is said last counts."""
+"""Of several recordings of one run, the last of these statuses counts."""
 
 EXPOSED = "exposed-communication"
 _MOST_FINDINGS = 100  # of one rank; a report usually has fewer than 20
@@ -44,7 +44,7 @@ RECORDABLE = ("stacks", "shapes", "memory", "device", "steps")
 
 
 def summaries_of(profile: Profile, report: model.ProfileReport) -> list[RankSummary]:
-    """What rules over a run need to know of one trace: nothing where it does not tell which rank it is of."""
+    """The summary of one trace for rules over a run; empty if the trace does not state its rank."""
     return [] if report.rank is None else [rank_summary(profile, report, report.rank)]
 
 
@@ -92,7 +92,7 @@ def _rank_finding(finding: model.Finding) -> RankFinding:
 
 
 def _operations(profile: Profile, found: Collectives, kept: Rows) -> tuple[list[Operation], Numbers]:
-    """The distinct operations among the collectives that are kept, and the number of each one's."""
+    """The distinct operations among the kept collectives, and the number of each collective's operation."""
     table = NumberTable[Operation]()
     sites: dict[int, CollectiveSite | None] = {ABSENT: None}
     numbers = []
@@ -116,7 +116,7 @@ def _site(profile: Profile, row: int) -> CollectiveSite | None:
 
 
 def _positions(step: Rows, found: Collectives) -> Rows:
-    """Which of its step's collectives of the same kind and group each one is."""
+    """Position of each collective among those of its step with the same kind and group."""
     count: dict[tuple[int, str, str], int] = {}
     positions = []
     for key in zip(step.tolist(), found.kinds, found.groups, strict=True):
@@ -126,7 +126,7 @@ def _positions(step: Rows, found: Collectives) -> Rows:
 
 
 def _kept(step: Rows, position: Rows) -> Rows:
-    """Which collectives a summary has room for: all, else those at every second, fourth, … position of each step."""
+    """The collectives that fit into a summary: all, else those at every second, fourth, … position of each step."""
     stride = 1
     while len(kept := np.flatnonzero(position % stride == 0)) > MOST_COLLECTIVES and stride < len(step):
         stride *= 2
@@ -134,7 +134,7 @@ def _kept(step: Rows, position: Rows) -> Rows:
 
 
 def _parts(report: model.ProfileReport) -> dict[str, int]:
-    """What a step was spent on, averaged over the lanes of the report."""
+    """Time of each part of a step in ns, averaged over the lanes of the report."""
     parts: dict[str, int] = {}
     for lane in report.lanes:
         for part in lane.parts:
@@ -143,7 +143,7 @@ def _parts(report: model.ProfileReport) -> dict[str, int]:
 
 
 def runs_in(summaries: Sequence[RankSummary]) -> list[Run]:
-    """What was recorded together: the first recordings of all ranks, the second ones, and so on."""
+    """The recordings that belong together: the first ones of all ranks, the second ones, and so on."""
     nth: dict[int, list[RankSummary]] = {}
     count: dict[int, int] = {}
     for summary in sorted(summaries, key=lambda each: (each.rank, each.origin_ns, each.span)):
@@ -159,10 +159,10 @@ def run_report(
     rules: Sequence[RunRule],
     ignores: PathIgnores = NOTHING_IGNORED,
 ) -> model.RunReport:
-    """The report on a run: its profiles, and what the rules say about its ranks together.
+    """The report on a run: its profiles, and the outcomes of rules over its ranks.
 
-    A run of which one rank was recorded has no outcomes. Where several recordings of the ranks show the same finding,
-    the one that costs most counts.
+    A run with one recorded rank has no outcomes. If several recordings of the ranks show the same finding, the most
+    expensive one counts.
     """
     runs = runs_in(summaries)
     outcomes: list[model.Outcome] = []
@@ -179,10 +179,10 @@ def run_report(
 
 
 def with_transfers(profiles: Sequence[model.ProfileReport], runs: Sequence[Run]) -> list[model.ProfileReport]:
-    """The profiles, their ledgers' communication split into transfer and waiting where all ranks of the job are there.
+    """The profiles; their ledgers split communication into transfer and waiting if all ranks of the job are present.
 
-    A rank waits in a collective until the last one has come. What several ranks did not record together is unknown, so
-    the split is made only where they met in most of the exposed time.
+    A rank waits in a collective until the last one arrives. The wait is unknown in collectives that several ranks did
+    not record together, so the split needs most of the exposed time to be in shared ones.
     """
     waits: dict[tuple[str, str, int], tuple[int, int]] = {}
     for run in runs:
@@ -217,7 +217,7 @@ def _split(profile: model.ProfileReport, waits: Mapping[tuple[str, str, int], tu
 
 
 def _joint(profile: model.ProfileReport, findings: Sequence[model.Finding]) -> model.Saving | None:
-    """What all fixes save together, less by what `findings` save less than before; then at most their sum."""
+    """The saving of all fixes together, minus what `findings` save less than before; at most their sum."""
     joint, saved, before = profile.joint_saving, _expected(findings), _expected(profile.findings)
     if joint is None or sum(saved) == sum(before):
         return joint
@@ -234,9 +234,9 @@ def _expected(findings: Sequence[model.Finding]) -> list[int]:
 
 
 def _without_waiting(finding: model.Finding, split: Communication, profile: model.ProfileReport) -> model.Finding:
-    """A finding about exposed communication that saves no more than its transfer: no overlap makes a late rank earlier.
+    """A finding about exposed communication, its saving limited to the transfer: no overlap makes a late rank earlier.
 
-    Where it is mostly waiting, a note says so.
+    If it is mostly waiting, a note says so.
     """
     if finding.rule != EXPOSED or finding.saving is None or profile.ledger is None or split.transfer_ns is None:
         return finding
@@ -293,7 +293,7 @@ def _answer(run: Run, rule: RunRule) -> list[model.Finding] | NotChecked:
 
 
 def findings_about(run: Run, rule: RunRule) -> list[model.Finding]:
-    """What the rule finds, worth reporting or not."""
+    """The rule's findings, worth reporting or not."""
     return [_finding(run, rule, match) for match in rule.detect(run)]
 
 

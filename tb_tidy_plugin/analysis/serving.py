@@ -27,11 +27,11 @@ from tb_tidy_plugin.trace.sets import among, distinct
 
 MOST_ITERATIONS = 1000
 LEAST_REPEATED = 0.5
-"""Part of an iteration's device time that a repetition must explain to be worth a word."""
+"""Least part of an iteration's device time that a repetition must explain to be mentioned."""
 
 
 def serving_of(profile: Profile) -> Serving | None:
-    """What the report says of iterations and graphs; None where there is neither."""
+    """The report's part on iterations and graphs; None if there are neither."""
     found, graphs = iterations_of(profile), _graphs(profile)
     if not found and graphs is None:
         return None

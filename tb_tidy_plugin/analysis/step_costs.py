@@ -1,7 +1,7 @@
 """Operators, kernels, waits and findings of each step of a profile.
 
-The report's own figures are sums and means over all steps; comparing some steps with others, and telling what one step
-has that the rest have not, needs them one by one.
+The report's own figures are sums and means over all steps. Comparing steps, and explaining what one step has that the
+others have not, needs figures per step.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from tb_tidy_plugin.vocabulary import KnownBy
 WaitKind: TypeAlias = Literal["data_loading", "garbage_collection", "compilation", "allocator", "synchronisation"]
 
 ALLOCATOR = re.compile(r"^(cuda|hip)(Malloc|Free)|^cuMem(Alloc|Free|Create|Map|Unmap|Release)")
-"""Calls by which the caching allocator asks the driver for memory: they wait for the device."""
+"""Calls by which the caching allocator asks the driver for memory; they wait for the device."""
 
 RECORDED = frozenset({"record_shapes", "with_stack", "profile_memory"})
-"""Options that the recorded events show: older traces hold shapes and stacks without stating so."""
+"""Options visible in the recorded events: older traces have shapes and stacks without stating so."""
 
 WAITS: tuple[tuple[WaitKind, re.Pattern[str], tuple[Category, ...]], ...] = (
     ("data_loading", LOADER_NEXT, (Category.ANNOTATION,)),
@@ -45,15 +45,15 @@ WAITS: tuple[tuple[WaitKind, re.Pattern[str], tuple[Category, ...]], ...] = (
 
 
 class CallCosts(Model, frozen=True):
-    """One operator with one set of inputs, or one kernel as such an operator launched it: one entry per step with any.
+    """One operator with one set of inputs, or one kernel launched by such an operator: one entry per step with any.
 
     Attributes:
-        shapes: input shapes and dtypes as text, empty where they were not recorded.
+        shapes: input shapes and dtypes as text; empty if they were not recorded.
         step: positions in the report's steps, ascending.
-        calls: how many in each of them.
-        host_ns: self time of the calls; of kernels nothing.
-        device_ns: time of the device work that they launched themselves; of kernels their own.
-        known_by: the least certain way in which those of replayed graphs are known; null without any.
+        calls: number of calls in each of them.
+        host_ns: self time of the calls; 0 for kernels.
+        device_ns: time of the device work that the calls launched themselves; of a kernel, its own.
+        known_by: the least certain way in which calls of replayed graphs are known; None without any.
     """
 
     name: str
@@ -66,13 +66,13 @@ class CallCosts(Model, frozen=True):
 
 
 class StepCosts(Model, frozen=True):
-    """What each step holds. A profile without steps counts as one.
+    """The content of each step. A profile without steps counts as one.
 
     Attributes:
         operators, kernels: most time over all steps first. Kernels belong to the step that launched them.
-        findings: per finding, by its id, what it costs in each step.
-        waits: per kind the host's time in such calls in each step; kinds that never occur are left out.
-        options: what the profiler was told to do, besides what `ProfileReport.recorded` tells.
+        findings: cost in ns in each step, by the finding's id.
+        waits: the host's time in such calls in each step, by kind; kinds that never occur are left out.
+        options: the profiler's options, besides those in `ProfileReport.recorded`.
     """
 
     operators: list[CallCosts]
@@ -100,7 +100,7 @@ class _Windows(msgspec.Struct, frozen=True):
 
 
 def _windows(profile: Profile) -> _Windows:
-    """The steps; all of the profile where there are none."""
+    """The steps; the whole profile if there are none."""
     steps, table = profile.steps, profile.table
     if steps.items:
         return _Windows(steps.starts, steps.ends)
@@ -112,7 +112,7 @@ def _step_of(profile: Profile, rows: Rows) -> Rows:
 
 
 def _finding_ns(profile: Profile, traced: TracedFinding, windows: _Windows) -> Times:
-    """What a finding costs in each step, counted as `cost_ns_of` does: only the step is another."""
+    """Cost in ns of a finding in each step, counted as in `cost_ns_of`."""
     if traced.fix.lost is not None:
         return intervals_of(traced.fix.lost).within(windows.starts, windows.ends)
     step = _step_of(profile, traced.rows)
@@ -120,7 +120,7 @@ def _finding_ns(profile: Profile, traced: TracedFinding, windows: _Windows) -> T
 
 
 def _covered_per_step(profile: Profile, rows: Rows, step: Rows, count: int) -> Times:
-    """Time that the rows of each step cover together; steps are laid end to end, so that none meets another."""
+    """Time that the rows of each step cover together; steps are laid end to end, so that they do not overlap."""
     table = profile.table
     length_ns = int(table.end_ns.max(initial=0)) + 1
     base = step * length_ns
@@ -144,7 +144,7 @@ class _Entries(msgspec.Struct, frozen=True):
 
     Attributes:
         name: number of the name in `names`.
-        call: position in `Profile.nested` of the call whose inputs tell entries of one name apart.
+        call: position in `Profile.nested` of the call whose inputs distinguish entries with the same name.
     """
 
     names: Sequence[str]
@@ -205,7 +205,7 @@ def _grouped(profile: Profile, entries: _Entries) -> list[CallCosts]:
 
 
 def _labelled(profile: Profile, entries: _Entries) -> tuple[list[tuple[str, str]], Rows]:
-    """Distinct pairs of name and inputs as text, and for each entry the position of its own."""
+    """Distinct pairs of name and inputs as text, and the position of each entry's pair."""
     inputs = profile.signatures.inputs
     pairs, number = _numbered(entries.name * len(inputs) + profile.signatures.number[entries.call])
     texts = {at: inputs_text(inputs[at]) for at in distinct(pairs % len(inputs)).tolist()}
@@ -216,14 +216,14 @@ def _labelled(profile: Profile, entries: _Entries) -> tuple[list[tuple[str, str]
 
 
 def _numbered(values: Rows) -> tuple[Rows, Rows]:
-    """Each of `values` once, ascending, and for each of them its position there."""
+    """The distinct `values`, ascending, and the position of each value among them."""
     found = distinct(values)
     return found, np.searchsorted(found, values)
 
 
 def _summed(values: Times, number: Rows, count: int) -> Times:
     sums = np.zeros(count, np.int64)
-    if values.any():  # on the host nothing takes time of a device
+    if values.any():  # a recording without a device has no device time
         np.add.at(sums, number, values)
     return sums
 

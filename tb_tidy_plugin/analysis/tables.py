@@ -33,7 +33,7 @@ def figures_of(profile: Profile, traced: Sequence[TracedFinding] = ()) -> Figure
 
     Args:
         profile: one trace.
-        traced: the findings and their events, to link rows with them.
+        traced: the findings and their events, to link them with rows.
     """
     modules, places, estimates = modules_of(profile), places_of(profile), estimates_of(profile)
     cpu = cpu_work_of(profile, estimates)
@@ -60,7 +60,7 @@ def figures_of(profile: Profile, traced: Sequence[TracedFinding] = ()) -> Figure
 
 
 def missing_in(profile: Profile, modules: ModuleTree, places: Places) -> dict[str, str]:
-    """Why a table is not there, and which option of the profiler records it; by table or grouping."""
+    """The reason why a table is missing, and the profiler option that records it; by table or grouping."""
     recorded, found = profile.recorded, dict[str, str]()
     if "memory" not in recorded:
         found["memory"] = MISSING["memory"]
@@ -72,7 +72,7 @@ def missing_in(profile: Profile, modules: ModuleTree, places: Places) -> dict[st
         return found | dict.fromkeys((*GROUPS[1:], "modules"), NO_HOST_EVENTS)
     if "shapes" not in recorded:
         found["shape"] = MISSING["shapes"]
-    if (places.number == ABSENT).all():  # a `Call stack` may be there and empty
+    if (places.number == ABSENT).all():  # a `Call stack` may be present but empty
         found["line"] = MISSING["stacks"]
     if not modules.modules:
         found["module"] = found["modules"] = MISSING["stacks"] if "line" in found else NO_MODULES

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 def read_timeline(
     path: AnyPath, cache: Cache = NOWHERE, limits: Limits = USUAL_LIMITS, left_out: Collection[Category] = ()
 ) -> Timeline:
-    """The timeline of the trace `path`, without events of the categories that are left out.
+    """The timeline of the trace `path`, without events of the categories in `left_out`.
 
     Raises:
         TraceError: nothing in it can be used.
     """
-    # Imported here: a process for timelines starts before it is asked for one.
+    # Imported here: the process for timelines starts before its first request.
     import numpy as np
 
     from tb_tidy_plugin.profile.replay import with_replayed

@@ -63,7 +63,7 @@ class FindingQuestion(QuestionBase, frozen=True, tag="finding"):
 
 
 class TimelineQuestion(QuestionBase, frozen=True, tag="timeline"):
-    """List what ran in a window of one trace, by start. Short events of a lane stand together in one row.
+    """List what ran in a window of one trace, by start. Short events of a lane share one row.
 
     Without `from_us` and `to_us` the window is a step of median length.
     """

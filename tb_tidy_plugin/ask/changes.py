@@ -36,16 +36,16 @@ if TYPE_CHECKING:
 
 NOTES = 4
 _MOST_ROWS = 200
-"""Operators and kernels of a comparison, each."""
+"""Most operators, and most kernels, of a comparison."""
 
 
 class CompareHead(Head, frozen=True):
     """Step times of both sides.
 
     Attributes:
-        ratio, low, high: candidate divided by base, with the interval in which it lies 19 times in 20.
+        ratio, low, high: candidate divided by base, with its 95 % interval.
         notes: what makes the figures doubtful.
-        predicted_us: what the base promised of fixes that were made. realised_us: what the step became shorter by.
+        predicted_us: saving that the base promised for fixes that were made. realised_us: reduction of the step.
     """
 
     verdict: Verdict
@@ -62,7 +62,7 @@ class CompareHead(Head, frozen=True):
 
 
 class ChangeRow(Row, frozen=True):
-    """One difference, per step: of a `setting` its values, else times; null where a side does not have it."""
+    """One difference, per step: values of a `setting`, else times; null for a side without it."""
 
     kind: str
     name: Quoted
@@ -72,7 +72,7 @@ class ChangeRow(Row, frozen=True):
 
 
 def compare_answer(folder: Folder, asked: arguments.CompareQuestion) -> WholeAnswer:
-    """What changed between two recordings."""
+    """Differences between two recordings."""
     sides = [
         _side(folder, path, steps)
         for path, steps in ((asked.base, asked.base_steps), (asked.candidate, asked.candidate_steps))
@@ -126,11 +126,11 @@ def _changes(found: Comparison) -> Iterator[ChangeRow]:
 
 
 class FixHead(Head, frozen=True):
-    """Whose fix it is.
+    """The finding of a fix.
 
     Attributes:
-        unfixed: why a place has none; the first reasons.
-        written: how many files were written, in answers to `apply_fix`.
+        unfixed: why a place has no fix; the first reasons.
+        written: number of files written, in answers to `apply_fix`.
     """
 
     finding: str
@@ -140,7 +140,7 @@ class FixHead(Head, frozen=True):
 
 
 class DiffRow(Row, frozen=True):
-    """The change of one file; `check` says what to look at before it is made, empty where nothing is left to check."""
+    """The change of one file; `check` says what to check before it is made, empty if nothing is left to check."""
 
     file: Quoted
     line: int
@@ -187,7 +187,7 @@ def _fix(
 
 
 def _proposals(folder: Folder, path: str, finding: str) -> tuple[list[Proposal], list[Unfixed]]:
-    """The fixes of one finding, each diff once whatever its ranks, and the places without one."""
+    """The fixes of one finding, each diff once for all ranks, and the places without one."""
     if not has_libcst():
         raise TidyError("Fixes need LibCST.", "Run `pip install 'tb-tidy-plugin[fix]'`.")
     from tb_tidy_plugin.analysis.fixing import Fixer
@@ -231,7 +231,7 @@ class VerifyHead(Head, frozen=True):
 
 
 class PromiseRow(Row, frozen=True):
-    """What a finding promised whose fix was made: the part of the step, 0 to 1."""
+    """The saving that a fixed finding promised, as a share of the step, 0 to 1."""
 
     finding: str
     rule: str
@@ -279,7 +279,7 @@ def verify_answer(folder: Folder, asked: arguments.VerifyQuestion) -> WholeAnswe
 
 
 def _hold_inside(folder: Folder, version: str) -> None:
-    """Raises OutsideError where a version is a folder that is neither the served one, below it, nor the current one."""
+    """Raises OutsideError if a version is a folder other than the served one, those below it, and the current one."""
     if not Path(version).is_dir():
         return
     real = os.path.realpath(version)

@@ -1,4 +1,4 @@
-"""The folder whose recordings are asked about; nothing outside it is answered."""
+"""The folder with the recordings of questions; answers never use anything outside it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tb_tidy_plugin.trace.files import FOLLOW, TraceFile, find_traces, is_under
 
 ID = re.compile(r"t-[0-9a-f]{8}")
 _NAMED = 10
-"""Traces that an error names."""
+"""Most traces that an error names."""
 
 
 class OutsideError(NotFoundError):
@@ -27,9 +27,9 @@ class Folder(msgspec.Struct, frozen=True):
     """A folder, or a single trace file.
 
     Attributes:
-        root: the folder, by its absolute path.
-        job: the settings with which its traces are analysed.
-        allows_apply: whether files may be written and programs run.
+        root: the folder's absolute path.
+        job: settings of the analysis of its traces.
+        allows_apply: True if files may be written and programs run.
     """
 
     root: Path
@@ -49,7 +49,7 @@ class Folder(msgspec.Struct, frozen=True):
         try:
             place = Path(os.path.normpath(self.root / text)) if text not in {"", "."} else self.root
             real = os.path.realpath(place)
-        except ValueError:  # a zero byte
+        except ValueError:  # a null byte
             raise NotFoundError("The path is not text.", "Ask `runs` for the recordings.") from None
         is_link = place.is_relative_to(self.root)
         if not is_under(real, os.path.realpath(self.root)) and not (is_link and self.job.follow_links):
@@ -61,7 +61,7 @@ class Folder(msgspec.Struct, frozen=True):
         """The traces at a path, in the order of runs, workers and spans.
 
         Raises:
-            NotFoundError: none is there, or the path lies outside.
+            NotFoundError: there are none, or the path lies outside.
         """
         return find_traces(self.place(path), follow_links=self.job.follow_links)
 
@@ -78,11 +78,11 @@ class Folder(msgspec.Struct, frozen=True):
         return found[0]
 
     def name_of(self, file: TraceFile) -> str:
-        """The path of a trace, from the folder."""
+        """The path of a trace relative to the folder."""
         return os.path.relpath(file.path, self.root if self.root.is_dir() else self.root.parent)
 
     def id_of(self, file: TraceFile) -> str:
-        """A short name of a trace, which its path decides."""
+        """A short id of a trace, derived from its path."""
         return f"t-{hashlib.sha256(os.fsencode(self.name_of(file))).hexdigest()[:8]}"
 
     def _called(self, name: str) -> Path:

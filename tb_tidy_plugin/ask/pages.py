@@ -1,4 +1,4 @@
-"""Answers in pages: as many rows as a number of tokens has room for, and a cursor for the next ones."""
+"""Answers in pages: as many rows as fit into a number of tokens, and a cursor for the next ones."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from tb_tidy_plugin.ask.quoted import MARKS
 from tb_tidy_plugin.errors import TidyError
 
 _TOKEN_BYTES = 4
-"""Of UTF-8, in one token: what tokenizers make of JSON and code on average, and of other scripts more."""
+"""Bytes of UTF-8 per token: the average of tokenizers for JSON and code; other scripts take more tokens."""
 
 _DIGITS = 8
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Base of what an answer says before its rows."""
+    """Base of the fields before an answer's rows."""
 
 
 class Row(msgspec.Struct, frozen=True, array_like=True):
-    """Base of rows: a list of values, whose names are the answer's `columns`."""
+    """Base of rows: a list of values, named by the answer's `columns`."""
 
 
 class WholeAnswer(msgspec.Struct, frozen=True):
-    """An answer of any length; rows are in an order that depends on the recordings alone."""
+    """An answer of any length; the order of its rows depends only on the recordings."""
 
     head: Head
     columns: type[Row]
@@ -38,22 +38,22 @@ class CursorError(TidyError):
 
 
 class TokensError(TidyError):
-    """A number of tokens in which nothing has room."""
+    """A number of tokens too small for any row."""
 
 
 def tokens_in(text: bytes) -> int:
-    """About so many tokens."""
+    """Approximate number of tokens in `text`."""
     return -(-len(text) // _TOKEN_BYTES)
 
 
 def page(asked: QuestionBase, found: WholeAnswer) -> bytes:
-    """The page that was asked for, as JSON.
+    """The page asked for, as JSON.
 
-    Its fields are `marks`, those of the head, `columns`, `rows`, and, where rows are left, `left` and `next`.
+    Its fields are `marks`, those of the head, `columns`, `rows`, and, if rows are left, `left` and `next`.
 
     Raises:
         CursorError: the cursor is not that of this answer.
-        TokensError: not even one row has room.
+        TokensError: not even one row fits.
     """
     encoded = [msgspec.json.encode(row) for row in found.rows]
     digest = _digest(asked, encoded)
@@ -77,7 +77,7 @@ def page(asked: QuestionBase, found: WholeAnswer) -> bytes:
 
 
 def _digest(asked: QuestionBase, rows: Sequence[bytes]) -> str:
-    """Names the whole answer, whatever its pages."""
+    """Hash of the whole answer, the same for all of its pages."""
     question = msgspec.structs.replace(asked, cursor="", tokens=0)
     return hashlib.sha256(b"\n".join([msgspec.json.encode(question), *rows])).hexdigest()[:_DIGITS]
 

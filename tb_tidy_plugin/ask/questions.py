@@ -24,19 +24,19 @@ WRITING = frozenset({"apply_fix", "verify"})
 """Questions that write files or run programs."""
 
 LONGEST_QUESTION = 1 << 16
-"""Bytes of a question."""
+"""Most bytes of a question."""
 
 
 class QuestionError(TidyError):
-    """A question that does not exist, is not allowed, or has other arguments."""
+    """A question that does not exist, is not allowed, or has unknown arguments."""
 
 
 def answer(text: bytes | str, folder: Folder) -> bytes:
     """The answer to a question, `{"question": NAME, …}` as JSON.
 
     Raises:
-        QuestionError: there is no such question, or it has other arguments.
-        TidyError: it has no answer; says why, and what to do.
+        QuestionError: the question does not exist, or has unknown arguments.
+        TidyError: there is no answer; says why, and what to do.
     """
     if len(text) > LONGEST_QUESTION:
         raise QuestionError(f"The question is larger than {LONGEST_QUESTION >> 10} KiB.", "Shorten it.")
@@ -52,8 +52,8 @@ def _found(asked: arguments.AnyQuestion, folder: Folder) -> WholeAnswer:  # noqa
     """The whole answer.
 
     Raises:
-        QuestionError: it writes files or runs programs, and that is not allowed.
-        TidyError: it has no answer.
+        QuestionError: the question writes files or runs programs, and that is not allowed.
+        TidyError: there is no answer.
     """
     if not folder.allows_apply and asked.__struct_config__.tag in WRITING:
         raise QuestionError("This question writes files or runs programs.", "Start with `--allow-apply`.")
@@ -85,9 +85,9 @@ def _found(asked: arguments.AnyQuestion, folder: Folder) -> WholeAnswer:  # noqa
 
 
 def error(problem: TidyError) -> bytes:
-    """What went wrong and what to do, as JSON; what a program has printed stands in `said`.
+    """The error and its advice as JSON; `said` holds the output of a program.
 
-    The error quotes names of files and of recordings, and is quoted itself. The advice names none.
+    The error quotes names of files and of recordings, and is itself quoted. The advice contains no such names.
     """
     advice, _, said = problem.advice.partition("\n")
     fields = {"error": quoted(problem.error, TEXT_LETTERS), "advice": visible(advice)}
@@ -95,7 +95,7 @@ def error(problem: TidyError) -> bytes:
 
 
 def description_of(name: str) -> str:
-    """What a question answers."""
+    """The description of a question's answer."""
     return " ".join(inspect.cleandoc(QUESTION_KINDS[name].__doc__ or "").split())
 
 

@@ -37,18 +37,18 @@ _NUMBER_AT_END = re.compile(r"[0-9]+$")
 
 
 def microseconds(ns: int) -> float:
-    """Ns as µs, to a tenth."""
+    """Converts ns to µs, rounded to a tenth."""
     return round(ns / 1000, 1)
 
 
 class RunsHead(Head, frozen=True):
-    """Number of them."""
+    """Number of traces."""
 
     traces: int
 
 
 class TraceRow(Row, frozen=True):
-    """One trace file; `trace` names it in other questions."""
+    """One trace file; other questions name it by `trace`."""
 
     trace: str
     run: Quoted
@@ -59,7 +59,7 @@ class TraceRow(Row, frozen=True):
 
 
 def runs(folder: Folder, asked: arguments.RunsQuestion) -> WholeAnswer:
-    """The traces, which are not read."""
+    """The traces, without reading them."""
     files = folder.traces(asked.path)
     rows = [
         TraceRow(
@@ -79,7 +79,7 @@ def answer_of(folder: Folder, file: TraceFile, question: Question[_A]) -> _A:
     """The answer about one trace.
 
     Raises:
-        TraceError: nothing of it can be used.
+        TraceError: nothing in it can be used.
     """
     (found,) = analyse_files(folder.job, [file], question)
     if found.answer is None:
@@ -89,15 +89,15 @@ def answer_of(folder: Folder, file: TraceFile, question: Question[_A]) -> _A:
 
 
 class LedgerHead(Head, frozen=True):
-    """Whose time the rows account for.
+    """The account that the rows add up to.
 
     Attributes:
         trace: its id.
-        recording: what kind of time was recorded; only `steady` says how the job runs. banner: the same in words.
-        steps: how many there are. step_source: where they come from.
-        step_us: median length; of the step that was asked for, its length.
+        recording: the kind of time that was recorded; only `steady` shows how the job runs. banner: the same in words.
+        steps: number of steps. step_source: their source.
+        step_us: median length; for a single step, its length.
         step: its name.
-        unnamed_share: the part of all time that no row explains.
+        unnamed_share: share of the time that no row explains.
     """
 
     trace: str
@@ -111,7 +111,7 @@ class LedgerHead(Head, frozen=True):
 
 
 class EntryRow(Row, frozen=True):
-    """One cause of time: of the step that was asked for, else per step on average over all."""
+    """One cause of time: of the step asked for, else per step on average over all."""
 
     entry: str
     us_per_step: float
@@ -147,7 +147,7 @@ def ledger(folder: Folder, asked: arguments.LedgerQuestion) -> WholeAnswer:
 
 
 def _ns(entry: Entry, at: int | None) -> int:
-    """Time of an entry in the step at a position; without one in all steps."""
+    """Time of an entry in ns: in the step at a position, or in all steps without one."""
     return entry.ns_total if at is None else entry.ns_by_step[at]
 
 
@@ -174,7 +174,7 @@ def _entry_row(entry: Entry, at: int | None, of_ns: int) -> EntryRow:
 
 
 def _owner(owner: Owner) -> str:
-    """The names of an owner, the line of the user's own code last."""
+    """The names of an owner, ending with the line of the user's own code."""
     own = f"{owner.own.function} ({owner.own.file}:{owner.own.line})" if owner.own else None
     names = (owner.operator, owner.kernel, owner.mark, owner.neighbours, own)
     return ", ".join(dict.fromkeys(name for name in names if name))
@@ -185,7 +185,7 @@ def _share(part: int, whole: int) -> float:
 
 
 class _Located(msgspec.Struct, frozen=True):
-    """A finding where it saves most, and in how many traces of its run it is; None for one of several ranks."""
+    """A finding where it saves most, and the number of traces of its run with it; None if it is about several ranks."""
 
     finding: Finding
     file: TraceFile | None
@@ -227,12 +227,12 @@ def _reported(folder: Folder, path: str) -> list[_Reported]:
 
 
 class FindingsHead(Head, frozen=True):
-    """What was checked.
+    """Summary of the checks.
 
     Attributes:
-        traces: how many. problems: the first of those that could not be read, or not wholly.
+        traces: number of traces. problems: the first of those that could not be read, or not completely.
         step_us: the median step of the first trace, null without steps.
-        rules: how many found something, found nothing, could not be checked, or failed.
+        rules: number of rules that found something, found nothing, could not be checked, or failed.
         not_checked: rules that could not be checked, each with what is missing; the first ones.
     """
 
@@ -244,7 +244,7 @@ class FindingsHead(Head, frozen=True):
 
 
 class FindingRow(Row, frozen=True):
-    """One finding; savings are per step, with both ends of the estimate, null where none is estimated."""
+    """One finding; savings are per step, with both ends of the estimate, null without an estimate."""
 
     finding: str
     rule: str
@@ -309,10 +309,10 @@ class FindingHead(Head, frozen=True):
     """A finding in figures, per step.
 
     Attributes:
-        share: of the step, null where there are no steps.
+        share: of the step, null without steps.
         basis: how the saving is known.
         known_by: how operators of replayed graphs are known.
-        ranks: whose doing it is, for findings about several ranks.
+        ranks: ranks that cause it, for findings about several ranks.
     """
 
     finding: str
@@ -389,7 +389,7 @@ def _parts(folder: Folder, located: _Located) -> Iterator[PartRow]:
 
 
 def _around(place: Place, lines: Sequence[str]) -> str:
-    """The lines of a place and those around it, numbered; `>` before its own."""
+    """The lines of a place and those around it, numbered; its own lines begin with `>`."""
     first, last = max(place.line - _AROUND, 1), min(place.end_line + _AROUND, len(lines))
     shown = [
         f"{'>' if place.line <= number <= place.end_line else ' '}{number} {lines[number - 1]}"

@@ -12,7 +12,7 @@ from tb_tidy_plugin.rulekit.thresholds import shown_name, thresholds_of
 
 
 class RuleHead(Head, frozen=True):
-    """A rule: its names, and what a recording must hold for it."""
+    """A rule: its names, and the data that it needs in a recording."""
 
     rule: str
     code: str

@@ -1,6 +1,6 @@
 """The questions as tools of a server of the Model Context Protocol, over stdin and stdout.
 
-Needs the extra `mcp`; this module alone imports it.
+Needs the extra `mcp`, which no other module imports.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NAME = "torchtidy"
 def serve_over_stdio(folder: Folder) -> None:
     """Answers until the client closes the server's input, or a signal ends the process.
 
-    One question at a time, in the main thread: limits of an analysis are kept by signals, which only that thread gets.
+    One question at a time, in the main thread: limits of an analysis use signals, which only that thread receives.
     """
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # an event loop would wait for the thread that reads the input
     anyio.run(_serve, folder)
@@ -43,7 +43,7 @@ async def _serve(folder: Folder) -> None:
 
 
 def question_server(folder: Folder) -> Server[dict[str, Any]]:
-    """The server for a folder; without leave to apply it does not list what writes files or runs programs."""
+    """The server for a folder; lists tools that write files or run programs only if the folder allows them."""
     names = [name for name in QUESTION_KINDS if folder.allows_apply or name not in WRITING]
 
     async def listed(_context: object, _params: object) -> types.ListToolsResult:
@@ -55,7 +55,7 @@ def question_server(folder: Folder) -> Server[dict[str, Any]]:
             text, failed = answer(msgspec.json.encode(question), folder), False
         except TidyError as problem:
             text, failed = error(problem), True
-        except SystemExit as ended:  # by a signal; programs and folders are gone
+        except SystemExit as ended:  # by a signal; programs and folders are already removed
             os._exit(int(ended.code or 0))
         return types.CallToolResult(content=[types.TextContent(type="text", text=text.decode())], is_error=failed)
 

@@ -14,5 +14,5 @@ def skill_text() -> str:
 
 
 def in_short() -> str:
-    """Its text before the first heading below the title."""
+    """The text between its title and its first heading."""
     return skill_text().partition(END_OF_SHORT)[0].partition("\n# ")[2].partition("\n")[2].strip()

@@ -27,11 +27,11 @@ from tb_tidy_plugin.trace.columns import Category
 from tb_tidy_plugin.trace.limits import held_to
 
 FINDINGS = 3
-"""Of an operator, those that are named."""
+"""Most findings named for one operator."""
 
 
 class TableHead(Head, frozen=True):
-    """Whose table it is; `missing` says what the recording lacks for it, `left_out` counts rows that are not kept."""
+    """The trace of a table; `missing` says what the recording lacks for it, `left_out` counts dropped rows."""
 
     trace: str
     total: int
@@ -42,7 +42,7 @@ class TableHead(Head, frozen=True):
 class OperatorsRow(Row, frozen=True):
     """Calls of operators that share a name, shapes, a line or a module; times over the whole recording.
 
-    `known_by` is how those of replayed graphs are known from the capture, null without any.
+    `known_by` says how calls of replayed graphs are known from the capture, null without any.
     """
 
     name: Quoted
@@ -95,7 +95,7 @@ def _operators_row(row: OperatorRow) -> OperatorsRow:
 class KernelsRow(Row, frozen=True):
     """Kernels, copies or fills with one name that one operator launched; times over the whole recording.
 
-    `known_by` is how the operator is known where replayed graphs launched them, else null.
+    `known_by` says how the operator is known if replayed graphs launched them, else null.
     """
 
     name: Quoted
@@ -134,7 +134,7 @@ def kernels(folder: Folder, asked: arguments.KernelsQuestion) -> WholeAnswer:
 
 
 class TimelineHead(Head, frozen=True):
-    """The window that is shown; rows shorter than `part_us` stand together. `until_us` is the recording's end."""
+    """The window shown; consecutive rows shorter than `part_us` are merged. `until_us` is the recording's end."""
 
     trace: str
     from_us: float
@@ -146,7 +146,7 @@ class TimelineHead(Head, frozen=True):
 
 
 class BarRow(Row, frozen=True):
-    """One event, or `events` of one lane and depth that follow on one another; `name` is that of the first one."""
+    """One event, or `events` consecutive ones of one lane and depth; `name` is that of the first one."""
 
     lane: int
     depth: int
@@ -158,7 +158,7 @@ class BarRow(Row, frozen=True):
 
 
 def timeline_answer(folder: Folder, asked: arguments.TimelineQuestion) -> WholeAnswer:
-    """What ran in a window."""
+    """Events in a window."""
     file = folder.trace(asked.path)
     with held_to(folder.job.limits):
         left_out = [Category.MEMORY] if asked.python else [Category.MEMORY, Category.PYTHON]
@@ -209,11 +209,11 @@ def timeline_answer(folder: Folder, asked: arguments.TimelineQuestion) -> WholeA
 
 
 _MOST_LANES = 20
-"""Whose names an answer has."""
+"""Most lanes named in an answer."""
 
 
 def _window(found: Timeline, asked: arguments.TimelineQuestion) -> tuple[int, int, str]:
-    """From when to when in ns, and the step's name where it is one: the first of median length."""
+    """Start and end in ns, and the step's name if the window is a step: the first of median length."""
     if asked.from_us is not None or asked.to_us is not None:
         from_ns = round((asked.from_us or 0) * 1000)
         to_ns = found.until_ns if asked.to_us is None else round(asked.to_us * 1000)

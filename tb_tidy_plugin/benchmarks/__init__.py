@@ -1,1 +1,1 @@
-"""Micro-benchmarks: what a rule's two statements take on a device of this machine. `torch` is imported in functions."""
+"""Micro-benchmarks: times of a rule's two statements on a device of this machine. `torch` is imported in functions."""

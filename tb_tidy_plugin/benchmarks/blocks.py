@@ -14,18 +14,18 @@ import msgspec
 import numpy as np
 
 Time: TypeAlias = Callable[[int], float]
-"""Runs something so many times; gives the seconds that one of them took."""
+"""Runs something this many times; returns the seconds of one run."""
 
 OnBlock: TypeAlias = Callable[[int, float], object]
-"""Called with the pairs of blocks so far and how much of the budget is used, 0 to 1."""
+"""Called with the pairs of blocks so far and the used part of the budget, 0 to 1."""
 
 LEAST_BLOCKS, USUAL_BLOCKS, MOST_BLOCKS = 5, 10, 200
-"""Pairs of blocks: below the first an interval says nothing; before the second none is asked for."""
+"""Pairs of blocks: the fewest for an interval, the fewest before its width counts, and the most."""
 
 NARROW_INTERVAL = 0.05  # width of the interval that ends a measurement
 BLOCKS_IN_BUDGET = 60  # of both statements together
-BLOCK_S = (0.001, 0.05)  # shorter ones are lost in the clock and the wait for the device; longer ones see less in turns
-MOST_OVERTIME = 4  # times the budget, for statements of which it does not hold the fewest blocks
+BLOCK_S = (0.001, 0.05)  # shorter ones are lost in the clock and the wait for the device; longer ones see fewer turns
+MOST_OVERTIME = 4  # times the budget, for statements whose fewest blocks exceed it
 _RESAMPLES = 2000
 _INTERVAL = (2.5, 97.5)  # per cent
 
@@ -39,12 +39,12 @@ class TimeRatio(msgspec.Struct, frozen=True):
 
     @property
     def width(self) -> float:
-        """That of the interval, as part of the longer of both times: next to nothing need not be known exactly."""
+        """Width of the interval, relative to the longer of both times: a tiny time need not be known exactly."""
         return (self.high - self.low) / max(self.middle, 1.0)
 
 
 class Blocks(msgspec.Struct, frozen=True):
-    """Seconds of one call, by pair of blocks, and what they say."""
+    """Seconds of one call, by pair of blocks, and their ratio."""
 
     first: Sequence[float]
     second: Sequence[float]
@@ -52,7 +52,7 @@ class Blocks(msgspec.Struct, frozen=True):
 
 
 def ratio_of(first: Sequence[float], second: Sequence[float]) -> TimeRatio:
-    """The middle ratio of pairs; its interval from resampled pairs, with a fixed seed."""
+    """The median ratio of pairs; its interval from resampled pairs, with a fixed seed."""
     ratios = np.array(second) / np.array(first)
     drawn = np.random.default_rng(0).integers(len(ratios), size=(_RESAMPLES, len(ratios)))
     low, high = np.percentile(np.median(ratios[drawn], axis=1), _INTERVAL)
@@ -62,7 +62,7 @@ def ratio_of(first: Sequence[float], second: Sequence[float]) -> TimeRatio:
 def in_turns(first: Time, second: Time, budget_s: float, on_block: OnBlock) -> Blocks:
     """Times both in turns until the ratio's interval is narrow or the budget is used.
 
-    Each pair begins with the other one, so that neither always finds the caches as its own last block left them.
+    The first of each pair alternates, so that neither always finds the caches as its own last block left them.
     """
     began = time.perf_counter()
     block_s = min(max(budget_s / BLOCKS_IN_BUDGET, BLOCK_S[0]), BLOCK_S[1])
@@ -79,7 +79,7 @@ def in_turns(first: Time, second: Time, budget_s: float, on_block: OnBlock) -> B
 
 
 def calls_for(timed: Time, block_s: float) -> int:
-    """How many calls make a block of about this length."""
+    """Number of calls in a block of about this duration."""
     calls = 1
     while (took_s := timed(calls) * calls) < block_s / 10:
         calls *= 10
@@ -93,7 +93,7 @@ def _is_enough(blocks: int, ratio: TimeRatio | None, used: float) -> bool:
 
 
 def evenly_chosen(values: Sequence[float], most: int) -> list[float]:
-    """At most so many of the values, evenly chosen."""
+    """At most `most` of the values, evenly chosen."""
     if len(values) <= most:
         return list(values)
     return [values[at] for at in np.linspace(0, len(values) - 1, most).astype(int).tolist()]

@@ -21,16 +21,16 @@ CPU_INFO = Path("/proc/cpuinfo")
 
 
 class NoDeviceError(TidyError):
-    """The device that is asked for, or that a pair needs, is not there."""
+    """The requested device, or one that a pair needs, does not exist."""
 
 
 def device_for(asked: str, preferred: str, allowed: Collection[str]) -> torch.device:
-    """The device to measure on: the one asked for, else one of the recording's kind, else the first accelerator.
+    """The device to measure on: the requested one, else one of the recording's kind, else the first accelerator.
 
     Args:
-        asked: `cuda`, `cuda:1`, `rocm`, `mps`, `xpu` or `cpu`; empty for the usual one.
+        asked: `cuda`, `cuda:1`, `rocm`, `mps`, `xpu` or `cpu`; empty for the default.
         preferred: the kind of device of the recording.
-        allowed: the kinds on which the pair says something.
+        allowed: the kinds on which the pair is meaningful.
 
     Raises:
         NoDeviceError: there is none.
@@ -54,7 +54,7 @@ def device_for(asked: str, preferred: str, allowed: Collection[str]) -> torch.de
 
 
 def available() -> dict[str, int]:
-    """The types of device that this PyTorch can use, accelerators first, with how many there are of each."""
+    """The types of device that this PyTorch can use, accelerators first, with the number of each."""
     import torch
 
     found = {}
@@ -77,7 +77,7 @@ def addresses() -> tuple[str, ...]:
 
 
 def of_kinds(devices: Collection[str], allowed: Collection[str]) -> list[str]:
-    """Those of `addresses` on which a pair says something, `allowed` being the kinds."""
+    """The `addresses` on which a pair is meaningful; `allowed` are its kinds."""
     kinds = {address: address.partition(":")[0] for address in devices}
     return [address for address, kind in kinds.items() if ("cuda" if kind == "rocm" else kind) in allowed]
 
@@ -90,7 +90,7 @@ def kind_of(device_type: str) -> str:
 
 
 def described_device(device: torch.device) -> MeasuredOn:
-    """The device with the versions that a measurement holds for."""
+    """The device with the versions that a measurement depends on."""
     import torch
 
     names = {"cuda": torch.version.cuda and f"CUDA {torch.version.cuda}", "rocm": f"ROCm {torch.version.hip}"}
@@ -116,7 +116,7 @@ def _name(device: torch.device) -> str:
 
 
 def _processor() -> str:
-    """The processor's name, by which Apple's GPUs go, too."""
+    """The processor's name, which also identifies Apple's GPUs."""
     if CPU_INFO.exists():
         found = re.search(r"^model name\s*: (.+)$", CPU_INFO.read_text("utf-8", "replace"), re.MULTILINE)
         if found:

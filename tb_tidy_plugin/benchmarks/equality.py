@@ -6,20 +6,21 @@ from collections.abc import Mapping, Sequence
 
 RESULT = "result"
 _ROUNDINGS = 16
-"""What two orders of the same additions may differ by, in roundings of the largest value: measured up to 9 for
-attention and optimizers in float32 and bfloat16."""
+"""Largest difference between two orders of the same additions, in roundings of the largest value: measured up to 9 for
+attention and optimizers in float32 and bfloat16.
+"""
 
 _LONGEST = 400
 
 
 def kept_results(names: Mapping[str, object], compare: Sequence[str]) -> dict[str, object]:
-    """Copies of what is to be compared, on the host: what the statement goes on with must not change them."""
+    """Copies of the values to compare, on the host: the statement's later work must not change them."""
     wanted = (*compare, *([RESULT] if RESULT in names else []))
     return {name: _copied(names[name]) for name in wanted}
 
 
 def difference_of(before: Mapping[str, object], after: Mapping[str, object]) -> str | None:
-    """The first difference in one sentence, None where there is none."""
+    """The first difference in one sentence, None if there is none."""
     if before.keys() != after.keys():
         return "Only one of the statements produces a `result`."
     for name in before:
@@ -54,7 +55,7 @@ def _difference(before: object, after: object) -> str | None:
 
 
 def _tolerance(value: object) -> tuple[float | None, float | None]:
-    """Relative and absolute tolerance; torch's usual ones for everything but floating-point tensors."""
+    """Relative and absolute tolerance; torch's defaults for everything except floating-point tensors."""
     import torch
 
     if not (isinstance(value, torch.Tensor) and value.is_floating_point()):

@@ -20,10 +20,10 @@ Samples: TypeAlias = Annotated[list[Positive], msgspec.Meta(max_length=MOST_SAMP
 
 
 class MeasuredOn(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Where a measurement was made.
+    """Device and versions of a measurement.
 
-    `kind` is `cuda`, `rocm`, `mps`, `xpu` or `cpu`; `address` is what the statements knew as `device` (`cuda:0`).
-    `runtime` is `CUDA 12.8`, `ROCm 6.4` or empty; `threads` is what torch may use on the host.
+    `kind` is `cuda`, `rocm`, `mps`, `xpu` or `cpu`; `address` is the value of `device` in the statements (`cuda:0`).
+    `runtime` is `CUDA 12.8`, `ROCm 6.4` or empty; `threads` is the number that torch may use on the host.
     """
 
     kind: _Text
@@ -38,22 +38,22 @@ class Measurement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     """Two statements measured in turns, in blocks of calls; times are those of one call.
 
     Attributes:
-        rule: whose statements they are.
+        rule: the rule that made the statements.
         before: the statement with the pattern, as it was run.
         after: the one without.
-        setup: what ran before both, after `device = "<address>"`.
+        setup: the code that ran before both, after `device = "<address>"`.
         on: device and versions.
-        before_ns: the middle of what one call of `before` took, over the blocks.
-        after_ns: the same of `after`.
-        ratio: the middle over pairs of blocks of `after` divided by `before`.
-        low: the 95 % interval of `ratio`, from resampled pairs of blocks.
-        high: its other end.
+        before_ns: median time of one call of `before` over the blocks.
+        after_ns: the same for `after`.
+        ratio: median over pairs of blocks of `after` divided by `before`.
+        low: lower end of the 95 % interval of `ratio`, from resampled pairs of blocks.
+        high: its upper end.
         blocks: pairs of blocks.
-        before_samples_ns: what a call took in each block, at most 100 blocks evenly chosen.
-        after_samples_ns: the same of `after`, block by block.
-        verdict: what `after` is.
-        equal: whether both computed the same; null where the statements leave nothing to compare.
-        trusted: false where `doubts` says why not to rely on it.
+        before_samples_ns: time of a call in each block, at most 100 blocks evenly chosen.
+        after_samples_ns: the same for `after`, block by block.
+        verdict: comparison of `after` with `before`.
+        equal: true if both computed the same; null if the statements leave nothing to compare.
+        trusted: false if `doubts` says why not to rely on it.
         doubts: sentences.
         measured_at: UTC, as in ISO 8601.
     """
@@ -82,7 +82,7 @@ class Measurement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
         return (self.rule, self.before, self.after, self.setup) == (rule, pair.before, pair.after, pair.setup)
 
     def is_sound(self) -> bool:
-        """True if the numbers agree with each other, as those that another machine wrote may not."""
+        """True if the numbers are consistent; those from another machine may not be."""
         return self.low <= self.ratio <= self.high and self.trusted == (not self.doubts)
 
 

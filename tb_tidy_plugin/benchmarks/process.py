@@ -1,12 +1,12 @@
-"""One pair of statements, measured in a process of its own: what they set, break or leak ends with it.
+"""One pair of statements, measured in a process of its own: all that they set, break or leak ends with it.
 
 Reads one line from its input (a `MeasuringRequest`), writes one JSON message per line, the last of which is a
-`Measured` or a `NotMeasured`, and ends; with it, its whole process group ends as soon as its input does, so that
-whoever is killed leaves nothing running.
+`Measured` or a `NotMeasured`, and ends. Its whole process group also ends as soon as its input does, so that nothing
+keeps running if its parent is killed.
 
 Memory is capped in two ways. On Linux without an accelerator the kernel refuses more data than the cap. Drivers of
-accelerators reserve address space as they like, so that no such limit can be set where one is used: there torch's own
-allocator is limited, and a thread ends the process when its resident memory has grown by more than the cap.
+accelerators reserve address space freely, so that no such limit can be set for them: there torch's own allocator is
+limited, and a thread ends the process if its resident memory has grown by more than the cap.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     import torch
 
 _SEED = 0
-EVEN = 0.01  # closer to 1 than this, the placement of data in memory alone can make such a ratio
-WIDE = 0.25  # intervals wider than this say too little
+EVEN = 0.01  # within this distance of 1, data placement in memory alone can cause such a ratio
+WIDE = 0.25  # wider intervals say too little
 DEVICE_SHARE = 0.8  # of the device's free memory, at most
 WATCH_PERIOD_S = 0.02
 THREAD_BYTES = 16 << 20  # of data for each thread that torch may start
@@ -56,7 +56,7 @@ class MeasuringRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MeasuringProgress(msgspec.Struct, frozen=True, tag="progress"):
-    """How far the measurement is: what is being done, how much of the budget is used; once, which devices there are."""
+    """Progress of the measurement: the current work and the used part of the budget; once, the available devices."""
 
     stage: str
     fraction: float
@@ -65,7 +65,7 @@ class MeasuringProgress(msgspec.Struct, frozen=True, tag="progress"):
 
 
 class Measured(msgspec.Struct, frozen=True, tag="measured"):
-    """The end of a measurement that went well."""
+    """The end of a successful measurement."""
 
     measurement: Measurement
 
@@ -88,7 +88,7 @@ def main() -> None:
     output = child.private_output()
     request = msgspec.json.decode(child.question(), type=MeasuringRequest)
     child.end_with_input(_end_group)
-    child.step_back()  # with its priority as it is: it measures
+    child.step_back()  # keeps its priority, since it measures
     writing = threading.Lock()
 
     def send(message: Message) -> None:
@@ -98,11 +98,11 @@ def main() -> None:
 
     send(measured_answer(request, send))
     output.close()
-    os._exit(0)  # without what torch does at exit, which may hang after an error of the device
+    os._exit(0)  # without torch's work at exit, which may hang after an error of the device
 
 
 def measured_answer(request: MeasuringRequest, send: _Send) -> Measured | NotMeasured:
-    """Measures; whatever becomes of it is told in words."""
+    """Measures; describes every failure in words."""
     send(MeasuringProgress("Starting PyTorch", 0.0))
     try:
         import torch
@@ -123,7 +123,7 @@ def measured_answer(request: MeasuringRequest, send: _Send) -> Measured | NotMea
 
 
 def _measured(request: MeasuringRequest, device: torch.device, send: _Send) -> Measurement:
-    """Both statements checked against each other, then timed in turns; raises whatever they raise."""
+    """Checks that both statements compute the same, then times them in turns; raises whatever they raise."""
     from torch.utils.benchmark import Timer
 
     pair = request.pair
@@ -154,14 +154,14 @@ def _measured(request: MeasuringRequest, device: torch.device, send: _Send) -> M
 
 
 def verdict_on(blocks: Blocks) -> Verdict:
-    """What the interval of the ratio says of the statement without the pattern."""
+    """The meaning of the ratio's interval for the statement without the pattern."""
     if len(blocks.first) >= LEAST_BLOCKS and blocks.ratio.high < 1 - EVEN:
         return "faster"
     return "slower" if len(blocks.first) >= LEAST_BLOCKS and blocks.ratio.low > 1 + EVEN else "no_clear_difference"
 
 
 def _compared(pair: Benchmark, device: torch.device) -> tuple[bool | None, str | None]:
-    """Whether both statements leave the same, each after a setup of its own; and what differs."""
+    """True if both statements leave the same values, each after its own setup; and the difference if not."""
     results = []
     for statement in (pair.before, pair.after):
         names = _set_up(pair, device)
@@ -183,7 +183,7 @@ def _set_up(pair: Benchmark, device: torch.device) -> dict[str, object]:
 
 
 def _doubts(blocks: Blocks) -> list[str]:
-    """Why not to rely on a ratio: it swings, or there are too few of it."""
+    """Reasons not to rely on a ratio: it varies, or there are too few of it."""
     width, count = blocks.ratio.width, len(blocks.first)
     swings = f"The ratio is uncertain by {width:.0%} of the longer time: measure longer, or on a quieter machine."
     few = f"Only {count} pairs of blocks fitted into the time: measure longer."
@@ -224,7 +224,7 @@ def _watch_memory(most_bytes: int, send: _Send) -> None:
 
 
 def _end_group() -> None:
-    """Ends this process and what it has started, such as compilers and workers of loaders."""
+    """Ends this process and all that it has started, such as compilers and workers of loaders."""
     if hasattr(os, "killpg") and os.getpgid(0) == os.getpid():
         os.killpg(0, signal.SIGKILL)
     os._exit(1)

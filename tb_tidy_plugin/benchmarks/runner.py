@@ -1,4 +1,4 @@
-"""Measurements started from another process: one process group each, with a limit of time, which may be cancelled."""
+"""Measurements started from another process: one process group each, with a time limit, which can be cancelled."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OnProgress: TypeAlias = Callable[[MeasuringProgress], object]
 BENCHMARK_COMMAND = child.command_for("tb_tidy_plugin.benchmarks.process")
 
 LIMIT_S = 120.0
-"""Beside the budget: to start PyTorch, to compile what a statement compiles, and to run slow statements a few times."""
+"""Seconds beyond the budget: to start PyTorch, to compile statements, and to run slow ones a few times."""
 
 COMPLAINT_LENGTH = 1000
 
@@ -30,15 +30,15 @@ _TRY_AGAIN = "Run `tb-tidy bench` on the command line to see its output."
 
 
 def has_torch() -> bool:
-    """True if PyTorch could be imported; nothing of it is."""
+    """True if PyTorch can be imported, without importing it."""
     try:
         return find_spec("torch") is not None
-    except ValueError:  # it is kept from being imported
+    except ValueError:  # its import is blocked
         return False
 
 
 class PairMeasurement:
-    """The measurement of one pair. May be cancelled from any thread, before, while and after it runs."""
+    """The measurement of one pair. Any thread may cancel it, before, during and after its run."""
 
     def __init__(self, request: MeasuringRequest, limit_s: float = LIMIT_S) -> None:
         self._request = request
@@ -46,23 +46,23 @@ class PairMeasurement:
         self._child = child.Child(BENCHMARK_COMMAND, limit_s=self._limit_s, whole_group=True)
 
     def result(self, on_progress: OnProgress = lambda _: None) -> Measurement | NotMeasured:
-        """Measures; whatever becomes of it is told in words."""
+        """Measures; describes every failure in words."""
         if complaint := complaint_about(self._request.pair):
             return NotMeasured(f"The statements are not run: {complaint}.", MEND)
         last: Measurement | NotMeasured | None = None
         try:
             with suppress(msgspec.MsgspecError), self._child.asked(msgspec.json.encode(self._request)) as lines:
-                last = _last(lines, on_progress)  # a line that is cut off was written by a process that was killed
+                last = _last(lines, on_progress)  # a truncated line was written by a process that was killed
         except child.StartError as problem:
             return NotMeasured(f"The measurement could not be started: {problem}.", "Try again.")
         return last or self._died(self._child.ended)
 
     def cancel(self) -> None:
-        """Ends the measurement, or keeps it from starting."""
+        """Ends the measurement, or prevents its start."""
         self._child.stop()
 
     def _died(self, ended: child.Ended | None) -> NotMeasured:
-        """What it means that the process ended without a last message, or was not started."""
+        """The failure of a process that ended without a last message, or was not started."""
         if ended is None or self._child.is_stopped:
             return CANCELLED
         if self._child.is_late:
@@ -78,7 +78,7 @@ class PairMeasurement:
 
 
 def _last(lines: Iterable[bytes], on_progress: OnProgress) -> Measurement | NotMeasured | None:
-    """The last message, None where it never came."""
+    """The last message; None if it never came."""
     for line in lines:
         message: Message = msgspec.json.decode(line, type=Message)
         if not isinstance(message, MeasuringProgress):

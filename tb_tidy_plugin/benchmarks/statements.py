@@ -1,8 +1,8 @@
 """The list of what statements may use: a second defence besides the rules, which insert numbers but never text.
 
-A trace is somebody else's file. Should a rule ever let its text into a statement, this keeps it from being run. It is a
-list of what is allowed: modules, paths below them to the last attribute, methods of values, and syntax. So nobody need
-know what else a module leads to (`torch.builtins`, `torch.os`, …).
+A trace is somebody else's file. If a rule ever put its text into a statement, this would prevent its execution. It is
+an allow-list: modules, paths below them to the last attribute, methods of values, and syntax. So nobody needs to know
+what else a module leads to (`torch.builtins`, `torch.os`, …).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MOST_CHARACTERS = 20_000
 LONGEST_SHOWN = 60
 
 _MODULES = frozenset({"numpy", "time", "torch", "torch.nn.functional", "torch.utils.data"})
-"""What may be imported; as a whole, under any name."""
+"""Modules that may be imported; as a whole, under any name."""
 
 _BUILTINS = frozenset(
     {
@@ -32,7 +32,7 @@ _BUILTINS = frozenset(
 )  # fmt: skip
 
 RESERVED = frozenset(vars(builtins)) - _BUILTINS - {"_"}
-"""What Python has besides: a parameter of that name would be one in its function only."""
+"""Other names of Python: a parameter with such a name would have it in its function only."""
 
 
 def _below(module: str, names: Iterable[str]) -> frozenset[str]:
@@ -59,14 +59,14 @@ CALLED = (
     | _below("torch.optim", WITH_FOREACH.values())
     | {"numpy.asarray", "numpy.stack", "time.perf_counter", "torch.utils.data.DataLoader"}
 )  # fmt: skip
-"""Functions and classes below the modules; they may be called, and nothing else."""
+"""Functions and classes below the modules; they may only be called."""
 
 VALUES = (
     _below("torch", TORCH_DTYPES.values())
     | _below("numpy", {"float32", "float64", "int32", "int64"})
     | {"torch.utils.data.Dataset"}
 )
-"""What may stand anywhere: dtypes, and a class to derive from."""
+"""Values that may appear anywhere: dtypes, and a base class."""
 
 _METHODS = frozenset(
     {
@@ -74,7 +74,7 @@ _METHODS = frozenset(
         "softmax", "sort", "step", "sum", "to", "tolist", "topk", "transpose", "tril", "triu", "zero_grad",
     }
 )  # fmt: skip
-"""Attributes of everything but modules."""
+"""Attributes of everything except modules."""
 
 SET = frozenset({"grad"})
 """Attributes that may be set."""
@@ -83,7 +83,7 @@ DEFINED = frozenset({"__getitem__", "__len__"})
 """Names with two underscores that functions may have: those of a data set."""
 
 WITHOUT_OPTIONS = frozenset({"torch.compile"})
-"""What may be given no keywords: by `backend` it imports whatever is named."""
+"""Functions that may get no keywords: with `backend`, `torch.compile` imports any name."""
 
 SYNTAX = (
     ast.Module, ast.Expr, ast.Assign, ast.AugAssign, ast.Import, ast.alias, ast.Pass, ast.If, ast.For, ast.While,
@@ -95,7 +95,7 @@ SYNTAX = (
 
 
 def complaint_about(pair: Benchmark) -> str | None:
-    """Why the statements of a pair are not run, None where they may be."""
+    """The reason why the statements of a pair are not run, None if they may be."""
     texts = (pair.setup, pair.before, pair.after)
     if sum(map(len, texts)) > _MOST_CHARACTERS:
         return "they are too long"
@@ -107,7 +107,7 @@ def complaint_about(pair: Benchmark) -> str | None:
 
 
 def _refused(trees: Sequence[ast.Module]) -> Iterator[str]:
-    """What is on no list."""
+    """Names and syntax that are on no list."""
     nodes = [node for tree in trees for node in ast.walk(tree)]
     modules: dict[str, str] = {}
     for name, module in (each for node in nodes if isinstance(node, ast.Import) for each in _imported(node)):
@@ -119,14 +119,14 @@ def _refused(trees: Sequence[ast.Module]) -> Iterator[str]:
 
 
 def _imported(node: ast.Import) -> Iterator[tuple[str, str]]:
-    """Names that an import gives, and the modules that they stand for."""
+    """Names that an import binds, and the modules that they stand for."""
     for each in node.names:
         top = each.name.partition(".")[0]
         yield (each.asname, each.name) if each.asname else (top, top)
 
 
 def _given_by(node: ast.AST) -> Iterator[str]:
-    """Names that a statement gives to values."""
+    """Names that a statement binds to values."""
     if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
         yield node.id
     elif isinstance(node, ast.FunctionDef | ast.ClassDef):
@@ -142,7 +142,7 @@ class _Names(msgspec.Struct, frozen=True):
     given: frozenset[str]
 
     def refused(self, node: ast.AST) -> Iterator[str]:
-        """What is on no list, of a node and all below it."""
+        """Names and syntax of a node and all below it that are on no list."""
         if not isinstance(node, SYNTAX):
             yield _shown(node)
             return
@@ -157,7 +157,7 @@ class _Names(msgspec.Struct, frozen=True):
                 yield from (f"import {each.name}" for each in node.names if each.name not in _MODULES)
                 yield from (name for name, _ in _imported(node) if _is_pythons(name))
             case ast.Name() if node.id in self.modules or node.id not in self.given:
-                yield node.id  # a module counts only with what is used of it
+                yield node.id  # a module counts only with the used attribute
             case ast.FunctionDef() | ast.ClassDef():
                 yield from (f"@{_shown(each)}" for each in node.decorator_list)
                 yield from (_shown(each) for each in getattr(node, "keywords", ()))
@@ -169,7 +169,7 @@ class _Names(msgspec.Struct, frozen=True):
             case ast.Attribute():
                 yield from self._refused_attribute(node)
             case _:
-                pass  # its parts are looked at
+                pass  # its parts are checked
 
     def _refused_attribute(self, node: ast.Attribute) -> Iterator[str]:
         path, is_set = self._path(node), isinstance(node.ctx, ast.Store)
@@ -185,7 +185,7 @@ class _Names(msgspec.Struct, frozen=True):
         return [] if self._path(node) else ast.iter_child_nodes(node)
 
     def _path(self, node: ast.AST) -> str | None:
-        """The path of an attribute below a module, None for those of values."""
+        """The path of an attribute below a module, None for attributes of values."""
         if not isinstance(node, ast.Attribute):
             return None
         above = node.value
@@ -194,7 +194,7 @@ class _Names(msgspec.Struct, frozen=True):
 
 
 def _is_pythons(name: str) -> bool:
-    """True if a name may mean something to Python itself, wherever it is given another meaning."""
+    """True if Python itself may use the name, wherever it gets another meaning."""
     return name in RESERVED or (name.startswith("__") and name not in DEFINED)
 
 

@@ -1,10 +1,10 @@
-"""Measurements kept for later: in the user's cache folder, and beside a trace for other machines.
+"""Stored measurements: in the user's cache folder, and beside a trace for other machines.
 
-A measurement is of one rule's statements, on one device by name, with one version of PyTorch; a later one takes the
-place of an earlier one. What lies beside a trace came with it and is trusted no more than the trace: it is read up to a
-size, as numbers and short texts of known fields, and used for the very statements that it names only. These are shown
-and compared with those that a rule makes; what is run never comes from here. In the cache, folder and file have to be
-this user's alone (`private.py`).
+A measurement is of one rule's statements, on one device by name, with one version of PyTorch; a later one replaces an
+earlier one. A file beside a trace came with it and is trusted no more than the trace: it is read up to a size, as
+numbers and short texts of known fields, and used only for the very statements that it names. These are shown and
+compared with those that a rule makes; statements from the file never run. In the cache, folder and file must belong to
+this user alone (`private.py`).
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from tb_tidy_plugin.rulekit import Benchmark
 
 MEASUREMENTS_SUFFIX = ".tidy-bench.json"
-"""Added to the whole name of the trace file, `.gz` included."""
+"""Suffix for the whole name of the trace file, including `.gz`."""
 
 MOST_MEASUREMENTS_BYTES = 8 << 20
 _MOST_KEPT = 1000  # beside one trace; a measurement takes 4 kB
-MOST_OF_A_PAIR = 50  # devices and versions in the cache that are looked at
+MOST_OF_A_PAIR = 50  # most devices and versions that are read from the cache
 KEY_DIGITS = 32
 FOR_THIS_USER = 0o600
 
@@ -43,7 +43,7 @@ Stored = TypeVar("Stored", bound=msgspec.Struct)
 
 
 class StoreError(TidyError):
-    """Measurements that cannot be written."""
+    """Measurements cannot be written."""
 
 
 class SavedMeasurements(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,30 +54,30 @@ class SavedMeasurements(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Measurements:
-    """What is known for one trace: that beside it, and that in this machine's cache."""
+    """The measurements for one trace: those beside it, and those in this machine's cache."""
 
     def __init__(self, trace: AnyPath, kind: str) -> None:
-        """`kind` is the recording's kind of device.
+        """`kind` is the kind of device of the recording.
 
-        `unused` are the files that are there and not used.
+        `unused` are files that exist but are not used.
         """
         self._kind = kind
         self._beside, problem = read_beside(trace)
         self.unused = [] if problem is None else [problem]
 
     def of(self, rule: str, pair: Benchmark) -> Measurement | None:
-        """The measurement to show for these statements: one of the recording's kind of device, trusted, the latest."""
+        """The measurement to show for these statements: the latest trusted one on the recording's kind of device."""
         known = [each for each in self._beside if each.is_of(rule, pair)] + cached(rule, pair, self.unused.append)
         return max(known, key=lambda each: (each.on.kind == self._kind, each.trusted, each.measured_at), default=None)
 
 
 def cache_folder() -> Path:
-    """Where this user's measurements are."""
+    """The folder of this user's measurements."""
     return user_cache_path("tb-tidy", appauthor=False) / "benchmarks"
 
 
 def cache_state() -> list[tuple[str, int, int]]:
-    """What changes whenever a measurement is added to the cache or taken from it."""
+    """A state that changes when a measurement is added to the cache or removed."""
     with suppress(OSError):
         return sorted(
             (str(file), about.st_size, about.st_mtime_ns)
@@ -88,7 +88,7 @@ def cache_state() -> list[tuple[str, int, int]]:
 
 
 def keep(measurement: Measurement) -> None:
-    """Puts a measurement into the cache.
+    """Stores a measurement in the cache.
 
     Raises:
         StoreError: the cache cannot be written, or may be somebody else's.
@@ -108,9 +108,9 @@ def keep(measurement: Measurement) -> None:
 
 
 def cached(rule: str, pair: Benchmark, unread: Callable[[Unused], object] = lambda _: None) -> list[Measurement]:
-    """What the cache holds for these statements; what may be somebody else's is passed over, which is said once.
+    """The cached measurements of these statements; skips files that may be somebody else's, and logs that once.
 
-    `unread` is called with what could not be read this time.
+    `unread` is called for each file that could not be read this time.
     """
     folder = cache_folder() / _key(rule, pair.before, pair.after, pair.setup)
     try:
@@ -128,7 +128,7 @@ def cached(rule: str, pair: Benchmark, unread: Callable[[Unused], object] = lamb
 
 
 class Unused(msgspec.Struct, frozen=True):
-    """Why a file, or a folder of the cache, is not used; `unread` is true where it may be the next time."""
+    """Why a file, or a folder of the cache, is not used; `unread` is True if the next attempt may succeed."""
 
     file: AnyPath
     reason: str
@@ -142,7 +142,7 @@ class Unused(msgspec.Struct, frozen=True):
 
 
 def read_beside(trace: AnyPath) -> tuple[list[Measurement], Unused | None]:
-    """The measurements beside a trace, and why there are none although the file is there."""
+    """The measurements beside a trace, and the reason if a file there has none."""
     found = _read(beside(trace), SavedMeasurements)
     if isinstance(found, SavedMeasurements):
         return [each for each in found.measurements if each.is_sound()], None
@@ -150,10 +150,10 @@ def read_beside(trace: AnyPath) -> tuple[list[Measurement], Unused | None]:
 
 
 def save_beside(trace: AnyPath, measurements: Iterable[Measurement]) -> AnyPath:
-    """Writes measurements beside a trace, with those that are there already; gives the file.
+    """Writes measurements beside a trace, together with existing ones; returns the file.
 
     Raises:
-        StoreError: the file cannot be written, or holds what cannot be read and would be lost.
+        StoreError: the file cannot be written, or its unreadable content would be lost.
     """
     file = beside(trace)
     known, problem = read_beside(trace)
@@ -171,7 +171,7 @@ def beside(trace: AnyPath) -> AnyPath:
 
 
 def _latest(measurements: Sequence[Measurement]) -> list[Measurement]:
-    """The last one of each rule, statements, device and version."""
+    """The last one for each rule, statements, device and version."""
     by_key = {
         (each.rule, each.before, each.after, each.setup, each.on.kind, each.on.name, each.on.torch): each
         for each in measurements
@@ -184,7 +184,7 @@ def _key(*parts: str) -> str:
 
 
 def _read_own(file: Path) -> Measurement | Unused | None:
-    """What a file in the cache holds; None where it is not this user's alone."""
+    """The content of a file in the cache; None if it is not this user's alone."""
     try:
         with opened(file) as stream:
             text = stream.read(MOST_MEASUREMENTS_BYTES + 1)
@@ -197,7 +197,7 @@ def _read_own(file: Path) -> Measurement | Unused | None:
 
 
 def _read(file: AnyPath, kind: type[Stored]) -> Stored | Unused | None:
-    """What a file holds; None where there is none."""
+    """The content of a file; None if it does not exist."""
     try:
         if isinstance(file, Path) and file.exists() and not file.is_file():
             return Unused(file, "it is not a regular file", unread=False)
@@ -206,7 +206,7 @@ def _read(file: AnyPath, kind: type[Stored]) -> Stored | Unused | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as problem:
-        if isinstance(file, RemotePath) and isinstance(problem, PermissionError):  # so some say that it is not there
+        if isinstance(file, RemotePath) and isinstance(problem, PermissionError):  # some stores say so if it is missing
             return None
         return _unread(file, problem)
     return _decoded(file, text, kind)

@@ -14,7 +14,7 @@ import msgspec
 from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.files import write_whole
 
-_LONGEST_NAME = 80  # characters of a test's id in a file name; the hash behind them tells tests apart
+_LONGEST_NAME = 80  # characters of a test's id in a file name; the hash after them makes it unique
 
 
 class StepBaseline(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -31,7 +31,7 @@ class StepBaselines:
     """The stored times of one test.
 
     Attributes:
-        folder: where they lie. test: the id that pytest has for the test. update: whether to store new ones.
+        folder: their folder. test: pytest's id of the test. update: True to store new ones.
         written: files that were stored.
     """
 
@@ -41,7 +41,7 @@ class StepBaselines:
     written: list[Path] = field(default_factory=list)
 
     def read(self, run: int, device: str) -> StepBaseline | None:
-        """The baseline of the test's profile number `run`, None where none was stored on this machine.
+        """The baseline of the test's profile number `run`, None if none was stored on this machine.
 
         Raises:
             TidyError: the file cannot be read, or is not a baseline.
@@ -73,7 +73,7 @@ class StepBaselines:
 
 
 def machine(device: str) -> str:
-    """This machine's name, its processor's kind and `device`: times are compared on one machine only."""
+    """This machine's name, its kind of processor and `device`: times are compared only on one machine."""
     return " ".join(filter(None, (platform.node(), platform.machine(), device)))
 
 

@@ -29,7 +29,7 @@ class CountBound:
     number: int
 
     def holds(self, value: int) -> bool:
-        """True if `value` keeps to it."""
+        """True if `value` is within the bound."""
         return HOLDS[self.comparison](value, self.number)
 
     @property
@@ -42,7 +42,7 @@ def bound_of(name: str, limit: CountLimit) -> CountBound:
     """The bound that a test gives for the budget `name`; a number is an upper bound.
 
     Raises:
-        ValueError: it is neither a number from 0 on nor a comparison with one.
+        ValueError: it is neither a number, 0 or greater, nor a comparison with one.
     """
     if isinstance(limit, int) and not isinstance(limit, bool) and limit >= 0:
         return CountBound("<=", limit)

@@ -15,9 +15,9 @@ _MOST_LINES = 5
 
 
 def broken_by_findings(analysis: Analysis, allowed: int | Sequence[str]) -> str:
-    """Lines of text about findings that are too many, or of rules that may find nothing; empty where all is kept.
+    """Lines of text about too many findings, or about rules that may find nothing; empty if the budget is kept.
 
-    A rule that is named and could not be checked breaks the budget, too.
+    A named rule that could not be checked breaks the budget, too.
 
     Raises:
         ValueError: `allowed` is neither a number nor a list of names of rules.

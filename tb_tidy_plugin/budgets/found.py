@@ -18,7 +18,7 @@ _MOST_LINES = 5
 
 
 def broken_count(analysis: Analysis, counted: Counted, bound: CountBound) -> str:
-    """Lines of text about a count that breaks `bound`, with the events behind it; empty where all steps keep it."""
+    """Lines of text about a count that breaks `bound`, with the events behind it; empty if all steps keep it."""
     profile, unit = analysis.profile, Bytes if counted == "bytes_moved" else Count
     try:
         events = counted_events(profile, counted)

@@ -1,7 +1,7 @@
 """Entry point of the `pytest11` group.
 
-pytest imports this module at the start of every run: an exception here would stop pytest itself. So it imports the
-standard library and pytest only, and everything else when a test asks for the fixture.
+pytest imports this module at the start of every run: an exception here would stop pytest itself. So it imports only
+the standard library and pytest, and everything else when a test uses the fixture.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """Names the baselines that were stored."""
+    """Names the stored baselines."""
     for path in config.stash.get(_WRITTEN, []):
         terminalreporter.write_line(f"torchtidy: baseline stored in {path}")
 

@@ -29,7 +29,7 @@ _UPDATE = "--tidy-baseline-update"
 
 
 class BudgetError(AssertionError):
-    """A step does not keep its budget; the message says by how much, and which lines cause it."""
+    """A step exceeds its budget; the message says by how much, and which lines cause it."""
 
 
 class BudgetRun:
@@ -54,11 +54,11 @@ class BudgetRun:
     def steps(self, items: Iterable[_Item]) -> Iterator[_Item]: ...
 
     def steps(self, items: Iterable[_Item] | None = None) -> Iterator[_Item] | Iterator[None]:
-        """Yields the items of a loop, from the start again where they end, and marks the end of each step.
+        """Yields the items of a loop, repeating them if they end, and marks the end of each step.
 
         Raises:
-            TypeError: `items` cannot be gone through, such as a number; `tidy.profile()` takes the number of steps.
-            ValueError: `items` are empty, or cannot be gone through again.
+            TypeError: `items` is not iterable, such as a number; `tidy.profile()` takes the number of steps.
+            ValueError: `items` is empty, or can be iterated only once.
         """
         if isinstance(items, int):
             raise TypeError(
@@ -102,20 +102,19 @@ class BudgetRun:
         findings: int | Sequence[str] | None = None,
         step_ratio: float | None = None,
     ) -> None:
-        """Holds each recorded step to a budget.
+        """Checks each recorded step against a budget.
 
         Args:
             syncs, reads, kernels, copies, bytes_moved, allocations, graph_breaks, collectives: per step; a number is
                 an upper bound, a text such as `">=1"` any other. `docs/budgets.md` says what each counts.
-            findings: how many findings there may be at most, or names of rules that may find nothing; an empty list is
-                the same as 0.
-            step_ratio: the median time of a timed step, as a part of the stored baseline's, at most. Without a
-                baseline of this machine the test is skipped once all other budgets are kept.
+            findings: most findings allowed, or names of rules that may find nothing; an empty list is the same as 0.
+            step_ratio: largest ratio of the median time of a timed step to the stored baseline's. Without a baseline of
+                this machine the test is skipped once all other budgets are kept.
 
         Raises:
-            BudgetError: a budget is not kept.
+            BudgetError: a budget is exceeded.
             TidyError: nothing was recorded, or the stored baseline cannot be used.
-            ValueError: a budget is not one.
+            ValueError: a budget is invalid.
         """
         __tracebackhide__ = True
         counts = {
@@ -136,7 +135,7 @@ class BudgetRun:
             self._tidy.skip(unknown)
 
     def _against_baseline(self, most: float) -> tuple[str, str]:
-        """Why the time cannot be compared, and how it breaks the budget; empty where neither is so."""
+        """The reason why the time cannot be compared, and how it breaks the budget; each empty if it does not apply."""
         times = self._profile.times_ns
         if not most > 0:
             raise ValueError(f"step_ratio={most!r} must be a number greater than 0")
@@ -164,7 +163,7 @@ class Tidy:
     """Records steps of one test.
 
     Attributes:
-        folder: where recordings lie. root: the folder of the user's sources. baselines: the test's stored times.
+        folder: folder of the recordings. root: the folder of the user's sources. baselines: the test's stored times.
         skip: skips the test for a reason.
         profiles: number of recordings of this test so far.
     """
@@ -179,7 +178,7 @@ class Tidy:
     def profile(self, *, warmup: int = 3, recorded: int = 3, timed: int = 10) -> Iterator[BudgetRun]:
         """Records steps of the test: `warmup` steps run first, `recorded` ones count, `timed` ones follow.
 
-        The profiler takes one more step to start. `timed` may be 0 where no budget has a `step_ratio`.
+        The profiler takes one more step to start. `timed` may be 0 if no budget has a `step_ratio`.
 
         Example::
 

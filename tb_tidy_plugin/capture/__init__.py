@@ -1,4 +1,4 @@
-"""Used in the training script: what a trace alone cannot hold, written beside it. Never breaks the training job."""
+"""For the training script: data that a trace alone cannot hold, written beside it. Never breaks the training job."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from tb_tidy_plugin.capture.profiling import Cycle, Output, TidyProfile
+from tb_tidy_plugin.capture.profiling import Cycle, Output, TidyProfile, wait_for_device
 from tb_tidy_plugin.side_files import CAPTURE_SUFFIX
 
 _Item = TypeVar("_Item")
@@ -18,7 +18,7 @@ PROFILER_WARMUP = 1
 
 @dataclass(frozen=True, slots=True)
 class StepPlan:
-    """Numbers of steps, in this order: run only, in which the profiler starts (one), recorded, timed."""
+    """Numbers of steps, in this order: not recorded, one to start the profiler, recorded, timed."""
 
     warmup: int = 3
     recorded: int = 3
@@ -36,10 +36,10 @@ class StepPlan:
 
 
 class BudgetedProfile(TidyProfile):
-    """Records the steps of a test with shapes, stacks and allocations, and times those that follow.
+    """Records the steps of a test with shapes, stacks and allocations, and times the following ones.
 
     Attributes:
-        plan: how many steps each part has. times_ns: time of each timed step, until the device has done its work.
+        plan: number of steps in each part. times_ns: time of each timed step, until the device has done its work.
     """
 
     def __init__(self, folder: Path, plan: StepPlan) -> None:
@@ -50,15 +50,15 @@ class BudgetedProfile(TidyProfile):
 
     def step(self) -> None:
         if self._steps >= self.plan.until_timed and self._since_ns is not None:
-            _wait_for_device()
+            wait_for_device()
             self.times_ns.append(time.perf_counter_ns() - self._since_ns)
         super().step()
 
     def steps(self, items: Iterable[_Item]) -> Iterator[_Item]:
-        """Yields as many of `items` as the plan has steps, from the start again where they end, and marks the steps.
+        """Yields as many of `items` as the plan has steps, repeating them if they end, and marks the steps.
 
         Raises:
-            ValueError: `items` are empty, or cannot be gone through again.
+            ValueError: `items` is empty, or can be iterated only once.
         """
         left = self.plan.steps
         while left:
@@ -74,17 +74,10 @@ class BudgetedProfile(TidyProfile):
 
     @property
     def marked(self) -> int:
-        """Number of steps that were marked."""
+        """Number of marked steps."""
         return self._steps
 
     @property
     def trace(self) -> Path | None:
-        """The recording, None where nothing was recorded."""
+        """The recording, None if nothing was recorded."""
         return None if self._side_file is None else Path(str(self._side_file).removesuffix(CAPTURE_SUFFIX))
-
-
-def _wait_for_device() -> None:
-    import torch
-
-    if torch.cuda.is_available() and torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
-        torch.cuda.synchronize()

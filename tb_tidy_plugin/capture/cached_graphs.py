@@ -1,8 +1,8 @@
-"""Graphs that nobody noted while they were made: what the texts tell that Inductor keeps of them.
+"""Graphs that were not recorded while they were generated, from the texts that Inductor keeps of them.
 
-Those are graphs from a cache without notes, and all that was compiled before the capture was imported. A graph in use
-has the texts of its entry in Inductor's cache. What its kernels compute is worked out here, since the recording may be
-read on another machine, without that cache. Nothing is unpickled, and no file is read.
+Those are graphs from a cache without notes, and all code compiled before the capture was imported. A graph in use has
+the texts of its entry in Inductor's cache. Its kernels are analysed here, since the recording may be read on another
+machine, without that cache. Nothing is unpickled, and no file is read.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ if TYPE_CHECKING:
 
 OUTPUT = "torch._inductor.output_code"
 MOST_GRAPH_CHARACTERS = 2_000_000
-"""Of a graph's texts: that of a thousand kernels has as many."""
+"""Most characters of a graph's texts, those of a thousand kernels."""
 
 _MOST_LINES, LONGEST_LINE = 20_000, 4_000
-"""Of a graph, whole or not at all."""
+"""Most lines of a graph, which is kept completely or not at all."""
 
 MOST_SECONDS = 1.0
-"""No further graph is begun after that."""
+"""No further graph is started after this time."""
 
 
 def cached_graphs(own: OwnFiles) -> Iterator[Mapping[str, object]]:
-    """What is known of the graphs in use that were not noted, for the side file.
+    """Data on the graphs in use that were not recorded, for the side file.
 
     Args:
-        own: gives the name that the recording has for a path, and knows which files are the user's own.
+        own: gives the recording's name of a path, and knows which files are the user's own.
     """
     if not lacks_notes():
         return
@@ -53,7 +53,7 @@ def cached_graphs(own: OwnFiles) -> Iterator[Mapping[str, object]]:
 
 
 def _in_use() -> list[CompiledFxGraph]:
-    """By one look at all objects: 0.2 s for a million of them."""
+    """The graphs in use, found by one pass over all objects: 0.2 s for a million of them."""
     kind = getattr(sys.modules.get(OUTPUT), "CompiledFxGraph", None)
     return [each for each in gc.get_objects() if type(each) is kind]
 

@@ -1,11 +1,12 @@
-"""Lines behind the kernels that `torch.compile` makes: noted while it makes them, and kept beside its own cache.
+"""Lines behind the kernels that `torch.compile` generates: recorded during compilation, and stored beside its cache.
 
 `install` wraps functions of PyTorch that run once per compiled graph or kernel. No setting of Inductor changes,
-so its cache stays valid, and recorded steps run as before. Where a version of PyTorch lacks one of the functions, the
-lines that need it are missing, and nothing else.
+so its cache stays valid, and recorded steps run as before. If a version of PyTorch lacks one of the functions, only
+the lines that need it are missing.
 
-A kernel is noted by the names of the nodes of Dynamo's graph that it computes. A graph from Inductor's cache brings its
-notes from `torchtidy/` in the cache's folder. The lines are those of the graph that Dynamo has just read: they are
+A kernel is recorded by the names of the nodes of Dynamo's graph that it computes. A graph from Inductor's cache brings
+its notes from `torchtidy/` in the cache's folder. The lines are those of the graph that Dynamo has just traced: they
+are
 right after an edit that moved the code, and for functions that share one cached graph.
 """
 
@@ -52,7 +53,7 @@ SKIPPED = "log_cudagraph_skip_and_bump_counter"
 _FOLDER = "torchtidy"
 _VERSION = 1
 MOST_REGIONS = 4096
-"""Compiled functions whose graphs are kept in memory, a few kilobytes for a usual one."""
+"""Most compiled functions whose graphs are kept in memory, usually a few kilobytes each."""
 
 SOURCE_FRAME = re.compile(r'^  File "(?P<file>[^"\n]+)", line (?P<line>\d+), in (?P<function>.+)$', re.MULTILINE)
 MAJOR = re.compile(r"mm\b|conv|linear|attention|softmax")
@@ -70,7 +71,7 @@ ADDED = "Gradient addition node due to multiple use of tensor around:"
 THEN = "its lines are unknown"
 
 _Names: TypeAlias = tuple[str, ...]
-"""Names of nodes of Dynamo's graph, any of which may be what a node of the generated graph came from."""
+"""Names of nodes of Dynamo's graph, any of which may be the source of a node in the generated graph."""
 
 Origin: TypeAlias = tuple[str, str, _Names]
 """Operator and stack of a node, and the names of its sources."""
@@ -81,7 +82,7 @@ _Stack: TypeAlias = tuple[tuple[str, int, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """One kernel that a generated graph calls; of its `nodes` the first decides which line is shown first."""
+    """One kernel that a generated graph calls; the first of its `nodes` decides which line is shown first."""
 
     kernel: str
     nodes: tuple[_Names, ...]
@@ -89,7 +90,7 @@ class Launch:
 
 @dataclass(slots=True)
 class GeneratedGraph:
-    """A generated graph; `launches` in the order of its calls, None where it came from a cache without notes."""
+    """A generated graph; `launches` in the order of its calls, None if it came from a cache without notes."""
 
     key: str
     is_backward: bool
@@ -98,16 +99,15 @@ class GeneratedGraph:
 
 @dataclass(slots=True)
 class Region:
-    """A function, or the rest of one behind a break, as it was compiled once.
+    """One compilation of a function, or of its rest after a break.
 
     Attributes:
         function: its name.
         stacks: stack of each node of Dynamo's graph, as text.
         names: names of the nodes with a stack.
-        graphs: what was made of it.
+        graphs: the generated graphs.
         making: launches of graphs that are being generated, with the graph.
-        skipped: why it runs without CUDA graphs although they were asked for, as Inductor says it; empty where it
-            says nothing.
+        skipped: Inductor's reason why it runs without the CUDA graphs asked for; empty without a reason.
     """
 
     function: str
@@ -120,11 +120,11 @@ class Region:
 
 _regions: dict[str, Region] = {}
 _came_late = DYNAMO in sys.modules
-"""Whether code may have been compiled before this was imported."""
+"""True if code may have been compiled before this was imported."""
 
 
 def note_compilations() -> None:
-    """Notes all that is compiled from now on; does nothing until `torch.compile` is used."""
+    """Records all compilations from now on; does nothing until `torch.compile` is used."""
     if DYNAMO in sys.modules:
         _wrap_dynamo(sys.modules[DYNAMO])
     elif not any(isinstance(finder, _WhenImported) for finder in sys.meta_path):
@@ -132,10 +132,10 @@ def note_compilations() -> None:
 
 
 class _WhenImported(MetaPathFinder):
-    """Waits for the module of Dynamo that is wrapped, and leaves when it comes."""
+    """Waits for the import of the wrapped module of Dynamo, and removes itself then."""
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        """What the other finders answer, so that the module is wrapped once it is there."""
+        """The answer of the other finders, with a loader that wraps the module once it is loaded."""
         if name != DYNAMO:
             return None
         with suppress(ValueError):
@@ -161,7 +161,7 @@ def _wrap_dynamo(module: ModuleType) -> None:
 
 
 def _wrap(owner: object, name: str, note: Callable[..., Callable[[], None] | None]) -> None:
-    """Lets `note` look at the arguments of a function before each call, and what it answers run after the call."""
+    """Passes a function's arguments to `note` before each call, and runs its result after the call."""
     original = getattr(owner, name, None)
     if original is not None and not hasattr(original, "tidy_note"):
         setattr(owner, name, _noted(original, note))
@@ -177,12 +177,12 @@ def _noted(original: Callable[P, _R], note: Callable[..., Callable[[], None] | N
             if after is not None:
                 unless_it_fails("a compiled graph", after, THEN)
 
-    wrapped.tidy_note = note  # type: ignore[attr-defined]
+    wrapped.tidy_note = note  # type: ignore[attr-defined] # marks it
     return wrapped
 
 
 def _begin(output: OutputGraph, graph: GraphModule) -> None:
-    """Dynamo has read a function: keeps the lines of its nodes."""
+    """Records the lines of the nodes when Dynamo has traced a function."""
     _wrap_inductor()
     if (ident := _compile_id()) is None or len(_regions) >= MOST_REGIONS:
         return
@@ -194,7 +194,7 @@ def _begin(output: OutputGraph, graph: GraphModule) -> None:
 
 
 def _stacks(graph: GraphModule) -> Iterator[tuple[str, str]]:
-    """Name and stack of each node, those of graphs inside included, as bodies of `autograd.Function` are."""
+    """Name and stack of each node, including those of graphs inside, such as bodies of `autograd.Function`."""
     for prefix, module in graph.named_modules():
         for node in getattr(getattr(module, "graph", None), "nodes", ()):
             if node.op.startswith("call_") and (stack := node.meta.get("stack_trace")):
@@ -202,7 +202,7 @@ def _stacks(graph: GraphModule) -> Iterator[tuple[str, str]]:
 
 
 def _wrap_inductor() -> None:
-    """What Inductor calls for each kernel, graph, replaced pattern, and graph that does without CUDA graphs."""
+    """Wraps Inductor's functions for each kernel, graph, replaced pattern, and graph that skips CUDA graphs."""
     if "torch._inductor" not in sys.modules:
         return
     modules = (unless_it_fails("a compiled graph", partial(import_module, name), THEN) for name in OF_INDUCTOR)
@@ -216,7 +216,7 @@ def _wrap_inductor() -> None:
 
 
 def _wrap_everywhere(owner: object, name: str, note: Callable[..., None]) -> None:
-    """The same for a function that modules of Inductor have under its name; what is imported later finds it wrapped."""
+    """Wraps a function that modules of Inductor have under its name; later imports find it wrapped."""
     original = getattr(owner, name, None)
     if original is None or hasattr(original, "tidy_note"):
         return
@@ -234,7 +234,7 @@ def _compile_id() -> str | None:
 
 
 def _note(schedule: ExternKernel | Sequence[BaseSchedulerNode], kernel: str | None) -> None:
-    """Inductor writes the call of a kernel: keeps what it computes."""
+    """Records what a kernel computes when Inductor writes its call."""
     from torch._inductor.virtualized import V
 
     region = _regions.get(_compile_id() or "")
@@ -257,7 +257,7 @@ def _extern(kernel: ExternKernel) -> Iterable[Node | None]:
 
 
 def _fused(schedule: Sequence[BaseSchedulerNode]) -> Iterator[Node | None]:
-    """Nodes of a generated kernel: first that of its last reduction, or what it writes last."""
+    """Nodes of a generated kernel: first that of its last reduction, or of its last write."""
     parts = [(part, node) for part in schedule if (node := getattr(part, "node", None)) is not None]
     last = [node for part, node in parts if part.is_reduction()][-1:] or [node for _, node in parts[-1:]]
     yield from (node.origin_node for node in last)
@@ -266,7 +266,7 @@ def _fused(schedule: Sequence[BaseSchedulerNode]) -> Iterator[Node | None]:
 
 
 def _replacing(match: Match, node: Node) -> Callable[[], None]:
-    """Inductor puts nodes before `node` in the place of others: keeps in the new ones what these were."""
+    """Records the sources of replaced nodes in the new ones when Inductor inserts nodes before `node`."""
     replaced = set(match.nodes)
     origins = tuple(sorted((origin for each in match.nodes for origin in _origins(each)), key=_is_minor))
     before, after = node.prev, node.next
@@ -284,12 +284,12 @@ def _replacing(match: Match, node: Node) -> Callable[[], None]:
 
 
 def _is_minor(origin: Origin) -> bool:
-    """True if an operator is a small part of what it is fused into."""
+    """True if an operator is a small part of a fused kernel."""
     return MAJOR.search(origin[0]) is None
 
 
 def _origins(node: Node) -> tuple[Origin, ...]:
-    """What a node computes: its own operator and stack, or those of the nodes whose place it took."""
+    """Sources of a node: its own operator and stack, or those of the nodes that it replaced."""
     kept: tuple[Origin, ...] | None = node.meta.get(ORIGINS)
     if kept is not None:
         return kept
@@ -309,11 +309,11 @@ def _known(region: Region, node: Node) -> Iterator[_Names]:
 
 
 def _finish(compiled: CompiledFxGraph) -> None:
-    """A graph is ready, just made or from Inductor's cache: keeps or brings its launches."""
+    """Stores or loads the launches of a graph that was just generated or came from Inductor's cache."""
     region = _regions.get(_compile_id() or "")
     if region is None:
         return
-    key, code = compiled._fx_graph_cache_key, compiled.cache_key  # noqa: SLF001
+    key, code = compiled._fx_graph_cache_key, compiled.cache_key  # noqa: SLF001 - known nowhere else
     made = next((launches for graph, launches in region.making if graph.cache_key == code), None)
     region.making.clear()
     region.skipped = region.skipped or _why_without_graphs(compiled)
@@ -328,7 +328,7 @@ def _finish(compiled: CompiledFxGraph) -> None:
 
 
 def _why_without_graphs(compiled: CompiledFxGraph) -> str:
-    """Why CUDA graphs that were asked for are not used for a graph; a cached one does not say it again."""
+    """The reason why a graph does not use the CUDA graphs asked for; a cached graph does not repeat it."""
     switches = getattr(sys.modules.get("torch._inductor.config"), "triton", None)
     if not getattr(switches, "cudagraphs", False):
         return ""
@@ -337,9 +337,9 @@ def _why_without_graphs(compiled: CompiledFxGraph) -> str:
 
 
 def _note_skip(message: str) -> None:
-    """Inductor does without CUDA graphs, when it compiles or when a graph runs: keeps why.
+    """Records the reason when Inductor skips CUDA graphs, during compilation or when a graph runs.
 
-    When a graph runs nothing says which one. The stack in the message is that of a node of it.
+    At run time nothing says which graph it is. The stack in the message is that of one of its nodes.
     """
     region = _regions.get(_compile_id() or "")
     found = [region] if region else [each for each in _regions.values() if any(map(message.__contains__, each.names))]
@@ -348,7 +348,7 @@ def _note_skip(message: str) -> None:
 
 
 def _kept_at(key: object, code: object) -> Path | None:
-    """The file of a graph's launches; None where the graph itself is not cached."""
+    """The file of a graph's launches; None if the graph itself is not cached."""
     if not all(isinstance(each, str) and _KEY.fullmatch(each) for each in (key, code)):
         return None
     from torch._inductor.runtime.cache_dir_utils import cache_dir
@@ -363,7 +363,7 @@ def _keep(path: Path, launches: Iterable[Launch]) -> None:
 
 
 def _kept(path: Path) -> tuple[Launch, ...] | None:
-    """What was noted when the graph was made; None where nothing was."""
+    """The launches recorded when the graph was generated; None without any."""
     if not path.is_file():
         return None
     with opened(path) as file:
@@ -377,22 +377,22 @@ def _kept(path: Path) -> tuple[Launch, ...] | None:
 
 
 def lacks_notes() -> bool:
-    """True if code may have been compiled that was not noted."""
+    """True if code may have been compiled without being recorded."""
     return _came_late or any(graph.launches is None for region in _regions.values() for graph in region.graphs)
 
 
 def noted_keys() -> set[str]:
-    """Keys of the graphs that were noted wherever they are used."""
+    """Keys of the graphs that are recorded wherever they are used."""
     graphs = [graph for region in _regions.values() for graph in region.graphs]
     return {graph.key for graph in graphs} - {graph.key for graph in graphs if graph.launches is None}
 
 
 def compiled_code(named: Callable[[str], str], cached: Sequence[Mapping[str, object]] = ()) -> Mapping[str, Any] | None:
-    """What was compiled so far, for the side file; None where nothing was.
+    """Everything compiled so far, for the side file; None without any.
 
     Args:
-        named: gives the name that the recording has for a path.
-        cached: what Inductor's cache says of graphs that were compiled before the capture began.
+        named: gives the recording's name of a path.
+        cached: data of Inductor's cache on graphs that were compiled before the capture began.
     """
     stacks = _Stacks(named)
     regions = [_described(ident, region, stacks) for ident, region in list(_regions.items())]
@@ -407,7 +407,7 @@ def compiled_code(named: Callable[[str], str], cached: Sequence[Mapping[str, obj
 
 
 def files_in(compiled: Mapping[str, Any]) -> set[str]:
-    """Names of the files of all stacks and lines, of breaks, and of what keeps CUDA graphs from being used."""
+    """Names of the files of all stacks and lines, of breaks, and of causes that prevent CUDA graphs."""
     groups = (*compiled["stacks"], *(graph["lines"] for graph in compiled["cached"]))
     places = (*compiled["breaks"], *compiled["skips"])
     return {file for lines in groups for file, *_ in lines} | {each["file"] for each in places} - {""}
@@ -437,7 +437,7 @@ def _described(ident: str, region: Region, stacks: _Stacks) -> Mapping[str, obje
 
 
 def _lines(region: Region, graph: GeneratedGraph, stacks: _Stacks) -> list[tuple[str, list[int]]] | None:
-    """Each kernel with its stacks; without any where the code changed so that one of them cannot be told."""
+    """Each kernel with its stacks; empty if the code changed so that one of them is unknown."""
     if graph.launches is None:
         return None
     found = []
@@ -456,7 +456,7 @@ def frames(text: str) -> _Stack:
 
 
 def _breaks(named: Callable[[str], str]) -> Iterator[Mapping[str, object]]:
-    """Where Dynamo could not go on, with its reason."""
+    """Places where Dynamo could not go on, with its reasons."""
     broken = getattr(sys.modules.get(UTILS), "graph_break_reasons", ())
     places = ((each.user_stack[-1], str(each.reason)) for each in broken if each.user_stack)
     for file, line, function, reason in sorted({(at.filename, at.lineno, at.name, text) for at, text in places}):
@@ -464,7 +464,7 @@ def _breaks(named: Callable[[str], str]) -> Iterator[Mapping[str, object]]:
 
 
 def _recompiles(named: Callable[[str], str]) -> Iterator[Mapping[str, object]]:
-    """What was compiled again, with the guard that failed."""
+    """Repeated compilations, with the guard that failed."""
     metrics = getattr(sys.modules.get(UTILS), "get_compilation_metrics", None)
     for each in metrics() if metrics else ():
         if each.compile_id and each.co_filename and getattr(each, "recompile_reason", None):
@@ -473,7 +473,7 @@ def _recompiles(named: Callable[[str], str]) -> Iterator[Mapping[str, object]]:
 
 
 def _skip(ident: str, region: Region, named: Callable[[str], str]) -> Mapping[str, object]:
-    """Why a region runs without CUDA graphs, and the innermost line that Inductor names for it, if any."""
+    """The reason why a region runs without CUDA graphs, and the innermost line that Inductor names for it, if any."""
     match = SKIP.match(region.skipped)
     file, line, function = (frames(region.skipped) or (("", 0, ""),))[-1]
     reason = explained_in_short(match["reason"] if match else region.skipped)
@@ -481,9 +481,9 @@ def _skip(ident: str, region: Region, named: Callable[[str], str]) -> Mapping[st
 
 
 def explained_in_short(reason: str) -> str:
-    """What Dynamo explains, on one line, without folders of this machine; else its first line.
+    """Dynamo's explanation on one line, without folders of this machine; else its first line.
 
-    Hints and stacks follow.
+    Leaves out the hints and stacks that follow.
     """
     explained = EXPLANATION.search(reason)
     text = explained[1] if explained else reason.strip().partition("\n")[0]

@@ -1,7 +1,7 @@
 """Writes the side file with the device times of a back end whose kernels Kineto does not see.
 
 PyTorch measures such a device (PrivateUse1) around each operator. The times are in its own list of events, and are lost
-where only the trace is exported. The format is on the page `docs/out-of-tree-devices.md`.
+if only the trace is exported. The format is on the page `docs/out-of-tree-devices.md`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Profiler: TypeAlias = torch.profiler.profile | torch.autograd.profiler.profile
 
 LAUNCH_LATENCY_NS = 5_000
-"""From the start of an operator to that of its work on an idle device: what CUDA takes, where nothing is known."""
+"""Time from the start of an operator to that of its work on an idle device: CUDA's, as the default."""
 
 
 def write_device_events(
@@ -35,21 +35,21 @@ def write_device_events(
     device_name: str = "",
     memory: Iterable[tuple[int, int]] = (),
 ) -> Path | None:
-    """Writes the side file of the trace `trace_path`; call it where that was exported, in `on_trace_ready`.
+    """Writes the side file of the trace `trace_path`; call it after the export, in `on_trace_ready`.
 
-    Each rank writes its own, beside its own trace. Nothing is raised: a failure is logged, and the trace stays as good
+    Each rank writes its own, beside its own trace. Never raises: a failure is logged, and the trace stays as good
     as it is without the file.
 
     Args:
         prof: the profiler that timed the device, of `torch.profiler` or `torch.autograd.profiler`.
-        trace_path: the trace as exported, with `.gz` where it has that.
-        device_kind: name of the back end, with the number of the device this process used where it is not 0 (`npu:3`).
+        trace_path: the trace as exported, including `.gz` if it has that.
+        device_kind: name of the back end, with the number of the device this process used if it is not 0 (`npu:3`).
         launch_latency_ns: from the start of an operator on the host to that of its work on an idle device, in ns.
         device_name: of the product.
         memory: samples of memory in use: Unix time in ns (`time.time_ns()`), bytes.
 
     Returns:
-        The side file; None where none was written.
+        The side file; None if none was written.
     """
 
     def write() -> Path | None:
@@ -105,5 +105,5 @@ def _is_on_host(event: FunctionEvent) -> bool:
 
 
 def _thread(event: FunctionEvent) -> int:
-    """The thread's id in the trace; older versions of PyTorch know their own small number of it only."""
+    """The thread's id in the trace; older versions of PyTorch only know their own small number of it."""
     return int(getattr(event, "device_resource_id", event.thread))

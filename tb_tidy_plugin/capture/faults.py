@@ -1,7 +1,7 @@
-"""Page faults of steps: how often new memory was mapped in steps that are recorded, and in those that are not.
+"""Page faults of steps: number of times that new memory was mapped in recorded steps, and in others.
 
-While the profiler records, it takes memory that a CPU job's tensors would use again, so that more of theirs is mapped
-afresh. No event has that time; how often it happens, the system counts for each process.
+While the profiler records, it takes memory that a CPU job's tensors would reuse, so that more of their memory must be
+newly mapped. No event shows that time; the system counts the faults of each process.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SAMPLE_BYTES, SAMPLES = 1 << 20, 5
 
 
 class StepFaults:
-    """The faults of the steps so far, of the last ones where they are many; nothing where the system counts none."""
+    """The faults of the most recent steps; empty if the system counts none."""
 
     def __init__(self) -> None:
         self._before: int | None = None
@@ -29,17 +29,17 @@ class StepFaults:
         self._others: deque[int] = deque(maxlen=MOST_STEPS)
 
     def begin(self) -> None:
-        """A step begins now."""
+        """Marks the start of a step."""
         self._before = _faults()
 
     def end(self, *, is_recorded: bool | None) -> None:
-        """A step ends now; it counts for nothing where `is_recorded` is None."""
+        """Marks the end of a step; it does not count if `is_recorded` is None."""
         now = _faults()
         if now is not None and self._before is not None and is_recorded is not None:
             (self._recorded if is_recorded else self._others).append(now - self._before)
 
     def found(self, steps: int) -> Mapping[str, int | list[int]] | None:
-        """Of each of the last `steps` recorded steps, of the usual other one, and the ns of one; None if not known."""
+        """Faults of the last `steps` recorded steps, of the median other step, and ns of one fault; None if unknown."""
         if not self._recorded or not self._others:
             return None
         recorded = list(self._recorded)[-steps:]
@@ -47,7 +47,7 @@ class StepFaults:
 
 
 def _faults() -> int | None:
-    """How often this process had to wait for memory to be mapped."""
+    """Number of times that this process had to wait for memory to be mapped."""
     try:
         return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     except NameError:
@@ -55,7 +55,7 @@ def _faults() -> int | None:
 
 
 def _fault_ns() -> float:
-    """How long it takes here to write to a page for the first time rather than again: the median of some samples."""
+    """Extra time of writing to a page for the first time, in ns on this machine: the median of some samples."""
     return median(_fault_sample_ns() for _ in range(SAMPLES))
 
 

@@ -1,7 +1,7 @@
 """Names CUDA and HIP graphs: a small recording of each capture beside the run, and a name for each replay.
 
 vLLM loads `install` in every worker by its entry point; others call it once, before graphs are captured. It does
-nothing where no folder is known. Nothing that fails here reaches the job.
+nothing without a known folder. No failure here reaches the job.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from contextlib import ExitStack
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tb_tidy_plugin.capture.guarded import unless_it_fails
 from tb_tidy_plugin.side_files import GRAPH_SUFFIX
@@ -24,20 +24,20 @@ if TYPE_CHECKING:
 
 CAPTURE_MARK, REPLAY_MARK = "tidy:capture#", "tidy:replay#"
 FOLDERS = ("TORCHTIDY_GRAPHS", "VLLM_TORCH_PROFILER_DIR", "SGLANG_TORCH_PROFILER_DIR")
-"""Environment variables that name the folder of the traces, the first one that is set."""
+"""Environment variables that name the folder of the traces; the first one set counts."""
 
 _LONGEST_HOST = 30
 _UNNAMED = re.compile(r"[^\w.-]")
 
 
 def install(folder: str | os.PathLike[str] | None = None) -> bool:
-    """From now on each captured graph is recorded into `folder`, and its replays are named in recordings.
+    """Records each graph captured from now on into `folder`, and names its replays in recordings.
 
     Args:
         folder: that of the traces; by default the first of `FOLDERS` that is set.
 
     Returns:
-        Whether it is installed: not without a folder, and not where PyTorch has no graphs.
+        True if it is installed; False without a folder, and if PyTorch has no graphs.
     """
     chosen = folder or next(filter(None, map(os.environ.get, FOLDERS)), None)
     return bool(chosen and unless_it_fails("graphs", partial(_patch, Path(chosen).absolute()), "they stay unnamed"))
@@ -52,11 +52,11 @@ def _patch(folder: Path) -> bool:
     begin, end, replay = CUDAGraph.capture_begin, CUDAGraph.capture_end, CUDAGraph.replay
     host, numbers = _UNNAMED.sub("_", socket.gethostname())[:_LONGEST_HOST], count()
 
-    def capture_begin(self: CUDAGraph, *arguments: object, **named: object) -> None:
+    def capture_begin(self: CUDAGraph, *arguments: Any, **named: Any) -> None:
         ident = f"{host}-{os.getpid()}-{next(numbers)}"
         recording = unless_it_fails("a graph's capture", partial(_recording, folder, ident), "its replays stay unnamed")
         try:
-            begin(self, *arguments, **named)  # type: ignore[arg-type]
+            begin(self, *arguments, **named)
         except BaseException:
             _finished(recording)
             raise
@@ -76,19 +76,19 @@ def _patch(folder: Path) -> bool:
         with profiler.record_function(name):
             replay(self)
 
-    named_replay.tidy_folder = folder  # type: ignore[attr-defined]
+    named_replay.tidy_folder = folder  # type: ignore[attr-defined] # marks it
     for original, patched in ((begin, capture_begin), (end, capture_end), (replay, named_replay)):
         setattr(CUDAGraph, original.__name__, patched)
     return True
 
 
 def _recording(folder: Path, ident: str) -> ExitStack:
-    """A recording that has begun, and is written when it is closed; only a name where another one runs already."""
+    """A started recording, written when it is closed; only a name if another one already runs."""
     import torch
 
     stack = ExitStack()
     try:
-        if not torch.autograd.profiler._is_profiler_enabled:  # noqa: SLF001
+        if not torch.autograd.profiler._is_profiler_enabled:  # noqa: SLF001 - as above
             folder.mkdir(parents=True, exist_ok=True)
             recorded = torch.profiler.profile(record_shapes=True, with_stack=True)
             stack.callback(_written, recorded, folder / f"graph-{ident}{GRAPH_SUFFIX}")

@@ -1,7 +1,7 @@
-"""The one place where a failure of ours ends: nothing that is captured may break the training job.
+"""The one place where our own failures end: nothing in the capture may break the training job.
 
-`KeyboardInterrupt` and `SystemExit` pass: both are the job's own. Nothing of ours raises them, but a signal's handler
-runs wherever the main thread is, and one that ends the job (`SIGTERM` on a cluster) may find it in our part.
+`KeyboardInterrupt` and `SystemExit` pass: both are the job's own. Our code raises neither, but a signal's handler
+runs wherever the main thread is, and one that ends the job (`SIGTERM` on a cluster) may run in our code.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _Answer = TypeVar("_Answer")
 def unless_it_fails(
     what: str, ask: Callable[[], _Answer], then: str = "the trace itself is unaffected"
 ) -> _Answer | None:
-    """What `ask` answers; None where it fails, which is logged.
+    """The result of `ask`; None if it fails, which is logged.
 
     Args:
-        what: what is missing then, as the subject of a sentence.
+        what: what is then missing, as the subject of a sentence.
         ask: reads something of the job, or writes something beside its trace.
-        then: what that means for the recording.
+        then: the consequence for the recording.
     """
     try:
         return ask()
@@ -40,18 +40,18 @@ def unless_it_fails(
 
 @lru_cache(maxsize=256)
 def logged_once(what: str, then: str, reason: str) -> None:
-    """A job may record hundreds of times: the same failure is said once."""
+    """Logs a failure once: a job may record hundreds of times."""
     log_harmless(logging.WARNING, f"{what} could not be captured, {then}: {reason}")
 
 
 def log_harmless(level: int, text: str) -> None:
-    """Logs `text`, with nothing in it that steers a terminal. The job's own log handlers cannot break it here."""
+    """Logs `text` without control characters of a terminal. The job's own log handlers cannot break it here."""
     with suppress(Exception):
         log.log(level, "tb-tidy: %s", text)
 
 
 def reason_of(error: BaseException) -> str:
-    """Kind and message of `error` on one line, cut where it is long; its methods may be the job's own, and fail."""
+    """Kind and message of `error` on one line, shortened; its methods may be the job's own, and fail."""
     kind = _text(lambda: type(error).__name__, "error")
     message = _text(lambda: getattr(error, "strerror", None) or error, "its message cannot be read")
     return f"{kind}: {message}" if message else kind
@@ -61,7 +61,7 @@ def _text(ask: Callable[[], object], otherwise: str) -> str:
     try:
         text = str.__getitem__(
             str(ask()), slice(MOST_ERROR_CHARACTERS + 1)
-        )  # `str` may answer with a class of the job's own
+        )  # `str` may return an instance of a class of the job's own
     except Exception:  # noqa: BLE001 - see above
         return otherwise
     line = " ".join(text.split())

@@ -1,4 +1,4 @@
-"""The trace handler: torch's own trace, and beside it what the trace cannot hold.
+"""The trace handler: torch's own trace, and beside it the data that the trace cannot hold.
 
 The format of the side file is on the page `docs/capture.md`.
 """
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
     Profiler: TypeAlias = torch.profiler.profile
 
-LOOK_SHARE = 0.1  # of the time of torch's export: at most this long its trace is looked at
-LEAST_LOOK_S = 0.5  # and so long in any case
+LOOK_SHARE = 0.1  # most time for checking torch's trace, as a part of its export
+LEAST_LOOK_S = 0.5  # least limit of that time
 FAST = 3  # level of gzip: a fifth of the time of the default, a tenth more bytes
 
 _Document: TypeAlias = dict[str, object]
@@ -40,7 +40,7 @@ _Document: TypeAlias = dict[str, object]
 
 @dataclass(frozen=True, slots=True)
 class CaptureOptions:
-    """What is captured beside what always is: texts of sources, which tensors are the same."""
+    """Optional data to capture: texts of sources, and the identity of tensors."""
 
     sources: bool = True
     tensors: bool = False
@@ -56,12 +56,12 @@ def tidy_trace_handler(
 ) -> Callable[[Profiler], None]:
     """A drop-in for `torch.profiler.tensorboard_trace_handler`: the same trace, and `<trace>.tidy.json.gz` beside it.
 
-    What fails of the second is logged and never raised; the first behaves as torch's, and is logged where it is lost.
+    Failures of the side file are logged and never raised; the trace behaves as torch's, and its loss is logged.
 
     Args:
         dir_name, worker_name, use_gzip: as in torch.
-        sources: whether to keep the text of the user's own files that are in the recording.
-        tensors: whether to keep which tensors are the same; needs `record_shapes` and `profile_memory`.
+        sources: True to store the text of the user's own files that are in the recording.
+        tensors: True to store which tensors are the same; needs `record_shapes` and `profile_memory`.
     """
     import torch
 
@@ -75,9 +75,9 @@ def capturing(
     around: Callable[[], Mapping[str, object]] = dict,
     written: Callable[[Path], object] = lambda _: None,
 ) -> Callable[[Profiler], None]:
-    """A handler that does what `export` does, looks at what came of it, and writes the side file of each trace.
+    """A handler that calls `export`, checks its result, and writes the side file of each trace.
 
-    It raises what `export` raises, and nothing else. All that is lost is logged.
+    Raises only what `export` raises. All losses are logged.
 
     Args:
         export: torch's handler.
@@ -110,15 +110,15 @@ def capturing(
 
 
 class _ExportNoted:
-    """A profiler for torch's handler, that notes where the trace goes; only the handler knows its name."""
+    """A profiler for torch's handler that records the path of the trace, whose name only the handler knows."""
 
     def __init__(self, prof: Profiler) -> None:
         self._prof = prof
         self.paths: list[str] = []
 
-    def export_chrome_trace(self, path: str, *arguments: object, **named: object) -> object:
+    def export_chrome_trace(self, path: str, *arguments: Any, **named: Any) -> object:
         self.paths.append(path)
-        return self._prof.export_chrome_trace(path, *arguments, **named)  # type: ignore[arg-type]
+        return self._prof.export_chrome_trace(path, *arguments, **named)
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._prof, name)

@@ -1,6 +1,6 @@
 """Data that only the profiler's live event tree has: calling lines, and the identity of tensors.
 
-The line of a caller is what CPython's `f_lineno` was when the call began. It stays in memory only: the exported trace
+The line of a caller is CPython's `f_lineno` when the call began. It stays in memory only: the exported trace
 of torch up to 2.13 holds the line where a function is defined (https://github.com/pytorch/pytorch/issues/167605).
 """
 
@@ -20,24 +20,24 @@ if TYPE_CHECKING:
     Event: TypeAlias = _ProfilerEvent
 
 _BUDGET_S = 15.0
-"""The walk ends after this time, wherever it is: 200,000 events take well below 1 s."""
+"""The walk stops after this time, wherever it is: 200,000 events take well below 1 s."""
 
 MAX_ENTRIES = 500_000
-CLOCK_EVERY = 4096  # events between two looks at the clock
+CLOCK_EVERY = 4096  # events between two checks of the clock
 
 ATEN = "aten::"
 
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """What one walk over the tree found, in columns.
+    """Result of one walk over the tree, in columns.
 
     Attributes:
         calls: start in Unix ns, checksum of the name, and line in the caller's file, of each call made by a frame of
             the user's own.
         files: the user's own files, by the names that frames give them.
-        tensors: start, checksum of the name, and for each input the ids of tensor and storage, of each operator.
-        complete: false where time or room ran out.
+        tensors: start, checksum of the name, and the ids of tensor and storage of each input, of each operator.
+        complete: False if time or room ran out.
     """
 
     calls: list[tuple[int, int, int]]
@@ -47,13 +47,13 @@ class Walk:
 
 
 def walk(roots: Iterable[Event], own: OwnFiles, *, tensors: bool, budget_s: float = _BUDGET_S) -> Walk:
-    """Looks at every event once.
+    """Visits every event once.
 
     Args:
-        roots: what `experimental_event_tree()` gives.
-        own: which frames are of the user's own.
-        tensors: whether to keep the ids of tensors, too.
-        budget_s: time after which the walk ends.
+        roots: the result of `experimental_event_tree()`.
+        own: knows which frames are the user's own.
+        tensors: True to record the ids of tensors, too.
+        budget_s: time after which the walk stops.
     """
     visitor = _Visitor(own, tensors=tensors)
     visits = visitor.by_kind()
@@ -74,9 +74,9 @@ def walk(roots: Iterable[Event], own: OwnFiles, *, tensors: bool, budget_s: floa
 
 
 class _Visitor:
-    """Keeps what is worth keeping of each event.
+    """Records the relevant data of each event.
 
-    A visit answers whether a frame of the user's own is what calls the events below; None where they need no look.
+    A visit returns True if a frame of the user's own calls the events below; None if they need no visit.
     """
 
     def __init__(self, own: OwnFiles, *, tensors: bool) -> None:
@@ -122,7 +122,7 @@ class _Visitor:
         if self._keeps_tensors:
             self._keep_tensors(event)
             return called_by_own and not is_aten
-        return None if is_aten else called_by_own  # operators of ATen call no Python, but for rare dispatch modes
+        return None if is_aten else called_by_own  # operators of ATen call no Python, except for rare dispatch modes
 
     def _keep_call(self, event: Event, name: str) -> None:
         line = event.extra_fields.caller.line_number  # type: ignore[union-attr] # of Python events only
@@ -138,7 +138,7 @@ class _Visitor:
 
 
 def _name(event: Event) -> str:
-    """Names of code that is gone may be damaged: https://github.com/pytorch/pytorch/pull/186359."""
+    """The event's name; names of code that was freed may be damaged: https://github.com/pytorch/pytorch/pull/186359."""
     try:
         return event.name
     except UnicodeDecodeError:
@@ -146,5 +146,5 @@ def _name(event: Event) -> str:
 
 
 def checksum(name: str) -> int:
-    """Of an event's name: joins it with the trace without repeating addresses and paths."""
+    """Checksum of an event's name: joins it with the trace without repeating addresses and paths."""
     return zlib.crc32(name.encode("utf-8", "replace"))

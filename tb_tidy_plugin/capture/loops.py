@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from typing import Any
 
 from tb_tidy_plugin.capture.guarded import unless_it_fails
 from tb_tidy_plugin.capture.profiling import NOTHING_RECORDED, TidyProfile, tidy_profile
 
 
 class RecordedLoop:
-    """Records one training after the other, each from its beginning; raises nothing.
+    """Records one training after the other, each from its beginning; never raises.
 
-    It is made where the callback is and begins where the training is, which may be another process.
+    It is created with the callback and begins with the training, possibly in another process.
     """
 
-    def __init__(self, dir_name: str, arguments: dict[str, object]) -> None:
+    def __init__(self, dir_name: str, arguments: dict[str, Any]) -> None:
         self._dir_name = dir_name
         self._arguments = arguments
         self._open = ExitStack()
         self._profile: TidyProfile | None = None
 
     def begin(self) -> None:
-        """Before the first step; ends what is still open from a training that broke off."""
+        """Before the first step; ends the recording of a training that broke off."""
         self.end()
 
         def enter() -> TidyProfile:
-            return self._open.enter_context(tidy_profile(self._dir_name, **self._arguments))  # type: ignore[arg-type]
+            return self._open.enter_context(tidy_profile(self._dir_name, **self._arguments))
 
         self._profile = unless_it_fails("the training", enter, NOTHING_RECORDED)
 

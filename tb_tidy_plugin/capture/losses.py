@@ -1,7 +1,7 @@
 """Checks of a trace that was just written, and the reasons of failures.
 
-Torch's exporter does not raise where it cannot write. It prints a line on stderr and leaves an unfinished
-`<trace>.tmp`, or, with `use_gzip`, a sound gz of an empty text: the trace goes through the folder for temporary files.
+Torch's exporter does not raise if it cannot write. It prints a line on stderr and leaves an unfinished
+`<trace>.tmp`, or, with `use_gzip`, a valid gz of an empty text: the trace goes through the folder for temporary files.
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from tb_tidy_plugin.capture.guarded import log_harmless, reason_of
 from tb_tidy_plugin.files import DRAFT
 from tb_tidy_plugin.units import Bytes
 
-_BLOCK_BYTES = 1 << 15  # of gz; inflates to 32 MB at the very most
-TAIL_BYTES = 1 << 16  # holds the last event, but where that has very long args
-PROBE_BYTES = 1 << 16  # written to learn why nothing can be
+_BLOCK_BYTES = 1 << 15  # of gz; inflates to 32 MB at most
+TAIL_BYTES = 1 << 16  # contains the last event, unless that has very long args
+PROBE_BYTES = 1 << 16  # written to find out why writing fails
 
 
 EVENT = re.compile(r'\{\s*"ph"\s*:')
-"""How each event of torch's begins."""
+"""The start of each of torch's events."""
 
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What became of a trace that is not whole.
+    """The damage of an incomplete trace.
 
     Attributes:
         how: the end of a sentence about it.
-        is_total: whether nothing of it can be read.
+        is_total: True if nothing of it can be read.
     """
 
     how: str
@@ -51,13 +51,13 @@ _CUT = Loss("breaks off", is_total=False)
 
 
 def loss_said(path: str, budget_s: float) -> Loss | None:
-    """What is wrong with the trace at `path`, which is logged with the reason; None where nothing is.
+    """The damage of the trace at `path`, which is logged with the reason; None if it is complete.
 
-    Of a plain file only the end is read. A gz is inflated, since nothing else shows where its text ends; where that
-    takes longer than `budget_s`, the rest is believed.
+    Of a plain file only the end is read. A gz is inflated, since nothing else shows the end of its text; if that takes
+    longer than `budget_s`, the rest counts as intact.
 
     Raises:
-        OSError: it is there and cannot be read.
+        OSError: it exists but cannot be read.
     """
     loss = _loss_of(path, budget_s)
     if loss is not None:
@@ -80,7 +80,7 @@ def _loss_of(path: str, budget_s: float) -> Loss | None:
 
 
 def _ends_in_event(end: str) -> bool:
-    """True if the text breaks off behind a brace of its last event, which the end of the list should follow."""
+    """True if the text breaks off after a brace of its last event, which the end of the list should follow."""
     starts = [match.start() for match in EVENT.finditer(end)]
     if not starts:
         return False
@@ -92,20 +92,20 @@ def _ends_in_event(end: str) -> bool:
 
 
 def _end_of_file(path: str) -> bytes:
-    with open(path, "rb") as stream:  # noqa: PTH123 - torch takes any name
+    with open(path, "rb") as stream:
         stream.seek(max(os.fstat(stream.fileno()).st_size - TAIL_BYTES, 0))
         return stream.read(TAIL_BYTES)
 
 
 def _end_of_gz(path: str, deadline: float) -> bytes | None:
-    """The end of the text; None where that takes until after `deadline`.
+    """The end of the text; None if that takes until after `deadline`.
 
     Raises:
-        EOFError, zlib.error: the gz is cut off, or damaged.
+        EOFError, zlib.error: the gz is truncated, or damaged.
     """
     end = b""
     inflated = zlib.decompressobj(zlib.MAX_WBITS | 16)  # of gz; at its end it compares length and checksum
-    with open(path, "rb") as stream:  # noqa: PTH123 - torch takes any name
+    with open(path, "rb") as stream:
         while block := stream.read(_BLOCK_BYTES):
             end = (end + inflated.decompress(block))[-TAIL_BYTES:]
             if time.monotonic() > deadline:
@@ -116,8 +116,8 @@ def _end_of_gz(path: str, deadline: float) -> bytes | None:
 
 
 def say_not_exported(paths: Sequence[str], error: Exception) -> None:
-    """Logs that torch raised `error` instead of writing `paths`; none are known where it did not get that far."""
-    cause = error.__cause__  # torch raises some errors from others, which know more
+    """Logs that torch raised `error` instead of writing `paths`; none are known if it failed before."""
+    cause = error.__cause__  # torch raises some errors from others, which say more
     reason = reason_of(error) if cause is None else f"{reason_of(error)} ({reason_of(cause)})"
     for path in paths:
         _say_lost(path, REFUSED, reason)
@@ -128,7 +128,7 @@ def say_not_exported(paths: Sequence[str], error: Exception) -> None:
 def _say_lost(path: str, loss: Loss, reason: str) -> None:
     parts = [f"the trace {path} {loss.how}: {reason}."]
     with suppress(OSError):
-        if size := os.stat(f"{path}.tmp").st_size:  # noqa: PTH116 - torch takes any name
+        if size := os.stat(f"{path}.tmp").st_size:
             parts.append(f"The {Bytes(size)} that torch had written are in {path}.tmp, which `tb-tidy check` reads.")
     if loss.is_total:
         parts.append("No side file was written.")
@@ -136,8 +136,8 @@ def _say_lost(path: str, loss: Loss, reason: str) -> None:
 
 
 def why_nothing_is_written(path: str) -> str:
-    """What the system says where a file is written to the places in which torch writes the trace at `path`."""
-    folder = os.path.dirname(path) or os.curdir  # noqa: PTH120 - torch takes any name
+    """The system's error when writing a file to the places in which torch writes the trace at `path`."""
+    folder = os.path.dirname(path) or os.curdir
     places = {folder: folder}
     with suppress(OSError):  # there is no folder for temporary files, which torch has raised
         if path.endswith(".gz"):

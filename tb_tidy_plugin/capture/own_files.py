@@ -26,23 +26,23 @@ MAX_TOTAL_BYTES = 8_000_000
 class OwnFiles:
     """Files of the user's own, by the names that the profiler gives them.
 
-    The profiler cuts the longest entry of `sys.path` off a path, as https://github.com/pytorch/pytorch/blob/v2.13.0/
-    torch/profiler/python_tracer.py does it, so a name is looked for below each of these.
+    The profiler cuts the longest entry of `sys.path` off a path, as in https://github.com/pytorch/pytorch/blob/v2.13.0/
+    torch/profiler/python_tracer.py, so a name is looked up below each of these.
     """
 
     def __init__(self) -> None:
-        self._bases = tuple(dict.fromkeys(os.path.abspath(entry) for entry in (*sys.path, "")))  # noqa: PTH100
+        self._bases = tuple(dict.fromkeys(os.path.abspath(entry) for entry in (*sys.path, "")))
         self._libraries = tuple(_libraries())
         self._imported = frozenset(_imported())
         self._path = cache(self._find)
         self._of_frame = cache(self._named_in)
 
     def named_in(self, frame: str) -> str | None:
-        """The file that the name of a frame holds (`train.py(12): step`), None where that is not the user's own."""
+        """The file in the name of a frame (`train.py(12): step`), None if that is not the user's own."""
         return self._of_frame(frame)
 
     def path_of(self, name: str) -> str | None:
-        """Where a file of the user's own is, None for what is none."""
+        """The path of a file of the user's own, None for other files."""
         return self._path(name)
 
     def name_of(self, path: str) -> str:
@@ -54,7 +54,7 @@ class OwnFiles:
         import torch
 
         entries: list[str] = [*site.getsitepackages(), *sys.path, site.getuserbase(), site.getusersitepackages()]
-        folders = {os.path.abspath(entry) for entry in (*entries, str(Path(torch.__file__).parents[1]))}  # noqa: PTH100
+        folders = {os.path.abspath(entry) for entry in (*entries, str(Path(torch.__file__).parents[1]))}
         return [folder + os.sep for folder in sorted(folders, reverse=True)]
 
     def _named_in(self, frame: str) -> str | None:
@@ -62,8 +62,8 @@ class OwnFiles:
         return match["file"] if match and self._path(match["file"]) else None
 
     def _find(self, name: str) -> str | None:
-        paths = [os.path.join(base, name) for base in self._bases]  # noqa: PTH118 - an absolute name stays as it is
-        there = [path for path in dict.fromkeys(paths) if os.path.isfile(path) or path in linecache.cache]  # noqa: PTH113
+        paths = [os.path.join(base, name) for base in self._bases]  # an absolute name stays as it is
+        there = [path for path in dict.fromkeys(paths) if os.path.isfile(path) or path in linecache.cache]
         path = next((path for path in there if path in self._imported), next(iter(there), None))
         is_own = path is not None and path.endswith(".py") and not (self._is_library(path) or is_generated(path))
         return path if is_own else None
@@ -74,7 +74,7 @@ class OwnFiles:
 
 
 def _libraries() -> Iterator[str]:
-    """Folders of what is not the user's own, with a separator at the end."""
+    """Folders of libraries, with a separator at the end."""
     import torch
 
     installed = sysconfig.get_paths()
@@ -82,28 +82,28 @@ def _libraries() -> Iterator[str]:
     folders += [*site.getsitepackages(), site.getusersitepackages()]
     folders += [str(Path(torch.__file__).parent), str(Path(__file__).parents[1])]
     for folder in folders:
-        yield os.path.abspath(folder) + os.sep  # noqa: PTH100 - the spelling matters, not only where it leads
+        yield os.path.abspath(folder) + os.sep  # the spelling matters, not only where it leads
         yield os.path.realpath(folder) + os.sep
 
 
 def _imported() -> Iterator[str]:
-    """Files of the modules that the job has imported, without waking those that import themselves when asked."""
+    """Files of the modules that the job has imported, without triggering lazy imports."""
     for module in list(sys.modules.values()):
         try:
             file = object.__getattribute__(module, "__dict__").get("__file__")
         except AttributeError:
             continue
         if isinstance(file, str):
-            yield os.path.abspath(file)  # noqa: PTH100
+            yield os.path.abspath(file)
 
 
 def own_sources(names: Iterable[str], own: OwnFiles, unchanged_since: float) -> Iterator[Mapping[str, str]]:
-    """Name, sha256 and text of each file, as far as they fit in.
+    """Name, sha256 and text of each file, as far as they fit.
 
     Args:
         names: as the profiler gives them.
-        own: where these files are.
-        unchanged_since: Unix time; a file that was written later is not the one that runs, and left out.
+        own: knows the paths of these files.
+        unchanged_since: Unix time; a file that was written later is not the one that runs, and is left out.
     """
     left = MAX_TOTAL_BYTES
     for name in sorted(names):
@@ -114,11 +114,11 @@ def own_sources(names: Iterable[str], own: OwnFiles, unchanged_since: float) -> 
 
 
 def _content(path: str, unchanged_since: float) -> bytes | None:
-    if path in linecache.cache and not os.path.isfile(path):  # noqa: PTH113 - a cell of a notebook
+    if path in linecache.cache and not os.path.isfile(path):  # a cell of a notebook
         content = "".join(linecache.getlines(path)).encode()
         return content if len(content) <= MAX_SOURCE_BYTES else None
     try:
-        with open(path, "rb") as stream:  # noqa: PTH123 - the name may be anything
+        with open(path, "rb") as stream:  # the name may be anything
             about = os.fstat(stream.fileno())
             if about.st_size > MAX_SOURCE_BYTES or about.st_mtime > unchanged_since:
                 return None

@@ -1,4 +1,4 @@
-"""Recording in one line, with the time of the steps that are not recorded: recording slows a step down."""
+"""Recording in one line, with the time of the steps that are not recorded, since recording slows a step down."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tb_tidy_plugin.capture.faults import StepFaults
 from tb_tidy_plugin.capture.guarded import log_harmless, unless_it_fails
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 NOTHING_RECORDED = "so nothing is recorded"
 _OVER = "so the recording ends here"
 
-MOST_TIMES = 10_000  # step times kept: enough for a median, and no memory to speak of
+MOST_TIMES = 10_000  # step times kept: enough for a median, in little memory
 
 
 @dataclass(frozen=True, slots=True)
 class Cycle:
-    """Steps that are timed, in which the profiler starts, and that are recorded; and how often all that."""
+    """Numbers of steps that are timed, that start the profiler, and that are recorded; and repetitions of all that."""
 
     wait: int = 5
     warmup: int = 2
@@ -38,7 +38,7 @@ class Cycle:
     repeat: int = 1
 
     def within(self, steps: int) -> Cycle:
-        """The same for a job of few steps: `wait` is cut first, one step is recorded at least."""
+        """The cycle for a job of few steps: `wait` is shortened first, at least one step is recorded."""
         warmup = min(self.warmup, max(steps - 1, 0))
         active = max(min(self.active, steps - warmup), 1)
         return Cycle(max(min(self.wait, steps - warmup - active), 0), warmup, active, self.repeat)
@@ -46,7 +46,7 @@ class Cycle:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """How the files are named and what is in them."""
+    """Names of the files, and what is in them."""
 
     worker_name: str | None = None
     use_gzip: bool = True
@@ -54,13 +54,13 @@ class Output:
 
 
 class TidyProfile:
-    """Records some steps of a job and times those around them; made by `tidy_profile`.
+    """Records some steps of a job and times those around them; created by `tidy_profile`.
 
-    Once the profiler itself fails (another one is running, a warning is an error), the job goes on without it. It is
-    then not even stopped: to stop one that does not run ends the process. Nor is one whose step was interrupted.
+    If the profiler itself fails (another one is running, a warning is an error), the job goes on without it. It is then
+    not even stopped: stopping a profiler that does not run ends the process. Nor is one whose step was interrupted.
     """
 
-    def __init__(self, dir_name: str, cycle: Cycle, output: Output, arguments: Mapping[str, object]) -> None:
+    def __init__(self, dir_name: str, cycle: Cycle, output: Output, arguments: Mapping[str, Any]) -> None:
         import torch
 
         export = torch.profiler.tensorboard_trace_handler(dir_name, output.worker_name, output.use_gzip)
@@ -75,11 +75,11 @@ class TidyProfile:
         self.profiler = torch.profiler.profile(
             schedule=torch.profiler.schedule(**asdict(cycle)),
             on_trace_ready=self._save,
-            **{"record_shapes": True, "with_stack": True, **arguments},  # type: ignore[arg-type] # torch checks them
+            **{"record_shapes": True, "with_stack": True, **arguments},  # torch checks them
         )
 
     def start(self) -> None:
-        """Begins with the first step."""
+        """Starts with the first step."""
         self._is_on = unless_it_fails("the job", lambda: _done(self.profiler.__enter__), NOTHING_RECORDED) is not None
 
     def step(self) -> None:
@@ -95,7 +95,7 @@ class TidyProfile:
             self._is_on = False  # for good, if the job is interrupted meanwhile: see above
             self._is_on = unless_it_fails("a step", lambda: _done(self.profiler.step), _OVER) is not None
         self._faults.begin()
-        self._since_ns = time.perf_counter_ns()  # what the profiler itself does between two steps does not count
+        self._since_ns = time.perf_counter_ns()  # the profiler's own work between two steps does not count
 
     def stop(self) -> None:
         """Ends the recording, and adds the time of the steps after it to the last side file."""
@@ -110,7 +110,7 @@ class TidyProfile:
             log_harmless(logging.WARNING, text)
 
     def _save(self, prof: torch.profiler.profile) -> None:
-        with suppress(Exception):  # what is lost was logged
+        with suppress(Exception):  # losses have been logged
             self._handle(prof)
 
     def _around(self) -> Mapping[str, object]:
@@ -146,16 +146,16 @@ def tidy_profile(  # noqa: PLR0913 - each can be left out
     use_gzip: bool = True,
     sources: bool = True,
     tensors: bool = False,
-    **profiler_arguments: object,
+    **profiler_arguments: Any,
 ) -> Iterator[TidyProfile]:
-    """Records a few steps of a job and times the steps around them; under `tb-tidy verify` times them only.
+    """Records a few steps of a job and times the steps around them; under `tb-tidy verify` only times them.
 
     Args:
         dir_name, worker_name, use_gzip, sources, tensors: as in `tidy_trace_handler`.
         wait, warmup, active, repeat: as in `torch.profiler.schedule`. Steps of `wait` and those after the last cycle
             are timed and not recorded.
-        steps: how many steps the job takes, where they are few: `wait`, `active` and `warmup` are cut to fit.
-        profiler_arguments: for `torch.profiler.profile`; shapes and stacks are recorded unless they say otherwise.
+        steps: number of steps of a short job: `wait`, `active` and `warmup` are shortened to fit.
+        profiler_arguments: for `torch.profiler.profile`; shapes and stacks are recorded by default.
 
     Example::
 
@@ -175,3 +175,18 @@ def tidy_profile(  # noqa: PLR0913 - each can be left out
         yield profile
     finally:
         profile.stop()
+
+
+def uses_gpu() -> bool:
+    """True if this process has used a GPU of CUDA or ROCm."""
+    import torch
+
+    return torch.cuda.is_available() and bool(torch.cuda.is_initialized())  # type: ignore[no-untyped-call]
+
+
+def wait_for_device() -> None:
+    """Returns when the GPU has done all work of this process."""
+    import torch
+
+    if uses_gpu():
+        torch.cuda.synchronize()

@@ -1,7 +1,7 @@
 """Settings of the job that matter for its speed: an allow-list without personal data.
 
-Only numbers, switches, and names of classes, devices and versions. Reading them changes nothing: no device is
-initialised for it, no hook is set, and no code of the job's own runs.
+Only numbers, switches, and names of classes, devices and versions. Reading them changes nothing: it initialises no
+device, sets no hook, and runs no code of the job's own.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _Table: TypeAlias = dict[str, Simple | list[str]]
 _Answer: TypeAlias = _Table | list[_Table] | None
 
 _MOST = 32
-"""Of optimizers, loaders and devices no more are kept: a job with more of them is not helped by a longer list."""
+"""Most optimizers, loaders and devices: a longer list does not help anybody."""
 
 OPTIMIZER_SWITCHES = ("foreach", "fused", "capturable", "differentiable")
 LOADER_SETTINGS = ("batch_size", "num_workers", "pin_memory", "persistent_workers", "prefetch_factor")
@@ -66,7 +66,7 @@ def _devices() -> Iterator[_Table]:
 
     for kind in ("cuda", "xpu"):
         back_end = getattr(torch, kind, None)
-        if back_end is not None and back_end.is_initialized():  # to initialise one would cost memory and seconds
+        if back_end is not None and back_end.is_initialized():  # initialising one would cost memory and seconds
             for index in range(min(back_end.device_count(), _MOST)):
                 yield {"kind": kind, "index": index, "name": back_end.get_device_name(index)}
 
@@ -79,7 +79,7 @@ def _threads() -> _Table:
 
 
 def _processor() -> _Table:
-    """Nothing is known of bfloat16 before torch 2.4, which cannot tell."""
+    """The processor's units; unknown for bfloat16 before torch 2.4."""
     import torch
 
     asked = [getattr(torch.cpu, name, None) for name in ("_is_avx512_bf16_supported", "_is_amx_tile_supported")]
@@ -105,7 +105,7 @@ def _numerics() -> _Table:
 
 
 def _tf32(switches: object) -> bool | None:
-    """The new switch where it is set, else the old one, which may not be asked once the new one is set."""
+    """The new switch if it is set, else the old one, which must not be read once the new one is set."""
     precision = getattr(switches, "fp32_precision", "none")
     if precision != "none":
         return bool(precision == "tf32")
@@ -130,7 +130,7 @@ def _process() -> _Table | None:
 
 
 def _objects() -> dict[str, _Answer]:
-    """Optimizers and loaders that are alive, found by one look at all objects: 0.2 s for a million of them."""
+    """Living optimizers and loaders, found by one pass over all objects: 0.2 s for a million of them."""
     from torch.optim import Optimizer
     from torch.utils.data import DataLoader
 
@@ -164,7 +164,7 @@ def _optimizer(optimizer: torch.optim.Optimizer) -> _Table:
 
 
 def _common(values: Iterable[object]) -> bool | None:
-    """What all groups have set; None where they differ, and where nothing is set."""
+    """The common setting of all groups; None if they differ, or if nothing is set."""
     found = set(values)
     value = found.pop() if len(found) == 1 else None
     return value if isinstance(value, bool) else None

@@ -1,4 +1,4 @@
-"""Steps of a job under `tb-tidy verify`: made in turns, as that command says through a pipe, and never recorded."""
+"""Steps of a job under `tb-tidy verify`: run in turns, as that command orders through a pipe, and never recorded."""
 
 from __future__ import annotations
 
@@ -14,26 +14,27 @@ from collections.abc import Callable
 from queue import SimpleQueue
 from typing import IO, TYPE_CHECKING
 
-from tb_tidy_plugin.capture.profiling import TidyProfile
+from tb_tidy_plugin.capture.profiling import TidyProfile, uses_gpu, wait_for_device
 
 if TYPE_CHECKING:
     import torch
 
 CHANNEL = "TORCHTIDY_VERIFY"
-"""Environment variable with the pipes' numbers, `3,4`: to read orders from, and to answer into."""
+"""Environment variable with the pipes' numbers, `3,4`: to read orders from, and to write answers to."""
 
 _SEED = 0
 
 
 def is_verified() -> bool:
-    """True if `tb-tidy verify` runs this process, of several ranks the first."""
+    """True if `tb-tidy verify` runs this process, and it is the first rank."""
     return CHANNEL in os.environ and os.environ.get("RANK", "0") == "0"
 
 
 class VerifiedProfile(TidyProfile):
-    """Makes as many steps as are ordered, and waits for the next order between two of them.
+    """Runs the ordered number of steps, and waits for the next order between two steps.
 
-    Orders and answers are lines of JSON. `{"results": n}` asks what n steps compute, `{"turn": s}` for steps of at
+    Orders and answers are lines of JSON. `{"results": n}` asks for the results of n steps, `{"turn": s}` for steps of
+    at
     least s seconds, the first of which is not timed. The process ends when the orders do.
     """
 
@@ -61,17 +62,17 @@ class VerifiedProfile(TidyProfile):
             self._answer({"losses": self._losses, "digest": digest, "sums": sums})
         else:
             if self._made == 1:
-                _synchronize()
+                wait_for_device()
                 self._since_s = time.perf_counter()
             if self._made < 2 or time.perf_counter() - self._since_s < self._order["turn"]:
                 return
-            _synchronize()
+            wait_for_device()
             seconds = time.perf_counter() - self._since_s
             self._answer({"steps": self._made - 1, "seconds": seconds, "peak_bytes": _peak_bytes()})
         self._take_order()
 
     def stop(self) -> None:
-        """Says that the job makes no further step."""
+        """Reports that the job makes no further step."""
         if self._unhook is not None:
             self._unhook()
         self._answer({"ended": self._made})
@@ -87,7 +88,7 @@ class VerifiedProfile(TidyProfile):
     def _listen(self, orders: IO[str]) -> None:
         for line in orders:
             self._orders.put(json.loads(line))
-        os._exit(0)  # the command has ended: nothing of this job is wanted
+        os._exit(0)  # the command has ended: this job is no longer needed
 
     def _answer(self, answer: dict[str, object]) -> None:
         try:
@@ -107,7 +108,7 @@ def _seed() -> None:
 
 
 def _noting_losses(losses: list[float]) -> Callable[[], None]:
-    """Notes the sum of all that `backward` is called for, until what it returns is called."""
+    """Records the sum of everything that `backward` is called for, until the returned function is called."""
     import torch
 
     backward = torch.autograd.backward
@@ -140,24 +141,11 @@ def _bytes_of(tensor: torch.Tensor) -> bytes:
     return bytes(tensor.contiguous().reshape(-1).view(torch.uint8).numpy())
 
 
-def _uses_gpu() -> bool:
-    import torch
-
-    return torch.cuda.is_available() and bool(torch.cuda.is_initialized())  # type: ignore[no-untyped-call]
-
-
-def _synchronize() -> None:
-    import torch
-
-    if _uses_gpu():
-        torch.cuda.synchronize()
-
-
 def _peak_bytes() -> int:
-    """The most memory so far: of the GPU where one is used, else of the process; 0 where it is not known."""
+    """Peak memory so far: of the GPU if one is used, else of the process; 0 if unknown."""
     import torch
 
-    if _uses_gpu():
+    if uses_gpu():
         return torch.cuda.max_memory_allocated()
     if sys.platform == "win32":
         return 0

@@ -33,7 +33,7 @@ from tb_tidy_plugin.visible import visible
 
 N = TypeVar("N", bound=NotedAnswer)
 
-_AROUND = 2  # lines without cost that are shown between lines with one; more are left out
+_AROUND = 2  # lines without cost around lines with one; more are left out
 
 
 @click.command(short_help="Print your sources with the cost of each line.")
@@ -68,7 +68,7 @@ def annotate(job: Job, path: AnyPath, file: str | None, form: str) -> None:
 
 
 def _answer_to(question: Question[N], trace: TraceFile, job: Job) -> N:
-    """The answer, with its notes beside the output; ends the process where nothing of the trace can be used."""
+    """The answer; prints its notes to stderr, and ends the process if nothing in the trace can be used."""
     with progress_bar(job) as watched:
         (found,) = analyse_files(watched, [trace], question)
     if found.answer is None:
@@ -80,7 +80,7 @@ def _answer_to(question: Question[N], trace: TraceFile, job: Job) -> N:
 
 
 def _say_notes(notes: Iterable[str]) -> None:
-    """Beside the output, which may be JSON."""
+    """Prints notes to stderr, since stdout may be JSON."""
     for note in notes:
         click.echo(f"note: {visible(note)}", err=True)
 
@@ -99,7 +99,7 @@ def _only(path: AnyPath, *, follow_links: bool) -> TraceFile:
 
 
 def _asked(answer: LineCostsAnswer, file: str | None) -> dict[str, list[LineCost]]:
-    """The costs by file, most time first; of one file where it is named, by its end if need be."""
+    """The costs by file, most time first; of one file if it is named, possibly by the end of its path."""
     by_file: dict[str, list[LineCost]] = {}
     for cost in answer.costs:
         by_file.setdefault(cost.file, []).append(cost)
@@ -146,7 +146,7 @@ def _page(lines: Sequence[str], costs: dict[int, LineCost], wall_ns: int, *, has
 
 
 def _remark(cost: LineCost | None) -> str:
-    """Of kernels that compute several lines, and of replayed graphs."""
+    """A remark on kernels that compute several lines, and on replayed graphs."""
     if cost is None:
         return ""
     shared = [f"shared by {cost.shared} lines"] if cost.shared > 1 else []

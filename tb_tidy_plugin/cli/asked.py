@@ -18,14 +18,14 @@ _R = TypeVar("_R")
 
 
 def with_apply(command: Callable[..., _R]) -> Callable[..., _R]:
-    """Gives `command` whether it may write fixes and run programs, as `allow_apply`."""
+    """Gives `command` the option to write fixes and run programs, as `allow_apply`."""
     return click.option("--allow-apply", is_flag=True, help="Let `apply_fix` write files and `verify` run programs.")(
         command
     )
 
 
 def folder_at(place: AnyPath, job: Job, *, allow_apply: bool) -> Folder:
-    """The folder, or the trace file, that is asked about.
+    """The folder, or the trace file, to ask about.
 
     Raises:
         NotFoundError: it does not exist, or is on a store.
@@ -35,4 +35,4 @@ def folder_at(place: AnyPath, job: Job, *, allow_apply: bool) -> Folder:
         raise NotFoundError(f"`{place}` is on a store.", "Give a folder on this machine.")
     if not path.exists():
         raise NotFoundError(f"`{path}` does not exist.", "Check the path.")
-    return Folder(Path(os.path.abspath(path)), job, allow_apply)  # noqa: PTH100 - a link stays what it is called
+    return Folder(Path(os.path.abspath(path)), job, allow_apply)  # noqa: PTH100 - a link keeps its name

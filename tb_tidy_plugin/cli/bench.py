@@ -43,7 +43,7 @@ _VERDICTS = {
 
 
 class BenchRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One pair in the JSON: `measurement`, or why there is none."""
+    """One pair in the JSON: `measurement`, or the reason why there is none."""
 
     rule: str
     findings: dict[str, list[str]]
@@ -91,7 +91,7 @@ def bench(job: Job, path: AnyPath, finding: str | None, device: str, budget: flo
 
 
 class Benched(msgspec.Struct, frozen=True):
-    """What was measured, whether it is all of it, and why some of it could not be kept; None where it was."""
+    """The measurements, True if they are complete, and the reason if some could not be stored."""
 
     results: list[PairResult]
     is_whole: bool
@@ -99,10 +99,10 @@ class Benched(msgspec.Struct, frozen=True):
 
 
 def bench_all(path: AnyPath, job: Job, how: Measuring, *, finding: str | None = None, save: bool = False) -> Benched:
-    """Measures, and keeps what it can.
+    """Measures, and stores what it can.
 
     Raises:
-        TidyError: nothing is there to be measured, or PyTorch is missing.
+        TidyError: there is nothing to measure, or PyTorch is missing.
     """
     if not has_torch():
         raise TidyError(NO_TORCH.error, NO_TORCH.advice)
@@ -124,18 +124,18 @@ def bench_all(path: AnyPath, job: Job, how: Measuring, *, finding: str | None = 
 
 
 def bench_for_report(path: AnyPath, job: Job) -> None:
-    """Measures what a report is about, for it to show; says so where it will not, since that cannot be kept.
+    """Measures a report's findings, for the report to show; says so if the results cannot be stored and thus not shown.
 
     Raises:
         TidyError: PyTorch is missing.
     """
-    with suppress(NotFoundError):  # no finding has statements; the report says so of a path without traces
+    with suppress(NotFoundError):  # no finding has statements; the report itself says if a path has no traces
         if problem := bench_all(path, job, Measuring()).not_kept:
             click.echo(f"The report is without it: {visible(problem.error)} {visible(problem.advice)}", err=True)
 
 
 def _kept(pair: Pair, result: Measurement | NotMeasured, *, save: bool) -> StoreError | None:
-    """At once, so that Ctrl-C loses no more than the pair that is being measured; why it is not, None where it is."""
+    """Stores a result at once, so that Ctrl-C loses at most the current pair; returns the error if that fails."""
     if isinstance(result, NotMeasured):
         return None
     problem = None
@@ -151,7 +151,7 @@ def _kept(pair: Pair, result: Measurement | NotMeasured, *, save: bool) -> Store
 
 @contextmanager
 def _bar(count: int) -> Iterator[OnPair]:
-    """What to call while a pair is measured; shows nothing where stderr is not a terminal."""
+    """A callback for the progress of each pair; shows nothing if stderr is not a terminal."""
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), TextColumn("{task.percentage:>3.0f} %"))
     with Bar(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
         task = bar.add_task("", total=float(count))
@@ -197,6 +197,6 @@ def _said(result: NotMeasured) -> Text:
 
 
 def _shortened(statement: str) -> Text:
-    """The last line that does something, which is what the pair is about."""
+    """The last line that does something, which is the essence of the pair."""
     line = statement.strip().splitlines()[-1].strip()
     return plain(line if len(line) <= SHOWN_STATEMENT else f"{line[: SHOWN_STATEMENT - 1]}…")

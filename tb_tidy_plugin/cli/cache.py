@@ -60,7 +60,7 @@ def clear(folder: Path) -> None:
 
 @contextmanager
 def _told(folder: Path) -> Iterator[None]:
-    """A folder that cannot be listed, in words."""
+    """Raises TidyError if the folder cannot be listed."""
     try:
         yield
     except OSError as problem:

@@ -24,7 +24,7 @@ from tb_tidy_plugin.report.value import Severity
 from tb_tidy_plugin.trace.remote import AnyPath
 
 WITH_CHANGES = frozenset({"json", "sarif", "html"})
-"""Forms that show changes of the user's own code; the others name the command that makes them."""
+"""Formats that show code changes; the others name the command that makes them."""
 
 SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low", "info")
 
@@ -111,7 +111,7 @@ def _written(report: Report, job: Job, form: Form | Literal["json", "sarif"], ve
 
 
 def _exit_code(report: Report, fail_on: Severity | None, new: set[str] | None) -> int:
-    """`new` are the ids of findings that count, None where all do."""
+    """The exit code; `new` are the ids of findings that count, None if all do."""
     if not report.runs:
         return NOTHING_READ
     if fail_on is None:

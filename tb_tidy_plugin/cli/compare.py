@@ -29,12 +29,12 @@ REGRESSION = re.compile(r"regression(?::(\d+(?:\.\d+)?)%)?")
 
 
 class FailOn(ArgumentType[float]):
-    """`regression`, or `regression:3%`: the step may become so much longer."""
+    """`regression`, or `regression:3%`: the allowed increase of the step."""
 
     name = "regression[:N%]"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The allowed part of the step."""
+        """The allowed increase as a part of the step."""
         match = REGRESSION.fullmatch(str(value))
         if match is None:
             self.fail("Write `regression` or `regression:3%`.", param, ctx)
@@ -114,7 +114,7 @@ def compare(
 
 
 def _exit_code(comparison: Comparison, fail_on: float | None) -> int:
-    """A regression is one only where the whole interval lies above 1, and the ratio above what is allowed."""
+    """A regression needs a whole interval above 1, and a ratio above the allowed one."""
     if fail_on is None or comparison.verdict != "slower" or comparison.step_ratio is None:
         return DONE
     return FAIL_ON_REACHED if comparison.step_ratio.value > 1 + fail_on else DONE

@@ -1,4 +1,4 @@
-"""The options by which commands find their configuration."""
+"""The options that select the configuration of commands."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _R = TypeVar("_R")
 
 
 def with_configuration(command: Callable[..., _R]) -> Callable[..., _R]:
-    """Gives `command` the configuration that its `--config` and `--isolated` ask for, as its first argument."""
+    """Gives `command` the configuration for its `--config` and `--isolated`, as its first argument."""
 
     @click.option(
         "--config",
@@ -54,11 +54,11 @@ LIMIT_OPTIONS = {
         "Stop analysing a trace that needs more memory; default 0.16, plus 24 times its text. Linux only.",
     ),
 }
-"""By the keys of `[limits]`, each as one number for all traces."""
+"""Options by the keys of `[limits]`, each as one number for all traces."""
 
 
 def _with_limit_options(command: Callable[..., _R]) -> Callable[..., _R]:
-    """Gives `command`, after its configuration, what its options say by the keys of `[limits]`, as `given`."""
+    """Gives `command`, after its configuration, the values of its options by the keys of `[limits]`, as `given`."""
 
     @wraps(command)
     def limited(configuration: Configuration, **others: object) -> _R:
@@ -72,7 +72,7 @@ def _with_limit_options(command: Callable[..., _R]) -> Callable[..., _R]:
 
 
 def with_limits(command: Callable[..., _R]) -> Callable[..., _R]:
-    """Gives `command` a job without rules, in the limits of its configuration and its options, as `job`."""
+    """Gives `command` a job without rules, with the limits of its configuration and its options, as `job`."""
 
     @with_configuration
     @_with_limit_options
@@ -85,7 +85,7 @@ def with_limits(command: Callable[..., _R]) -> Callable[..., _R]:
 
 
 def with_checks(command: Callable[..., _R]) -> Callable[..., _R]:
-    """Gives `command` the job that its configuration, `--rule`, `--select` and `--ignore` ask for, as `job`."""
+    """Gives `command` the job for its configuration, `--rule`, `--select` and `--ignore`, as `job`."""
 
     @with_configuration
     @click.option("--rule", "only", multiple=True, metavar="RULE", help="Check only this rule; can be repeated.")
@@ -139,7 +139,7 @@ def _configuration(config: Path | None, isolated: bool) -> Configuration:
 
 
 def _analysed(context: click.Context) -> Iterator[Path]:
-    """The paths that the command analyses, as far as they are on this machine."""
+    """The paths on this machine that the command analyses."""
     for parameter in context.command.params:
         place = context.params.get(parameter.name or "") if parameter.type is PLACE else None
         if place is not None and (path := on_this_machine(place)) is not None:

@@ -18,7 +18,7 @@ FINE, SOMETHING_WRONG = 0, 1
 
 
 class Examination(msgspec.Struct, frozen=True, kw_only=True):
-    """All of it, as `--format json` prints it; `ok` where nothing is wrong."""
+    """All checks, as `--format json` prints them; `ok` is true if nothing is wrong."""
 
     schema: int = 1
     version: str

@@ -25,7 +25,7 @@ from tb_tidy_plugin.trace.remote import AnyPath, size_of
 from tb_tidy_plugin.units import Bytes
 
 _State: TypeAlias = Literal["fine", "optional", "wrong"]
-"""`optional` is missing, and nothing else suffers."""
+"""State of a check; an `optional` part is missing, and nothing else depends on it."""
 
 DISTRIBUTION = "tb-tidy-plugin"
 PLUGIN = "torchtidy"
@@ -48,7 +48,7 @@ OPTIONAL = {
     "distributed": ("no `--engine dask://…`", f"pip install '{DISTRIBUTION}[dask]'"),
     "ray": ("no `--engine ray://…`", f"pip install '{DISTRIBUTION}[ray]'"),
 }
-"""What is missing without a package, and how to get it."""
+"""Effects of a missing package, and how to install it."""
 
 PLUGINS = f"""
 import sys
@@ -59,16 +59,16 @@ if loaders:
     import tb_tidy_plugin.plugin.plugin
 print("{PLUGIN}" if loaders else "")
 """
-"""Finds plugins as TensorBoard does when it starts."""
+"""Finds plugins as TensorBoard does at its start."""
 
 
 class Check(msgspec.Struct, frozen=True):
     """One question and its answer.
 
     Attributes:
-        name: of a package, or of what was asked.
+        name: of a package, or of the checked part.
         text: one sentence, or name and version.
-        advice: what to do, empty where there is nothing to do.
+        advice: what to do, empty if there is nothing to do.
     """
 
     name: str
@@ -78,7 +78,7 @@ class Check(msgspec.Struct, frozen=True):
 
 
 def of_package() -> Iterator[Check]:
-    """What the package needs and what it can use, with versions; what is compiled."""
+    """Required and optional packages with versions, and compiled parts."""
     try:
         requirements = metadata.requires(DISTRIBUTION) or []
     except metadata.PackageNotFoundError:
@@ -101,7 +101,7 @@ def of_package() -> Iterator[Check]:
 
 
 def of_requirement(name: str, least: str) -> Check:
-    """Whether a package that must be there is, and new enough."""
+    """Checks that a required package is installed, and new enough."""
     version = _version_of(name)
     if version is None:
         return Check(name, "wrong", f"{name} is not installed.", f"pip install '{name}>={least}'")
@@ -112,7 +112,7 @@ def of_requirement(name: str, least: str) -> Check:
 
 
 def of_decoder() -> Check:
-    """Whether the compiled decoder is there and can be loaded, whether all that is compiled is current, and why not."""
+    """Checks that the compiled decoder exists and can be loaded, and that all compiled parts are current."""
     name = "compiled decoder"
     if old := [each for each in EXTENSIONS if is_stale(each)]:
         text = f"Some compiled modules are older than their sources and not used, which is slower: {', '.join(old)}."
@@ -131,7 +131,7 @@ def of_decoder() -> Check:
 
 
 def of_plugin() -> Iterator[Check]:
-    """Whether TensorBoard would start and see the plugin, asked of it in another process; whether the page is there."""
+    """Checks in another process that TensorBoard would start and find the plugin, and that the page exists."""
     name = "plugin in TensorBoard"
     command = [sys.executable, "-W", "ignore", "-c", PLUGINS, *child.import_folders()]
     try:
@@ -158,7 +158,7 @@ def of_plugin() -> Iterator[Check]:
 
 
 def of_tensorboard() -> Check:
-    """Whether the `tensorboard` that a shell would run belongs to this Python."""
+    """Checks that the `tensorboard` that a shell would run belongs to this Python."""
     name = "tensorboard command"
     command = shutil.which("tensorboard")
     advice = f"Start it with `{sys.executable} -m tensorboard.main --logdir …`, or activate the environment."
@@ -170,7 +170,7 @@ def of_tensorboard() -> Check:
 
 
 def of_cache() -> Check:
-    """Whether results can be kept for the next time."""
+    """Checks that results can be cached."""
     folder = default_folder()
     if problem := complaint_about_folder(folder):
         return Check("cache", "optional", f"{problem.error} Traces are read again each time.", problem.advice)
@@ -183,7 +183,7 @@ def of_cache() -> Check:
 
 
 def of_logdir(logdir: AnyPath, *, follow_links: bool = False) -> Check:
-    """Whether traces are there and may be read."""
+    """Checks that there are traces, and that they can be read."""
     try:
         files = find_traces(logdir, follow_links=follow_links)
     except NotFoundError as problem:
@@ -207,11 +207,11 @@ def _is_readable(file: TraceFile) -> bool:
 
 
 def _version_of(distribution: str) -> str | None:
-    """The version installed; None, too, where a package is imported in vain whatever its metadata say."""
+    """The installed version; None also if the import of the package is blocked, whatever its metadata say."""
     try:
         version = metadata.version(distribution)
         return version if find_spec(distribution) is not None else None
-    except (metadata.PackageNotFoundError, ValueError):  # a package whose import is barred
+    except (metadata.PackageNotFoundError, ValueError):  # a package whose import is blocked
         return None
 
 

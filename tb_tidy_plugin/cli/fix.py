@@ -81,7 +81,7 @@ def fix(job: Job, path: AnyPath, apply: bool, reviewed: bool, safe_only: bool, f
 
 
 def _found(path: AnyPath, job: Job) -> tuple[Report, list[Proposal], list[Unfixed]]:
-    """The report, the fixes of its findings and the places without one; each finding once, whatever its ranks."""
+    """The report, the fixes of its findings and the places without one; each finding once for all ranks."""
     from tb_tidy_plugin.analysis.fixing import Fixer
 
     fixer = Fixer(job)
@@ -131,7 +131,7 @@ def _say(
 
 
 def _lines(proposal: Proposal) -> Iterator[str]:
-    """The fix as the lines of a patch, with what it is about before it."""
+    """The fix as the lines of a patch, after a heading."""
     fix = proposal.fix
     saving = f"saves {Nanoseconds(fix.saving_ns)} per step, " if fix.saving_ns else ""
     yield visible(f"# {fix.rule}: {saving}{fix.safety}")

@@ -19,17 +19,17 @@ _R = TypeVar("_R")
 
 
 def with_job(command: Callable[..., _R]) -> Callable[..., _R]:
-    """Gives `command` the job that its options describe, as `job`."""
+    """Gives `command` the job for its options, as `job`."""
     return with_checks(_completed(command))
 
 
 def with_job_without_rules(command: Callable[..., _R]) -> Callable[..., _R]:
-    """The same for a command that checks no rule."""
+    """Gives a command without rules the job for its options, as `job`."""
     return with_limits(_completed(command))
 
 
 def _completed(command: Callable[..., _R]) -> Callable[..., _R]:
-    """Adds to a job where its files are, and where they are analysed and cached."""
+    """Adds the options for places of files, and for where and how they are analysed, to a job."""
 
     @click.option(
         "--engine",

@@ -36,11 +36,11 @@ COMMANDS = (
     "summary",
     "verify",
 )
-"""Each is a function in a module of its name."""
+"""Each is a function in the module of the same name."""
 
 
 class Commands(click.Group):
-    """Imports a command when it is asked for: most of a short command's time would go into importing the others."""
+    """Imports a command on first use: importing the others would take most of a short command's time."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -61,39 +61,39 @@ def commands() -> None:
 
 
 class _OnStderr(logging.Handler):
-    """Shows warnings beside what a command prints."""
+    """Prints warnings to stderr."""
 
     def emit(self, record: logging.LogRecord) -> None:
         click.echo(f"tb-tidy: {record.getMessage()}", err=True)
 
 
 def main() -> None:
-    """Runs the command line; what a user can mend is shown as a message, not as a traceback."""
+    """Runs the command line; shows errors that a user can fix as a message, not as a traceback."""
     log, shown = log_called("tb_tidy_plugin"), _OnStderr()
     log.addHandler(shown)
     allowance.enforce(raising=True)
     for stream in ("stdout", "stderr"):
-        if getattr(sys, stream) is None:  # whoever started this has closed it
+        if getattr(sys, stream) is None:  # the parent process has closed it
             setattr(sys, stream, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - open until the end
     try:
         commands()
     except TidyError as error:
         _end(error)
-    except ModuleNotFoundError as missing:  # at any time: what a command needs is imported when it is needed
+    except ModuleNotFoundError as missing:  # at any time, since commands import lazily
         advice = "`pip install tb-tidy-plugin` installs what is missing; in a checkout, `pip install -e .`."
         _end(TidyError(f"The package {missing.name}, which TorchTidy needs, is not installed.", advice))
     except OSError as problem:
-        if problem.filename is not None:  # of a file, and not of an open stream: a fault of ours
+        if problem.filename is not None:  # of a file, and not of an open stream: a bug of ours
             raise
         reason = problem.strerror or type(problem).__name__
         _end(TidyError(f"The output could not be written: {reason}.", "Free disk space, or write elsewhere."))
     finally:
         log.removeHandler(shown)
-        gc.freeze()  # or Python, as it ends, would look through all objects that the system frees at once
+        gc.freeze()  # or Python, as it ends, would visit all objects that the system frees at once
 
 
 def _end(error: TidyError) -> None:
-    """Says why, where that can be said, and ends; what is left to be written would fail again when Python ends."""
+    """Prints the error, if possible, and ends; further output would fail again when Python ends."""
     with suppress(OSError):
         click.echo(f"tb-tidy: {visible(error.error)}\n{visible(error.advice)}", err=True)
     for stream in (sys.stdout, sys.stderr):

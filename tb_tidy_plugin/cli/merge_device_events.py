@@ -57,7 +57,7 @@ def merge_device_events(trace: Path, events: Path, out: Path, force: bool) -> No
 
 
 def _read(path: Path, read: Callable[[Path], Read]) -> Read:
-    """What `read` makes of `path`; of two files, an error must say which it is about."""
+    """The result of `read` for `path`; adds the path to errors, since there are two files."""
     try:
         return read(path)
     except TraceError as problem:
@@ -65,12 +65,12 @@ def _read(path: Path, read: Callable[[Path], Read]) -> Read:
 
 
 def _check_out(out: Path, inputs: Sequence[Path], force: bool) -> None:
-    """Whether `out` may be written.
+    """Checks that `out` may be written.
 
     Raises:
-        TidyError: it may not, or nobody can tell what is there.
+        TidyError: it may not, or its place is unreadable.
     """
-    if not os.path.isdir(out.parent):  # noqa: PTH112 - pathlib's raises where a name is too long
+    if not os.path.isdir(out.parent):  # noqa: PTH112 - pathlib's raises for a name that is too long
         raise TidyError(f"The folder `{out.parent}` does not exist.", "Create it, or choose another path with `-o`.")
     try:
         is_input = any(out.samefile(given) for given in inputs)

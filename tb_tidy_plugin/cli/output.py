@@ -11,10 +11,10 @@ from tb_tidy_plugin.render.document import Document, Form
 
 
 def write_output(path: Path, text: str) -> None:
-    """Writes `text` beside `path` and renames it, so that nobody ever reads a part; pipes and devices are written into.
+    """Writes `text` beside `path` and renames it, so that nobody reads a part of it; writes pipes and devices directly.
 
     Raises:
-        TidyError: `path` cannot be written; what was there is there still.
+        TidyError: `path` cannot be written; existing content is unchanged.
     """
     try:
         target = _behind_links(path)  # a link stays a link
@@ -30,12 +30,12 @@ def write_output(path: Path, text: str) -> None:
 def _behind_links(path: Path) -> Path:
     try:
         return Path(os.path.realpath(path, strict=True))
-    except FileNotFoundError:  # what is not there yet, or a link to it
+    except FileNotFoundError:  # a new file, or a broken link
         return Path(os.path.realpath(path))
 
 
 def as_text(document: Document, form: Form) -> str:
-    """The document as the text of a file. Only the printer that it needs is imported."""
+    """The document as the text of a file. Imports only the printer that it needs."""
     if form == "markdown":
         from tb_tidy_plugin.render.markdown import to_markdown
 

@@ -32,7 +32,7 @@ _R = TypeVar("_R")
 
 
 class PlaceParameter(ArgumentType[AnyPath]):
-    """A path or an address, not looked at yet."""
+    """A path or an address, not accessed yet."""
 
     name = "path"
 
@@ -45,7 +45,7 @@ class PlaceParameter(ArgumentType[AnyPath]):
 PLACE = PlaceParameter()
 
 with_links = click.option(FOLLOW, is_flag=True, help="Follow links that lead out of the folder.")
-"""Gives a command whether links in the folders that it takes may lead out of them, as `follow_links`."""
+"""Gives a command the option to follow links out of its folders, as `follow_links`."""
 
 with_captures = click.option(
     "--graph-capture",

@@ -1,4 +1,4 @@
-"""Tables and text on the terminal, or as lines where there is none."""
+"""Tables and text on the terminal, or as lines without one."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from rich.text import Text
 
 WIDTH_WITHOUT_TERMINAL = 100
 BEFORE_UNIT = re.compile(r"(?<=\d) (?=(%|[nµm]?s|[KMGT]?i?B)(?!\w))")
-GLUE = "\ue000"  # in no alphabet, and as wide as a space; rich ends lines at no-break spaces, too
+GLUE = "\ue000"  # not in any alphabet, and as wide as a space; rich also breaks lines at no-break spaces
 
 
 def say(*parts: RenderableType, no_wrap: bool = False) -> None:
-    """Prints `parts`, each below the other. With `no_wrap` lines that are too long end in `…`."""
+    """Prints `parts`, each below the other. With `no_wrap`, long lines end in `…`."""
     if sys.stdout.isatty():
         _print(_Console(), *parts, no_wrap=no_wrap)
     else:
         lines = _lines(*parts, no_wrap=no_wrap, colours="auto")
-        click.echo(lines, nl=False, color=True)  # what colours there are, `FORCE_COLOR` has asked for
+        click.echo(lines, nl=False, color=True)  # any colours are there because of `FORCE_COLOR`
 
 
 def as_lines(*parts: RenderableType) -> str:
-    """What `say` prints where there is no terminal, without colours."""
+    """The output of `say` without a terminal, without colours."""
     return _lines(*parts, no_wrap=False, colours=None)
 
 
 class _Console(Console):
-    """Ends no line between a number and its unit."""
+    """Breaks no line between a number and its unit."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
-        """As rich does it, with glue in place of such a space while lines are broken."""
+        """Renders like rich, with glue in place of such a space while lines are broken."""
         if not isinstance(renderable, Text):
             yield from super().render(renderable, options)
             return
@@ -47,7 +47,7 @@ class _Console(Console):
 
 
 def _lines(*parts: RenderableType, no_wrap: bool, colours: Literal["auto"] | None) -> str:
-    """Without the spaces with which tables fill their lines."""
+    """The lines, without the trailing spaces of tables."""
     text = io.StringIO()
     _print(_Console(file=text, width=WIDTH_WITHOUT_TERMINAL, color_system=colours), *parts, no_wrap=no_wrap)
     return "".join(f"{line.rstrip()}\n" for line in text.getvalue().split("\n")[:-1])

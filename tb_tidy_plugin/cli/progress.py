@@ -14,7 +14,7 @@ from tb_tidy_plugin.trace.files import TraceFile
 
 @contextmanager
 def progress_bar(job: Job) -> Iterator[Job]:
-    """The job with a progress bar on stderr; unchanged where stderr is not a terminal."""
+    """The job with a progress bar on stderr; unchanged if stderr is not a terminal."""
     if not sys.stderr.isatty():
         yield job
         return

@@ -1,4 +1,4 @@
-"""`tb-tidy rules`: the catalogue, and the rules of the user's own."""
+"""`tb-tidy rules`: the catalogue, and the user's own rules."""
 
 from __future__ import annotations
 

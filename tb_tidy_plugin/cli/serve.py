@@ -102,5 +102,5 @@ def serve(
 
 
 def _has_browser() -> bool:
-    """True if a window could open; browsers for a terminal would take this one over."""
+    """True if a window can open; a text browser would take over the terminal."""
     return sys.platform != "linux" or any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"))

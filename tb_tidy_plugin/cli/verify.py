@@ -139,7 +139,7 @@ def _lines(found: Verification) -> Iterator[str]:
 
 @contextmanager
 def _progress() -> Iterator[Callable[[str, float], object]]:
-    """A progress bar on stderr, where that is a terminal."""
+    """A progress bar on stderr, if that is a terminal."""
     if not sys.stderr.isatty():
         yield lambda *_: None
         return

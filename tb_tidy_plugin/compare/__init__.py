@@ -1,1 +1,1 @@
-"""Two reports, and what became of the first one's promises in the second."""
+"""Two reports compared, and how far the second keeps the promises of the first."""

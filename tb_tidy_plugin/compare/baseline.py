@@ -1,4 +1,4 @@
-"""Findings that are known already, so that only new ones fail a check."""
+"""Known findings, so that only new ones fail a check."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def baseline_of(report: Report) -> FindingsBaseline:
 
 
 def read_baseline(path: Path) -> FindingsBaseline:
-    """A baseline that was written before.
+    """Reads a baseline.
 
     Raises:
         TidyError: it cannot be read, or is something else.
@@ -50,7 +50,7 @@ def read_baseline(path: Path) -> FindingsBaseline:
 
 
 def new_findings(report: Report, baseline: FindingsBaseline) -> set[str]:
-    """Ids of findings that the baseline does not have, though lines have moved."""
+    """Ids of findings that the baseline does not contain, even if lines have moved."""
     found = {finding.id: finding for finding in all_findings(report)}
     pairs = paired(baseline.findings, list(found.values()))
     return {pair.candidate.id for pair in pairs if pair.base is None and pair.candidate is not None}

@@ -24,15 +24,15 @@ FEW_STEPS = 5
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """One side as it was asked for.
+    """One side of a comparison.
 
     Attributes:
-        path: what it is called.
+        path: its name.
         recordings: its traces.
-        steps: which of their steps count; all but those that warm up where it is None.
-        unread: how many traces could not be read, or not with all that lies beside them.
+        steps: the steps that count; None for all steps after the warm-up.
+        unread: number of traces that could not be read, or not with all files beside them.
         of_runs: findings about several ranks together; they are known for all steps only.
-        problem: what could not be read first, and what to do about it; None where all could.
+        problem: the first problem in reading, and what to do about it; None without any.
     """
 
     path: str
@@ -44,12 +44,12 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 def compared(base: Asked, candidate: Asked) -> Comparison:
-    """What changed from `base` to `candidate`.
+    """Differences from `base` to `candidate`.
 
     Steps of all ranks count together; a finding that several ranks share counts once, at its mean cost.
 
     Raises:
-        StepsError: one side has none of the steps that were asked for.
+        StepsError: one side has none of the requested steps.
     """
     one, other = (chosen_steps(side.recordings, side.steps, side.path) for side in (base, candidate))
     recorded_before, recorded_after = durations_by_recording(one), durations_by_recording(other)
@@ -85,7 +85,7 @@ def compared(base: Asked, candidate: Asked) -> Comparison:
 
 
 def _rules_that_see(side: Sequence[Chosen]) -> set[str]:
-    """The rules that could be checked in any recording; those about several ranks where there are several."""
+    """The rules that could be checked in any recording; those about several ranks if there are several."""
     outcomes = (outcome for each in side for outcome in each.recording.report.outcomes)
     seeing = {outcome.rule for outcome in outcomes if outcome.status in {"found", "clean"}}
     ranks = {each.recording.report.rank for each in side} - {None}
@@ -110,7 +110,7 @@ def _side(asked: Asked, of: Sequence[Chosen], steps: Sequence[int]) -> Side:
 
 
 def _findings(asked: Asked, side: Sequence[Chosen]) -> list[Finding]:
-    """Each finding once, by its identity: as where it costs most, at the mean over the recordings that have it."""
+    """Each finding once, by its identity: as where it costs most, with the mean over the recordings that have it."""
     of_runs = asked.of_runs if asked.steps is None else ()
     found: dict[str, list[Finding]] = {}
     for finding in (*of_runs, *(finding for each in side for finding in each.findings)):
@@ -119,7 +119,7 @@ def _findings(asked: Asked, side: Sequence[Chosen]) -> list[Finding]:
 
 
 def _located(change: FindingChange, side: Sequence[Chosen]) -> FindingChange:
-    """With the recording where it costs most, so that it can be opened there."""
+    """The finding with the recording where it costs most, so that it can be opened there."""
     found = [
         (finding.cost_ns, each.recording.report)
         for each in side
@@ -133,7 +133,7 @@ def _located(change: FindingChange, side: Sequence[Chosen]) -> FindingChange:
 
 
 def _notes(settings: Sequence[SettingChange], machine: Machine | None) -> Iterator[str]:
-    """What to know before any number."""
+    """Notes to read before any number."""
     for change in settings:
         yield f"Different {change.name}: {change.base or 'none'} against {change.candidate or 'none'}."
     if machine is not None and machine.is_different:

@@ -1,4 +1,4 @@
-"""The ledgers of both sides against each other: which entry of the step became longer or shorter, and whose it is."""
+"""The ledgers of both sides compared: entries of the step that became longer or shorter, and their owners."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class _Sum(msgspec.Struct):
 
 
 class _Account(msgspec.Struct, frozen=True):
-    """One side: its entries over all its steps, the ns of each in the mean step, and the length of that."""
+    """One side: its entries over all its steps, the ns of each in the mean step, and the duration of that."""
 
     sums: Mapping[str, _Sum]
     mean_ns: Mapping[str, int]
@@ -39,10 +39,11 @@ class _Account(msgspec.Struct, frozen=True):
 
 
 def ledger_change(base: Sequence[Chosen], candidate: Sequence[Chosen]) -> LedgerChange | None:
-    """The entries of the mean step, paired by cause and kind, and their owners by name; None where a ledger is missing.
+    """The entries of the mean step, paired by cause and kind, and their owners by name; None if a ledger is missing.
 
     A mean step is the sum of all steps that count, of all recordings, divided by their number, rounded down. Its
-    entries are whole ns that add up to it: what rounding cuts off goes to the entries of which most was cut off.
+    entries
+    are whole ns that add up to it: the remainder of rounding goes to the entries that lost most by it.
     """
     if not _has_ledgers(base) or not _has_ledgers(candidate):
         return None
@@ -78,7 +79,7 @@ def _account(side: Sequence[Chosen]) -> _Account:
 
 
 def shared_out(totals: Mapping[str, int], steps: int) -> dict[str, int]:
-    """Each total by `steps`, as whole ns that add up to the sum of the totals by `steps`, rounded down."""
+    """Each total divided by `steps`, as whole ns that add up to the totals' sum divided by `steps`, rounded down."""
     means = {key: total // steps for key, total in totals.items()}
     left = sum(totals.values()) // steps - sum(means.values())
     for key in sorted(totals, key=lambda each: -(totals[each] % steps))[:left]:
@@ -110,7 +111,7 @@ def _change(key: str, before: _Account, after: _Account) -> EntryChange:
 
 
 def _of_owner(account: _Account, key: str, name: str) -> int | None:
-    """Per step; 0 where the entry does not occur, None where it does and its ledger does not name this owner."""
+    """Time per step; 0 if the entry does not occur, None if it does and its ledger does not name this owner."""
     if key not in account.sums:
         return 0
     owners = account.sums[key].owners
@@ -118,7 +119,7 @@ def _of_owner(account: _Account, key: str, name: str) -> int | None:
 
 
 def paired_name(owner: Owner) -> str:
-    """What an owner is paired by: no kernel where there is another name, since each vendor's kernels have their own."""
+    """The name that pairs owners: not a kernel if there is another name, since each vendor's kernels have their own."""
     if owner.known_by == "stack":
         for function in (owner.library, owner.own):
             if function is not None:

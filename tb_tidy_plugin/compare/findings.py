@@ -14,11 +14,11 @@ SAME_COST = 0.2
 """Costs that differ by less than this part are the same: recorders and machines vary more than that between runs."""
 
 SAME_SHARE = 0.005
-"""And so are costs that differ by less than this part of the step, which is what the report leaves out, too."""
+"""So are costs that differ by less than this part of the step, which the report leaves out, too."""
 
 
 class FindingPair(msgspec.Struct, frozen=True):
-    """A finding on both sides, or on one of them; `is_seen` says whether the candidate would show it."""
+    """A finding on both sides, or on one of them; `is_seen` is True if the candidate would show it."""
 
     base: Finding | None
     candidate: Finding | None
@@ -28,8 +28,8 @@ class FindingPair(msgspec.Struct, frozen=True):
 def paired(base: Sequence[Finding], candidate: Sequence[Finding]) -> list[FindingPair]:
     """Each finding once: by identity, else by rule, function and the text of a line, else by rule and that text.
 
-    The identity is rule, subject, file and function, so that lines may move within a function. A function that was
-    renamed or moved to another file is still known by the text of its lines.
+    The identity is rule, subject, file and function, so that lines may move within a function. The text of its lines
+    identifies a function that was renamed or moved to another file.
     """
     left, right = list(base), list(candidate)
     pairs: list[FindingPair] = []
@@ -41,7 +41,7 @@ def paired(base: Sequence[Finding], candidate: Sequence[Finding]) -> list[Findin
 def _matched(
     left: list[Finding], right: list[Finding], keys: Callable[[Finding], list[Hashable]]
 ) -> Iterator[FindingPair]:
-    """Takes the findings that share a key out of both lists."""
+    """Removes the findings that share a key from both lists."""
     for finding in tuple(left):
         wanted = set(keys(finding))
         found = next((each for each in right if wanted.intersection(keys(each))), None)
@@ -64,7 +64,7 @@ def _rule_text(finding: Finding) -> list[Hashable]:
 
 
 def together_cost(alike: Sequence[Finding]) -> Finding:
-    """One finding of several recordings: as where it costs most, with the means of cost and saving."""
+    """One finding of several recordings: from the one where it costs most, with the means of cost and saving."""
     largest = max(alike, key=lambda finding: finding.cost_ns)
     savings = [finding.saving for finding in alike if finding.saving is not None]
     if len(alike) == 1 or largest.saving is None:
@@ -80,7 +80,7 @@ def together_cost(alike: Sequence[Finding]) -> Finding:
 
 
 def finding_state(pair: FindingPair) -> FindingState:
-    """What became of a finding."""
+    """The state of a finding in the candidate."""
     if pair.base is None:
         return "new"
     if pair.candidate is None:
@@ -93,14 +93,14 @@ def finding_state(pair: FindingPair) -> FindingState:
 
 
 def changes(pairs: Sequence[FindingPair], realised_ns: int | None) -> list[FindingChange]:
-    """The findings with what was promised and what was kept, largest promise first."""
+    """The findings with predicted and realised savings, largest prediction first."""
     promised = sum(_promise(pair) or 0 for pair in pairs)
     found = [_change(pair, promised, realised_ns) for pair in pairs]
     return sorted(found, key=lambda change: (-(change.predicted_ns or 0), -(change.candidate_ns or 0), change.rule))
 
 
 def _promise(pair: FindingPair) -> int | None:
-    """What the baseline expected of the part of a finding that is gone."""
+    """The saving that the baseline expected for the part of a finding that is gone."""
     if pair.base is None or pair.base.saving is None or finding_state(pair) not in {"gone", "better"}:
         return None
     if pair.candidate is None or not pair.base.cost_ns:
@@ -109,7 +109,7 @@ def _promise(pair: FindingPair) -> int | None:
 
 
 def predicted_ns(pairs: Sequence[FindingPair], together: float = 1.0) -> int:
-    """What the baseline expected of all that is gone or better; `together` is as `part_together` counts it."""
+    """The saving that the baseline expected for everything that is gone or better; `together` is a `part_together`."""
     return round(sum(_promise(pair) or 0 for pair in pairs) * together)
 
 

@@ -1,8 +1,8 @@
 """Share of a difference that comes from the machine, estimated from the work that is the same on both sides.
 
-No number of steps of one recording shows what other processes, clocks and memory did to all of them. But two
+No number of steps of one recording shows the effect of other processes, clocks and memory on all of them. But two
 recordings of one job share most of their operators and kernels, and these have no reason to take longer on one side.
-Where they do, the machine was slower or busier there.
+If they do, the machine was slower or busier there.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import numpy as np
 from tb_tidy_plugin.compare.operators import PerStep, Signature, mean_per_step
 from tb_tidy_plugin.compare.recording import Chosen
 
-FEWEST_GROUPS = 3  # of which most must agree
-_LEAST_SHARE = 0.01  # of the shared time; what takes less tells of its own noise
+FEWEST_GROUPS = 3  # most of these must agree
+_LEAST_SHARE = 0.01  # of the shared time; operators with less show their own noise
 MOST_WEIGHT = 0.25
-"""No operator counts for more than this, so that one that really became faster is not taken for the machine."""
+"""No operator counts for more than this, so that one that really became faster does not count as the machine."""
 
 
 class Machine(msgspec.Struct, frozen=True):
@@ -29,12 +29,12 @@ class Machine(msgspec.Struct, frozen=True):
 
     @property
     def ratio(self) -> float:
-        """How many times as long the same work took on the candidate's side."""
+        """Ratio of the candidate's time to the baseline's for the same work."""
         return float(np.exp(self.log_ratio))
 
     @property
     def is_different(self) -> bool:
-        """True if the machine was clearly another: by more than its own error, and than recordings differ anyway."""
+        """True if the machine clearly differed: by more than its own error, and than recordings usually differ."""
         return abs(self.log_ratio) > max(2 * self.error, CLEARLY)
 
 
@@ -42,11 +42,11 @@ CLEARLY = 0.05
 
 
 def machine_of(base: Sequence[Chosen], candidate: Sequence[Chosen]) -> Machine | None:
-    """The machine's part; None where too little is shared to tell.
+    """The machine's part; None if too little is shared.
 
-    Operators' self times on the host and kernels' times count, each with the same number of calls per step on both
-    sides, summed by name: time is stolen here and there, and only sums show how much. The ratio is their median by
-    weight, the error the spread around it.
+    Counts operators' self times on the host and kernels' times, each with the same number of calls per step on both
+    sides, summed by name: time is lost here and there, and only sums show how much. The ratio is their weighted median,
+    the error the spread around it.
     """
     shared = _shared(base, candidate)
     whole = sum(min(pair) for pair in shared)

@@ -1,4 +1,4 @@
-"""The comparison: what JSON, text and Markdown read. Times are integers in nanoseconds, per step."""
+"""The comparison for JSON, text and Markdown. Times are integers in nanoseconds, per step."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FindingState: TypeAlias = Literal["gone", "new", "better", "worse", "same", "not
 
 
 class Ratio(Model, frozen=True):
-    """Candidate divided by baseline, with the interval in which it lies 19 times in 20."""
+    """Candidate divided by baseline, with its 95 % interval."""
 
     value: float
     low: float
@@ -26,15 +26,15 @@ class Ratio(Model, frozen=True):
 
 
 class Side(Model, frozen=True):
-    """One of the two: where it is from, and its steps.
+    """One of the two sides: its source and its steps.
 
     Attributes:
-        path: what was asked for: a path, or a run of the logdir.
+        path: a path, or a run of the logdir.
         profiles: trace files, one per rank and span.
-        steps: how many count. warming_up: how many do not since they warm up; none where steps were asked for.
+        steps: number of steps that count. warming_up: number of others, which warm up; 0 if steps were requested.
         median_ns: the ledger's step. host_median_ns: the mark on the host of the same steps, null without marks; it is
-            shorter where the host runs ahead of its device.
-        chosen: the steps that were asked for (`3-7`), empty where all but warm-up count.
+            shorter if the host runs ahead of its device.
+        chosen: the requested steps (`3-7`), empty for all after the warm-up.
     """
 
     path: str
@@ -51,14 +51,14 @@ class FindingChange(Model, frozen=True):
     """One finding of either side.
 
     Attributes:
-        id: the candidate's finding, or the baseline's where it is gone; the same for both unless code has moved.
-        message: the check's, with the figures of all steps. action: what to do in a few words, verb first.
-        places: where it is now, or where it was.
-        base_ns, candidate_ns: what it costs per step; null on the side that does not have it.
-        predicted_ns: what the baseline expected its fix to save, null for new findings.
-        realised_ns: its part of what the step really became shorter by, for findings that are gone or better: in
-            proportion to the predictions where there are several, since only their sum can be measured.
-        worker, span: the recording of that side where it costs most; empty for what several ranks show together.
+        id: the candidate's finding, or the baseline's if it is gone; the same for both unless code has moved.
+        message: the check's, with the figures of all steps. action: the advice in a few words, verb first.
+        places: current places, or former ones.
+        base_ns, candidate_ns: cost per step; null on the side that does not have it.
+        predicted_ns: saving that the baseline expected of its fix, null for new findings.
+        realised_ns: its part of the real reduction of the step, for findings that are gone or better: in proportion to
+            the predictions if there are several, since only their sum can be measured.
+        worker, span: the recording of that side where it costs most; empty for findings about several ranks.
     """
 
     id: str
@@ -78,7 +78,7 @@ class FindingChange(Model, frozen=True):
 
 
 class PartChange(Model, frozen=True):
-    """What one part of a step took on average, on both sides; 0 where it does not occur."""
+    """Mean time of one part of a step on both sides; 0 if it does not occur."""
 
     lane: str
     part: str
@@ -87,10 +87,10 @@ class PartChange(Model, frozen=True):
 
 
 class OwnerChange(Model, frozen=True):
-    """What one owner has of an entry: an operator, else a function, an annotation or a kernel.
+    """One owner's part of an entry: an operator, else a function, an annotation or a kernel.
 
-    A time is null where the ledger of that side, which names five owners, does not name this one. `known_by` is the
-    least certain way in which either side knows it from the capture of a replayed graph, null where both recorded it.
+    A time is null if the ledger of that side, which names five owners, does not name this one. `known_by` is the least
+    certain way in which either side knows it from the capture of a replayed graph, null if both recorded it.
     """
 
     name: str
@@ -100,11 +100,11 @@ class OwnerChange(Model, frozen=True):
 
 
 class EntryChange(Model, frozen=True):
-    """One entry of the mean step on both sides; 0 where it does not occur.
+    """One entry of the mean step on both sides; 0 if it does not occur.
 
     Attributes:
         id, title, cause, kind: as in the ledger. Entries are paired by cause and kind.
-        owners: paired by name, the largest difference first; at most the entry together.
+        owners: paired by name, largest difference first; they add up to at most the entry.
     """
 
     id: str
@@ -129,9 +129,9 @@ class LedgerChange(Model, frozen=True):
 
 
 class OperatorChange(Model, frozen=True):
-    """Self time per step of one operator with one set of shapes, on both sides; 0 where it is not called.
+    """Self time per step of one operator with one set of shapes, on both sides; 0 if it is not called.
 
-    `device_*` are null where there is no device. `known_by` as in `OwnerChange`.
+    `device_*` are null without a device. `known_by` as in `OwnerChange`.
     """
 
     name: str
@@ -146,7 +146,7 @@ class OperatorChange(Model, frozen=True):
 
 
 class KernelChange(Model, frozen=True):
-    """Time per step of one kernel, copy or fill, as operators with one set of shapes launched it; 0 where none did.
+    """Time per step of one kernel, copy or fill, launched by operators with one set of shapes; 0 if none did.
 
     `known_by` as in `OwnerChange`: how the shapes are known.
     """
@@ -161,10 +161,10 @@ class KernelChange(Model, frozen=True):
 
 
 class SettingChange(Model, frozen=True):
-    """Something of the job or its recording that is not the same on both sides, in words; empty where it is not known.
+    """A difference in the job or its recording, in words; a side is empty if its value is unknown.
 
     Attributes:
-        name: what it is: `torch version`, `loader batch_size`.
+        name: name of the setting: `torch version`, `loader batch_size`.
     """
 
     name: str
@@ -176,16 +176,16 @@ class Comparison(Model, frozen=True):
     """`tb-tidy compare --format json`.
 
     Attributes:
-        verdict: what can be said of the step times, noise allowed for.
-        step_ratio: null where one side has no steps.
-        notes: what makes the numbers doubtful, to be read before them: other devices, other kinds of steps.
-        predicted_ns: what the baseline expected of the fixes of all findings that are gone or better, together: at most
+        verdict: comparison of the step times, allowing for noise.
+        step_ratio: null if one side has no steps.
+        notes: reasons to doubt the numbers, to be read before them: other devices, other kinds of steps.
+        predicted_ns: saving that the baseline expected of all findings that are gone or better together: at most
             the sum of their `predicted_ns`, since findings share time.
-        realised_ns: what the step became shorter by, negative where it became longer; null without steps.
-        findings: largest promise first.
+        realised_ns: reduction of the step, negative if it became longer; null without steps.
+        findings: largest prediction first.
         operators, kernels: largest difference first; from the command line the first two hundred.
-        settings: what was changed between the two, where both recordings know it.
-        ledger: what the step's time goes to on both sides, in place of `breakdown`; null where a report has no ledger.
+        settings: differences between the two, if both recordings know the setting.
+        ledger: entries of the step on both sides, instead of `breakdown`; null if a report has no ledger.
     """
 
     schema: int

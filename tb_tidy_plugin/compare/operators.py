@@ -42,7 +42,7 @@ _NOTHING = PerStep()
 
 
 def operator_changes(base: Sequence[Chosen], candidate: Sequence[Chosen]) -> list[OperatorChange]:
-    """All changes of self time per step, the largest of host and device first; the mean over ranks."""
+    """All changes of self time per step, largest of host and device first; the mean over ranks."""
     before, after = (mean_per_step(side, lambda costs: costs.operators) for side in (base, candidate))
     has_device = any(each.recording.report.devices for each in (*base, *candidate))
     found = [
@@ -53,7 +53,7 @@ def operator_changes(base: Sequence[Chosen], candidate: Sequence[Chosen]) -> lis
 
 
 def kernel_changes(base: Sequence[Chosen], candidate: Sequence[Chosen]) -> list[KernelChange]:
-    """All changes of kernels' time per step, the largest first; the mean over ranks."""
+    """All changes of kernels' time per step, largest first; the mean over ranks."""
     before, after = (mean_per_step(side, lambda costs: costs.kernels) for side in (base, candidate))
     found = [
         _kernel(key, before.get(key, _NOTHING), after.get(key, _NOTHING)) for key in dict.fromkeys([*before, *after])
@@ -62,7 +62,7 @@ def kernel_changes(base: Sequence[Chosen], candidate: Sequence[Chosen]) -> list[
 
 
 def mean_per_step(side: Sequence[Chosen], costs: _Costs) -> dict[Signature, PerStep]:
-    """What operators or kernels take on average in the steps of one side, by name and shapes."""
+    """Mean times of operators or kernels in the steps of one side, by name and shapes."""
     sums: dict[Signature, PerStep] = {}
     for each in side:
         if not each.steps:
@@ -137,5 +137,5 @@ def _parts(side: Sequence[Chosen]) -> dict[tuple[str, str], float]:
 
 
 def _kind(lane: Lane) -> str:
-    """Ranks use devices of other numbers for the same work."""
+    """The kind of a lane, since ranks use devices with other numbers for the same work."""
     return lane.lane.split(":", 1)[0]

@@ -18,7 +18,7 @@ def asked_for(path: str | os.PathLike[str], job: Job, steps: StepRange | None = 
     """One side of a comparison: a trace file, a run folder or a logdir.
 
     Raises:
-        NotFoundError: nothing is there. Traces that cannot be read do not raise: they are counted in `Asked.unread`.
+        NotFoundError: nothing is there. Traces that cannot be read do not raise: `Asked.unread` counts them.
         EngineError: the engine cannot be used.
     """
     recordings: list[Recording] = []

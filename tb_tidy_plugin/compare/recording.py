@@ -1,4 +1,4 @@
-"""One side's recordings, and which of their steps count."""
+"""One side's recordings, and the steps that count."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _NUMBER_AT_END = re.compile(r"[0-9]{1,15}$")
 
 
 class StepsError(TidyError):
-    """A range of steps that is none, or that a recording does not have."""
+    """An invalid range of steps, or one that a recording does not have."""
 
 
 class Recording(Model, frozen=True):
-    """One trace file: its report, and what each of its steps holds."""
+    """One trace file: its report, and the content of each of its steps."""
 
     run: str
     report: ProfileReport
@@ -55,7 +55,7 @@ def step_range(text: str) -> StepRange:
 class Chosen(msgspec.Struct, frozen=True):
     """A recording and the positions of the steps that count; a recording without steps counts as one step.
 
-    `is_range` says that these steps were asked for.
+    `is_range` is True if these steps were requested.
     """
 
     recording: Recording
@@ -64,7 +64,7 @@ class Chosen(msgspec.Struct, frozen=True):
 
     @property
     def durations_ns(self) -> list[int]:
-        """Of each step that counts, by the ledger; without marked steps there is none."""
+        """Duration of each step that counts, by the ledger; empty without marked steps."""
         report = self.recording.report
         if report.ledger is not None and report.ledger.step_source != "whole_trace" and self.ledger_steps:
             return [report.ledger.steps[at].end_ns - report.ledger.steps[at].start_ns for at in self.ledger_steps]
@@ -83,7 +83,7 @@ class Chosen(msgspec.Struct, frozen=True):
     def ledger_steps(self) -> tuple[int, ...]:
         """The positions in the ledger of the steps that count, by their names.
 
-        Where the ledger takes its steps from other marks than the report, all of them count, and none in a range.
+        If the ledger takes its steps from other marks than the report, all of them count, and none in a range.
         """
         report = self.recording.report
         names = [step.name for step in report.ledger.steps] if report.ledger else []
@@ -95,12 +95,12 @@ class Chosen(msgspec.Struct, frozen=True):
 
     @property
     def warming_up(self) -> int:
-        """How many steps do not count since they warm up."""
+        """Number of steps that do not count because they warm up."""
         return 0 if self.is_range else max(len(self.recording.report.steps.items) - len(self.steps), 0)
 
     @property
     def findings(self) -> Iterator[Finding]:
-        """Those that cost anything in these steps, at what they cost and promise there."""
+        """The findings that cost anything in these steps, with their cost and promised saving there."""
         for finding in self.recording.report.findings:
             costs = self.recording.costs.findings.get(finding.id)
             if costs is None or len(self.steps) == len(costs):
@@ -110,7 +110,7 @@ class Chosen(msgspec.Struct, frozen=True):
 
 
 def _costing(finding: Finding, cost_ns: int) -> Finding:
-    """The finding at another cost; share and saving are in proportion."""
+    """The finding at another cost; share and saving change in proportion."""
     part = cost_ns / finding.cost_ns if finding.cost_ns else 1.0
     share = None if finding.share is None else finding.share * part
     return msgspec.structs.replace(
@@ -129,12 +129,12 @@ def _scaled(saving: Saving, part: float) -> Saving:
 
 
 def chosen_steps(recordings: Sequence[Recording], wanted: StepRange | None, name: str) -> list[Chosen]:
-    """The recordings with their steps in `wanted`, by default all that do not warm up.
+    """The recordings with their steps in `wanted`, by default all after the warm-up.
 
-    Recordings without any such step are left out.
+    Leaves out recordings without any such step.
 
     Raises:
-        StepsError: none of them has one; `name` is what they are called.
+        StepsError: none of them has one; `name` is their name in the message.
     """
     if wanted is None:
         return [Chosen(each, _after_warm_up(each)) for each in recordings]
@@ -166,7 +166,7 @@ def _in_range(recording: Recording, wanted: StepRange) -> tuple[int, ...]:
 
 
 def numbers_of(recording: Recording) -> list[int]:
-    """The number of each step, as its name ends; a step without one has its position, from 1."""
+    """The number at the end of each step's name; a step without one has its position, from 1."""
     found = ((at, _NUMBER_AT_END.search(step.name)) for at, step in enumerate(recording.report.steps.items, 1))
     return [int(match[0]) if match else at for at, match in found]
 

@@ -1,4 +1,4 @@
-"""Differences between two jobs and their recordings besides time, which are read before any number."""
+"""Differences between two jobs and their recordings besides time, to be read before any number."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tb_tidy_plugin.report.model import ProfileReport
 from tb_tidy_plugin.trace.settings import Setting, Settings
 
 FOLDED = {"recorded", "profiler options"}
-"""Where one side's being empty is an answer; settings that only one side knows are no change."""
+"""Settings whose absence on one side is a difference; other settings known on only one side are not."""
 
 _VERSION = " version"
 _THREADS = ("intra op", "inter op", "available cores")
@@ -20,7 +20,7 @@ SLOWS_RECORDING = ("stacks", "shapes", "memory")
 
 
 def setting_changes(base: Sequence[Chosen], candidate: Sequence[Chosen]) -> list[SettingChange]:
-    """Everything that differs; what only one side knows is left out."""
+    """All differences; settings known on only one side are left out."""
     before, after = _facts(base), _facts(candidate)
     return [
         SettingChange(name=name, base=before.get(name, ""), candidate=after.get(name, ""))
@@ -30,16 +30,16 @@ def setting_changes(base: Sequence[Chosen], candidate: Sequence[Chosen]) -> list
 
 
 def other_machine(changes: Sequence[SettingChange]) -> bool:
-    """True if the sides differ in what runs them: then what both do alike may rightly take another time."""
+    """True if the sides run on different hardware or software: equal work may then rightly take another time."""
     return any(change.name in {"devices", *_THREADS} or change.name.endswith(_VERSION) for change in changes)
 
 
 def _facts(side: Sequence[Chosen]) -> dict[str, str]:
-    """What is known of a side, in words by name, each different value once."""
+    """Known settings of a side, in words by name, each distinct value once."""
     found: dict[str, dict[str, None]] = {}
     for each in side:
         facts = dict(_of_report(each.recording.report))
-        facts["profiler options"] = ", ".join(each.recording.costs.options)  # besides what `recorded` tells
+        facts["profiler options"] = ", ".join(each.recording.costs.options)  # besides those in `recorded`
         for name, text in facts.items():
             found.setdefault(name, {})[text] = None
     facts = {name: "; ".join(sorted(texts)) for name, texts in found.items()}
@@ -72,7 +72,7 @@ def _of_settings(settings: Settings) -> Iterator[tuple[str, str]]:
 
 
 def _of_each(known: Iterable[tuple[str, Setting]]) -> Iterator[tuple[str, str]]:
-    """The values of each optimizer and loader that is the only one of its class: others cannot be told apart."""
+    """The values of each optimizer and loader that is the only one of its class; others are ambiguous."""
     pairs = list(known)
     names = [name for name, _ in pairs]
     for name, setting in pairs:
@@ -81,7 +81,7 @@ def _of_each(known: Iterable[tuple[str, Setting]]) -> Iterator[tuple[str, str]]:
 
 
 def _values(setting: Setting) -> Iterator[tuple[str, str]]:
-    """Names and values of what is known, as Python writes them."""
+    """Names and values of the known settings, as Python writes them."""
     for name, value in msgspec.structs.asdict(setting).items():
         if value is not None and value != ():
             yield name, ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)

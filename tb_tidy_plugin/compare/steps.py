@@ -16,15 +16,15 @@ _RESAMPLES = 4000
 _INTERVAL = (2.5, 97.5)  # per cent
 
 BETWEEN_RECORDINGS = 0.03
-"""Two recordings of one program on a quiet machine differ by this much even where their steps do not."""
+"""Usual difference of two recordings of one program on a quiet machine, even if their steps do not differ."""
 
-_FEWEST = 2  # steps of which a spread can be told
-FEWEST_RECORDINGS = 3  # of which it is worth being told: of two, t would say next to nothing
+_FEWEST = 2  # steps needed for a spread
+FEWEST_RECORDINGS = 3  # needed for a spread between them: with two, t would say next to nothing
 
 NORMAL_975 = 1.96
 
 T_975 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131)
-"""Student's t for 1 to 15 degrees of freedom at 97.5 %; beyond, the normal distribution's 1.96 is near enough."""
+"""Student's t for 1 to 15 degrees of freedom at 97.5 %; beyond, the normal distribution's 1.96 is close enough."""
 
 
 def step_ratio(
@@ -36,12 +36,12 @@ def step_ratio(
 ) -> Ratio | None:
     """The ratio of median steps with its interval; None without steps. Each side is a list of recordings of steps.
 
-    The interval is the widest of three: of medians resampled from the steps, which knows skewed steps; of Student's t
-    on logarithms, which knows that few steps show little of their spread; and where both sides were recorded three
-    times or more, of t on the recordings' medians. It is widened by what recordings of one program differ by anyway,
-    and by what `machine` shows of more than that: it reaches from the ratio as measured to what that would be on one
-    machine. Steps of one recording need neither. With fewer than two steps on a side there is no spread to know, and
-    the interval says so: it reaches from half to twice the ratio.
+    The interval is the widest of three: of medians resampled from the steps, which accounts for skewed steps; of
+    Student's t on logarithms, which accounts for few steps; and if both sides were recorded three times or more, of t
+    on
+    the recordings' medians. It is widened by the usual difference of recordings of one program, and by what `machine`
+    shows beyond that: it reaches from the measured ratio to that on one machine. Steps of one recording need neither.
+    With fewer than two steps on a side the spread is unknown, and the interval reaches from half to twice the ratio.
     """
     base, candidate = (np.array(list(chain.from_iterable(side)), np.float64) for side in (base_ns, candidate_ns))
     if not len(base) or not len(candidate):
@@ -60,14 +60,14 @@ def step_ratio(
 
 
 def verdict_of(ratio: Ratio | None) -> Verdict:
-    """Faster or slower only where the whole interval is on one side."""
+    """Faster or slower only if the whole interval is on one side of 1."""
     if ratio is None or ratio.low <= 1 <= ratio.high:
         return "no_clear_difference"
     return "faster" if ratio.high < 1 else "slower"
 
 
 def _between(base_ns: Sequence[Sequence[int]], candidate_ns: Sequence[Sequence[int]]) -> float:
-    """The same by Welch's t-test on the medians of recordings, where each side has enough: these are no guess."""
+    """Half the width by Welch's t-test on the medians of recordings, if each side has enough of them."""
     base, candidate = (
         np.array([np.median(each) for each in side if len(each)], np.float64) for side in (base_ns, candidate_ns)
     )
@@ -83,7 +83,7 @@ def _by_resampling(base: NDArray[np.float64], candidate: NDArray[np.float64], va
 
 
 def _by_t(base: NDArray[np.float64], candidate: NDArray[np.float64]) -> float:
-    """The same by Welch's t-test on logarithms (Welch, 1947)."""
+    """Half the width by Welch's t-test on logarithms (Welch, 1947)."""
     parts = [float(np.log(times).var(ddof=1)) / len(times) for times in (base, candidate)]
     error = sum(parts)
     if not error:

@@ -1,4 +1,4 @@
-"""From a configuration and what a command line adds to the rules that are run."""
+"""From a configuration and a command line to the rules to run."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 
 class WantedRules(msgspec.Struct, frozen=True):
-    """What a command line says about rules; where it says something, that counts.
+    """Options of a command line about rules; they override the file.
 
     Attributes:
         only: names or codes of the only rules to check.
-        select: selectors instead of what the file selects and ignores.
-        ignore: selectors of rules to take away from what is left.
-        limits: how much a trace may hold, by the keys of `[limits]`.
+        select: selectors instead of those in the file's `select` and `ignore`.
+        ignore: selectors of rules to remove from the rest.
+        limits: limits on traces, by the keys of `[limits]`.
     """
 
     only: Sequence[str] = ()
@@ -48,7 +48,7 @@ def known_rules(configuration: Configuration) -> tuple[type[AnyRule], ...]:
 
 
 def job_of(configuration: Configuration, wanted: WantedRules | None = None) -> Job:
-    """Rules with the user's thresholds, ignores and limits by a configuration, and by a command line, which goes first.
+    """Rules with thresholds, ignores and limits from a configuration, and from a command line, which overrides it.
 
     Raises:
         ConfigurationError: they name something that does not exist.
@@ -81,7 +81,7 @@ def rules_called(names: Sequence[str], known: Sequence[type[AnyRule]]) -> tuple[
     """The rules with these names or codes.
 
     Raises:
-        NotFoundError: there is no such rule; says which name is near.
+        NotFoundError: there is no such rule; suggests a similar name.
     """
     by_name = {rule.name(): rule for rule in known}
     by_code = {rule.code.lower(): rule for rule in known}
@@ -118,7 +118,7 @@ def _check_all_selectors(configuration: Configuration, known: Sequence[type[AnyR
 
 
 def _thresholds(configuration: Configuration, known: Sequence[type[AnyRule]]) -> dict[str, Mapping[str, float]]:
-    """The thresholds as a rule takes them, by rule and attribute."""
+    """The thresholds in the form that a rule takes, by rule and attribute."""
     by_name = {rule.name(): rule for rule in known}
     found: dict[str, Mapping[str, float]] = {}
     for name, numbers in configuration.settings.thresholds.items():

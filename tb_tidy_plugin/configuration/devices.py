@@ -1,4 +1,4 @@
-"""From the table `[devices]` to the peak rates of devices that are not known, or known otherwise."""
+"""From the table `[devices]` to the peak rates of unknown devices, or to other rates of known ones."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _DTYPES: Mapping[str, tuple[str, ...]] = {
     "bfloat16": ("c10::BFloat16",),
     "float8": FP8,
 }
-"""Keys with TFLOP/s, and the dtypes of a trace that they are for."""
+"""Keys with TFLOP/s, and the dtypes of a trace that they apply to."""
 
 
 def configured_devices(given: Mapping[str, Mapping[str, float]], where: str) -> dict[str, DeviceModel]:
-    """Devices by name, as `[devices]` gives them.
+    """Devices by name, from `[devices]`.
 
     Raises:
         ConfigurationError: there is no such key, a value is not above 0, or the bandwidth is missing; `where` names the

@@ -1,4 +1,4 @@
-"""The configuration file, each key checked before anything is done with it."""
+"""The configuration file, with each key checked before its use."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ EXAMPLES = {
     "limits": "limits = { max-text-gb = 16, max-inflation = 300 }",
     "devices": 'devices."NVIDIA GeForce RTX 2080 Ti" = { gigabytes-per-second = 616, float32 = 13.4 }',
 }
-"""A line for each key, shown where a value has another form."""
+"""An example line for each key, shown for a value of another type."""
 
 PLACE_IN_VALUE = re.compile(r"Expected (?P<expected>.+), got (?P<got>.+?)(?: - at `\$(?P<where>.*)`)?")
 _WORDS = {"array": "a list", "str": "a string", "object": "a table", "bool": "true or false", "int | float": "a number",
          "int": "a number", "float": "a number"}  # fmt: skip
-"""What msgspec calls a type, in words."""
+"""msgspec's names of types, in words."""
 
 
 class ConfigurationSettings(msgspec.Struct, frozen=True, rename="kebab"):
-    """What a configuration file may say.
+    """Content of a configuration file.
 
     Attributes:
         select: selectors of the rules to check.
         ignore: selectors of rules that are not checked.
-        per_path_ignores: selectors of rules whose findings are left out, by glob of the files they are in.
-        rules: rules of the user's own: paths of Python files, names of entry points.
+        per_path_ignores: selectors of rules whose findings are left out, by glob of their files.
+        rules: the user's own rules: paths of Python files, names of entry points.
         thresholds: numbers by threshold, by rule.
-        limits: how much a trace may hold.
+        limits: limits on traces.
         devices: peak rates by the name of a device.
     """
 
@@ -64,12 +64,12 @@ KEYS = {each.encode_name: each.type for each in msgspec.structs.fields(Configura
 
 
 class Configuration(msgspec.Struct, frozen=True):
-    """Settings and the file they are from.
+    """Settings and their file.
 
     Attributes:
         settings: the settings to use.
         path: of the file; None if there is none.
-        sources: the content of the files in `settings.rules`, by name, as far as they were read when they were checked.
+        sources: the content of the files in `settings.rules`, by name, as far as the checks read them.
         withheld: keys of the file that are not used, or not in full, because somebody else could have written it.
         doubt: why somebody else could have, as a clause.
     """
@@ -82,7 +82,7 @@ class Configuration(msgspec.Struct, frozen=True):
 
     @property
     def lacks_rules(self) -> bool:
-        """True if an unknown name may be that of a rule that is withheld."""
+        """True if an unknown name may be that of a withheld rule."""
         return "rules" in self.withheld
 
 
@@ -119,7 +119,7 @@ def unreadable_file(path: Path, problem: OSError) -> ConfigurationError:
 
 
 def near(name: str, known: Iterable[str]) -> str | None:
-    """A question after the known name that is like `name`; None where none is."""
+    """A question with the known name that is similar to `name`; None if none is."""
     found = difflib.get_close_matches(name, list(known), 1)
     return f"Did you mean `{found[0]}`?" if found else None
 
@@ -127,7 +127,7 @@ def near(name: str, known: Iterable[str]) -> str | None:
 def _table(path: Path, content: bytes) -> dict[str, object] | None:
     try:
         document: dict[str, object] = tomllib.loads(content.decode())
-    except (ValueError, RecursionError) as problem:  # among the first are wrong bytes, and numbers of 5,000 digits
+    except (ValueError, RecursionError) as problem:  # the former include invalid bytes, and numbers of 5,000 digits
         raise ConfigurationError(f"`{path}` is not valid TOML: {problem}.", "Fix the file.") from None
     if path.name != PROJECT_FILE:
         return document
@@ -148,7 +148,7 @@ def _settings(path: Path, table: dict[str, object]) -> ConfigurationSettings:
 
 
 def _check(path: Path, key: tuple[str, ...], value: object, kind: object) -> None:
-    """Whether `value` is of this type; where a table is not, the complaint is about the entry that is wrong."""
+    """Checks that `value` has this type; for a table, the error names the wrong entry."""
     try:
         msgspec.convert(value, kind)
     except msgspec.ValidationError as problem:

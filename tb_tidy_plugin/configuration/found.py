@@ -1,8 +1,8 @@
-"""The search for a configuration that the user did not name, and which of its settings are used.
+"""The search for a configuration that the user did not name, and the selection of its settings.
 
-A configuration can run code, and lift the limits that protect from a hostile trace. So one that was found is used in
-full only if nobody but this user could have written it and the files that it names, and none of them lies in a folder
-that is analysed. From any other one, only data is used.
+A configuration can run code, and lift the limits that protect from a hostile trace. So a found one is used in full only
+if nobody but this user could have written it and the files that it names, and none of them lies in a folder that is
+analysed. From any other one, only data is used.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ from tb_tidy_plugin.trace.files import find_traces
 from tb_tidy_plugin.trace.remote import is_file
 
 ONLY_DATA = ("select", "ignore", "per_path_ignores", "thresholds", "devices")
-"""Settings that only decide what is shown. All others, new ones too, are used from trusted files only."""
+"""Settings that only decide what is shown. All others, including new ones, are used from trusted files only."""
 
 REPOSITORY = ".git"
 MOST_CONFIGURATION_BYTES = 1 << 20
 
 
 def find_configuration(folder: Path, analysed: Sequence[Path] = (), *, follow_links: bool = False) -> Configuration:
-    """The nearest configuration, from `folder` up to the repository's root or the home folder; an empty one if none is.
+    """The nearest configuration, from `folder` up to the repository's root or the home folder; else an empty one.
 
     Args:
         folder: the current folder.
-        analysed: the traces and folders that a command was given; no configuration in them is trusted.
-        follow_links: whether the command follows links out of these folders.
+        analysed: the traces and folders given to a command; no configuration in them is trusted.
+        follow_links: True if the command follows links out of these folders.
 
     Raises:
         ConfigurationError: there is one, and it cannot be used.
@@ -97,7 +97,7 @@ def _used(path: Path, settings: ConfigurationSettings, doubt: str, run_folders: 
 
 
 def _only_data(settings: ConfigurationSettings) -> ConfigurationSettings:
-    """The settings that are used from any file; of the limits those that lower one."""
+    """The settings that are used from any file; of the limits, only lower ones."""
     limits = {key: value for key, value in settings.limits.items() if key not in LIMITS or only_lowers(key, value)}
     return ConfigurationSettings(**{name: getattr(settings, name) for name in ONLY_DATA}, limits=limits)
 
@@ -106,7 +106,7 @@ def _run_folders(analysed: Sequence[Path], *, follow_links: bool) -> Iterator[Pa
     """The folders that are analysed, and the real folders of all traces that the command finds in them."""
     for place in analysed:
         yield place if os.path.isdir(place) else place.parent  # noqa: PTH112 - pathlib's may raise
-        with suppress(NotFoundError):  # the command will say so
+        with suppress(NotFoundError):  # the command will report it
             for trace in find_traces(place, follow_links=follow_links):
                 yield Path(trace.path).resolve().parent
 

@@ -13,7 +13,7 @@ from tb_tidy_plugin.configuration.files import read_configuration
 from tb_tidy_plugin.errors import ConfigurationError
 from tb_tidy_plugin.trace.limits import GB, USUAL_LIMITS, Limits
 
-LARGEST_SETTING = sys.float_info.max  # TOML knows larger integers, infinity, and numbers that are none
+LARGEST_SETTING = sys.float_info.max  # TOML knows larger integers, infinity, and NaN
 LIMITS: Mapping[str, Callable[[Limits, float], Limits]] = {
     "max-text-gb": lambda limits, value: replace(limits, text_bytes=value * GB),
     "max-inflation": lambda limits, value: replace(limits, inflation=value),
@@ -21,11 +21,11 @@ LIMITS: Mapping[str, Callable[[Limits, float], Limits]] = {
     "max-wall-s": lambda limits, value: replace(limits, wall_s=ScaledBound(value)),
     "max-memory-gb": lambda limits, value: replace(limits, memory_bytes=ScaledBound(value * GB)),
 }
-"""What each key of the table makes of the limits."""
+"""The change of the limits by each key of the table."""
 
 
 def limits_of(given: Mapping[str, float], where: str) -> Limits:
-    """The limits, with what is `given` by the keys of `[limits]`.
+    """The limits, with those `given` by the keys of `[limits]`.
 
     Raises:
         ConfigurationError: there is no such key, or its value is not a limit; `where` names the file.
@@ -41,7 +41,7 @@ def limits_of(given: Mapping[str, float], where: str) -> Limits:
 
 
 def limits_in(file: Path | None) -> Limits:
-    """The limits by a configuration file; the usual ones without one.
+    """The limits from a configuration file; the defaults without one.
 
     Raises:
         ConfigurationError: it cannot be used.
@@ -50,7 +50,7 @@ def limits_in(file: Path | None) -> Limits:
 
 
 def only_lowers(key: str, value: float) -> bool:
-    """True if a value of the table leaves no trace more than it has without."""
+    """True if a value of the table does not raise any limit."""
     lowered = LIMITS[key](USUAL_LIMITS, value)
     pairs = ((getattr(lowered, each.name), getattr(USUAL_LIMITS, each.name)) for each in fields(Limits))
     return all(_at_once(now) <= _at_once(usual) for now, usual in pairs)

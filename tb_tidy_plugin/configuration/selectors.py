@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 ALL = "ALL"
 _PREFIX = re.compile(r"[A-Za-z]+\d*")
 
-# How closely a selector names a rule: the closest one decides. A prefix is closer the longer it is.
+# The selector closest to a rule decides. A longer prefix is closer.
 NOT_AT_ALL, BY_ALL, BY_CATEGORY, BY_PREFIX, EXACTLY = 0, 1, 2, 3, 100
 
 
 def closeness(selector: str, rule: type[AnyRule]) -> int:
-    """How closely `selector` names `rule`, 0 for not at all."""
+    """Closeness of `selector` to `rule`, 0 if it does not match."""
     if selector == rule.name() or selector.upper() == rule.code:
         return EXACTLY
     if selector.replace("-", "_") == rule.category():
@@ -38,15 +38,15 @@ def named_rules(selectors: Sequence[str], known: Sequence[type[AnyRule]]) -> tup
 def chosen_rules(
     select: Sequence[str], ignore: Sequence[str], known: Sequence[type[AnyRule]]
 ) -> tuple[type[AnyRule], ...]:
-    """The rules that `select` names more closely than `ignore` does, as ruff has it."""
+    """The rules that `select` names more closely than `ignore` does, as in ruff."""
     return tuple(rule for rule in known if _closest(select, rule) > _closest(ignore, rule))
 
 
 def check_selectors(selectors: Sequence[str], known: Sequence[type[AnyRule]], where: str) -> None:
-    """Whether each selector names a rule.
+    """Checks that each selector names a rule.
 
     Raises:
-        ConfigurationError: one does not; says which name is near. `where` is where it was found, in words.
+        ConfigurationError: one does not; suggests a similar name. `where` is its place, in words.
     """
     for selector in selectors:
         if not any(closeness(selector, rule) for rule in known):

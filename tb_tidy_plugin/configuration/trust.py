@@ -5,8 +5,7 @@ to root, and nobody else can write to it. Folders further up count, since whoeve
 another folder in place of the one below. In a folder with the sticky bit, such as `/tmp`, nobody can, so folders of
 this user in it are safe. Files and links in it are not: others may add hard links to files of this user.
 
-What lies above the home folder does not count for what is in it: whoever can replace a home folder needs no
-configuration.
+Folders above the home folder do not count for files in it: whoever can replace a home folder needs no configuration.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ Identity = tuple[int, int]
 
 
 class Content(msgspec.Struct, frozen=True):
-    """The content of a file, and whether somebody else could have written it or put it there.
+    """The content of a file, and the reason if somebody else could have written it or put it there.
 
     Attributes:
         doubt: why somebody else could have, as a clause; empty if nobody could.
@@ -47,7 +46,7 @@ def read(path: Path, most_bytes: int = -1) -> Content:
 
     Raises:
         OSError: it cannot be read, or is not a regular file.
-        ValueError: its name cannot be one.
+        ValueError: its name is invalid.
     """
     with open(path, "rb", opener=_opened) as file:
         opened = os.fstat(file.fileno())
@@ -57,7 +56,7 @@ def read(path: Path, most_bytes: int = -1) -> Content:
 
 
 def _opened(path: str, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))  # should it be a pipe, nobody waits for its writer
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))  # does not wait for the writer of a pipe
 
 
 def identities(folders: Iterable[Path]) -> set[Identity]:
@@ -70,7 +69,7 @@ def identities(folders: Iterable[Path]) -> set[Identity]:
 
 
 def folder_among(path: Path, folders: Collection[Identity]) -> Path | None:
-    """The first of `folders` on the way to `path`, with all links followed; None if none is.
+    """The first of `folders` on the way to `path`, with all links followed; None without any.
 
     Raises:
         OSError: the way cannot be followed.
@@ -81,7 +80,7 @@ def folder_among(path: Path, folders: Collection[Identity]) -> Path | None:
 
 
 def home_folder() -> Path | None:
-    """The real path of the user's home folder; None if it is not known."""
+    """The real path of the user's home folder; None if unknown."""
     try:
         return Path(os.path.realpath(Path.home()))
     except RuntimeError:
@@ -90,7 +89,7 @@ def home_folder() -> Path | None:
 
 def _doubt(path: Path, opened: os.stat_result) -> str:
     home = home_folder()
-    if sys.platform == "win32":  # where `st_uid` is always 0; a home folder is its user's alone
+    if sys.platform == "win32":  # `st_uid` is always 0 there; a home folder is its user's alone
         is_at_home = home is not None and home in Path(os.path.realpath(path)).parents
         return "" if is_at_home else f"`{path}` is outside your home folder, and owners are not checked on Windows"
     last = opened
@@ -110,11 +109,12 @@ def _doubt(path: Path, opened: os.stat_result) -> str:
 def _way(path: Path, home: Path | None) -> Iterator[tuple[Path, os.stat_result]]:
     """Each folder and link on the way to `path`, then the file itself, from the root of the disk or from `home`.
 
-    Starts over after each link. Who cannot write to the steps so far cannot change the next one either, so what holds
-    for all of them goes on to hold.
+    Starts over after each link. Whoever cannot write to the steps so far cannot change the next one either, so what
+    holds
+    for all of them continues to hold.
 
     Raises:
-        OSError: something on the way is not there, or there are too many links.
+        OSError: something on the way is missing, or there are too many links.
     """
     here, ahead = _start(path.absolute(), home)
     yield here, os.lstat(here)
@@ -148,7 +148,7 @@ def _others_can_write(path: Path, about: os.stat_result) -> bool:
 
 
 def _is_own_group(group_id: int) -> bool:
-    """True if a group is this user's private one, which Ubuntu and others let write to all that the user makes.
+    """True if a group is this user's private one, which Ubuntu and others allow to write all new files of the user.
 
     Root has none: a group of its name may be that of several administrators.
     """
@@ -168,7 +168,7 @@ def _is_own_group(group_id: int) -> bool:
 
 
 def _has_access_list(path: Path) -> bool:
-    """True if the mode's group bits speak for more users than those of the group."""
+    """True if the mode's group bits apply to more users than those of the group."""
     if sys.platform != "linux":
         return False
     with suppress(OSError):  # the file system has no such lists

@@ -1,4 +1,4 @@
-"""Rules of the user's own, from Python files and from entry points of installed packages."""
+"""The user's own rules, from Python files and from entry points of installed packages."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Loaded = TypeVar("Loaded")
 
 ENTRY_POINTS = "tb_tidy.rules"
 LOADED_AS = "tb_tidy_user_rules.user"
-"""The package that a file's module is given, by which its rules are of the category `user`."""
+"""The package of a file's module, which gives its rules the category `user`."""
 
 FILE_NAME = re.compile(r"[a-z][a-z0-9]*([_-][a-z0-9]+)*")
 _CODE = re.compile(r"[A-Z]+[1-9][0-9]*")
@@ -32,10 +32,10 @@ SEE_GUIDE = "See “Rules of your own” in CONTRIBUTING.md."
 
 
 def with_user_rules(configuration: Configuration, catalogue: Sequence[type[AnyRule]]) -> tuple[type[AnyRule], ...]:
-    """The catalogue, and behind it the rules that the configuration names.
+    """The catalogue, followed by the rules that the configuration names.
 
     Raises:
-        ConfigurationError: a rule cannot be loaded, is not complete, has the name or code of another one, or yields to
+        ConfigurationError: a rule cannot be loaded, is incomplete, has the name or code of another one, or yields to
             a rule that does not exist or yields to it.
     """
     known = list(catalogue)
@@ -50,7 +50,7 @@ def with_user_rules(configuration: Configuration, catalogue: Sequence[type[AnyRu
 
 
 def _check_precedence(own: Sequence[type[AnyRule]], known: Sequence[type[AnyRule]]) -> None:
-    """Whether all rules that the user's `own` ones yield to are `known`, and none yields to itself in the end.
+    """Checks that all rules that the user's `own` ones yield to are `known`, and none yields to itself in the end.
 
     Raises:
         ConfigurationError: they are not; says which.
@@ -96,7 +96,7 @@ def content_of(path: Path) -> trust.Content:
 
 
 def _from_file(path: Path, source: bytes | None) -> type[AnyRule]:
-    """The rule in a file; `source` is its content if it was read before, which then is what runs."""
+    """The rule in a file; `source` is its content if it was read before, which is then executed."""
     if not FILE_NAME.fullmatch(path.stem):
         error = f"`{path}` cannot contain a rule, because the file's name becomes the rule's name."
         raise ConfigurationError(error, "Name the file in lower-case words joined by underscores.")
@@ -136,7 +136,7 @@ def _from_entry_point(name: str, configuration: Configuration) -> type[AnyRule]:
 
 
 def _guarded(what: str, load: Callable[[], Loaded], file: Path | None = None) -> Loaded:
-    """What `load` answers; whatever goes wrong in the user's code is told with the line it went wrong in."""
+    """The result of `load`; an error in the user's code names its line."""
     try:
         return load()
     except (Exception, SystemExit) as problem:
@@ -146,7 +146,7 @@ def _guarded(what: str, load: Callable[[], Loaded], file: Path | None = None) ->
 
 
 def _line_of(problem: BaseException, file: Path | None) -> str:
-    """The innermost line of the user's file that led to `problem`, else of any file but Python's import system."""
+    """The innermost line of the user's file that led to `problem`, else of any file except Python's import system."""
     if isinstance(problem, SyntaxError):
         return f"line {problem.lineno} of `{problem.filename}`: "
     frames = [
@@ -159,10 +159,10 @@ def _line_of(problem: BaseException, file: Path | None) -> str:
 
 
 def _check_whole(rule: type[AnyRule]) -> None:
-    """Whether a rule has all that is asked of it, before a report is made with it.
+    """Checks that a rule is complete, before a report is made with it.
 
     Raises:
-        ConfigurationError: it has not; says what is missing.
+        ConfigurationError: it is not; says what is missing.
     """
     if complaint := next(_complaints(rule), None):
         raise ConfigurationError(f"{_described(rule)} is not a complete rule: {complaint}.", SEE_GUIDE)

@@ -1,4 +1,4 @@
-"""The generated files: what is in them, and whether they are current.
+"""The generated files: their content, and the check that they are current.
 
 They are made from the report's model, the web API's answers, the rules' pages and PyTorch's schema, and are checked
 in, so that a change of any of these shows in review. The page's TypeScript types follow from `docs/api.schema.json`
@@ -32,18 +32,18 @@ _NEEDS = {
     "device": "device activity (`ProfilerActivity.CUDA`)",
     "steps": "steps (a `schedule`, and `prof.step()`)",
 }
-"""What a rule needs, with the option of the profiler that records it."""
+"""Data that a rule needs, with the profiler option that records it."""
 
 
 @dataclass(frozen=True, slots=True)
 class GeneratedFile:
-    """One generated file: where it belongs, relative to the repository, and what it must hold; None for a leftover."""
+    """One generated file: its path, relative to the repository, and its content; None for a leftover to delete."""
 
     path: Path
     text: str | None
 
     def is_current(self, root: Path) -> bool:
-        """True if the file below `root` holds exactly this."""
+        """True if the file below `root` has exactly this content."""
         path = root / self.path
         return path.read_text(encoding="utf-8") == self.text if path.is_file() else self.text is None
 
@@ -62,7 +62,7 @@ class ReadmeError(Exception):
 
 
 def generated_files(root: Path = ROOT) -> Iterator[GeneratedFile]:
-    """All generated files but the README, which is only partly generated; the operators' where torch can be asked."""
+    """All generated files except the README, which is only partly generated; the operators' only with torch."""
     rules = catalogue()
     yield GeneratedFile(Path("docs", "report.schema.json"), report_schema())
     yield GeneratedFile(Path("docs", "api.schema.json"), api_schema())
@@ -108,13 +108,13 @@ def page_text(rule: type[AnyRule]) -> str:
 
 
 def _skill_page() -> str:
-    """The skill file as a page of the docs, without what only assistants read."""
+    """The skill file as a page of the docs, without the parts for assistants only."""
     mark = f"<!-- Generated from {SKILL.relative_to(ROOT).as_posix()}; do not edit; run `make generate`. -->"
     return f"{mark}\n\n# {skill_text().partition(chr(10) + '# ')[2]}"
 
 
 def thresholds_table(rule: type[AnyRule]) -> str:
-    """The numbers that users may set, with what each is and why."""
+    """The numbers that users may set, with their defaults and reasons."""
     lines = [
         f"| `{shown_name(name)}` | {threshold.default} | {threshold.reason} |"
         for name, threshold in thresholds_of(rule).items()

@@ -9,7 +9,7 @@ from tb_tidy_plugin.rules import catalogue
 
 _NAME = re.compile(r"(?P<category>[a-z][a-z0-9]*(?:[_-][a-z0-9]+)*)/(?P<name>[a-z][a-z0-9]*(?:[_-][a-z0-9]+)*)")
 _CURES = frozenset({"use", "avoid", "prefer"})
-"""First words of a name that says the cure instead of the pattern."""
+"""First words of a name that names the cure instead of the pattern."""
 
 FIRST_CODE, LAST_CODE = 101, 9999
 
@@ -125,7 +125,7 @@ def write_rule(root: Path, name: str) -> list[Path]:
     """Writes the rule `category/name` and its test below `root`, and returns the files written.
 
     Raises:
-        RuleNameError: the name breaks the naming law or is taken.
+        RuleNameError: the name breaks the naming rules or is taken.
     """
     match = _NAME.fullmatch(name)
     if match is None:
@@ -164,7 +164,7 @@ def next_code(category: str) -> str:
 
 
 def _written(path: Path, text: str) -> bool:
-    """True if the file was not there and is now."""
+    """Writes the file unless it exists; True if it was written."""
     if path.exists():
         return False
     path.parent.mkdir(parents=True, exist_ok=True)

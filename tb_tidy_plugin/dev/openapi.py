@@ -1,4 +1,4 @@
-"""The web API as OpenAPI, from the same models as its answers; tests ask all of it at random and hold it to this."""
+"""The web API as OpenAPI, from the same models as its answers; tests send random requests and check the answers."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _operation(route: Route[Any, Any], schema_of: Mapping[type[msgspec.Struct], 
 
 
 def parameters_of(query: type[Query]) -> Iterator[_Json]:
-    """The parts of a query as OpenAPI has them."""
+    """The parts of a query as OpenAPI parameters."""
     _, definitions = msgspec.json.schema_components([query])
     described = definitions[query.__name__]
     for name, schema in described["properties"].items():

@@ -1,8 +1,8 @@
-"""The table of PyTorch's operators, `tb_tidy_plugin/aten_table.py`, from the schema of the torch that is installed.
+"""The table of PyTorch's operators, `tb_tidy_plugin/aten_table.py`, from the schema of the installed torch.
 
-The schema says of each argument whether it is written to and whether a result shares its memory, and tags tell what is
-pointwise, random or a reduction. Where the schema is silent or wrong, the lists below say more; tests run what they say
-in torch.
+The schema says of each argument whether it is written to and whether a result shares its memory; tags say which
+operators are pointwise, random or reductions. The lists below add what the schema lacks or has wrong; tests run these
+operators in torch.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ TAGGED_VIEWS = {
     "_unsafe_view": 0, "atleast_1d": 0, "atleast_2d": 0, "atleast_3d": 0, "broadcast_tensors": 0, "data": 0, "lift": 0,
     "meshgrid": 0, "unflatten_dense_tensors": 0, "unsafe_chunk": 0, "unsafe_split": 0, "unsafe_split_with_sizes": 0,
 }  # fmt: skip
-"""Views of the input at this position that the schema does not call so."""
+"""Views of the input at this position that the schema does not mark as views."""
 
 SHARES = {
     "_cast_Byte": 0, "_cast_Char": 0, "_cast_Double": 0, "_cast_Float": 0, "_cast_Half": 0, "_cast_Int": 0,
@@ -43,7 +43,7 @@ SHARES = {
     "flatten_dense_tensors": 0, "set": 1, "set_": 1, "sum_to_size": 0, "to_dense": 0, "to_dense_backward": 0,
     "to_mkldnn_backward": 0, "to_sparse": 0, "type_as": 0,
 }  # fmt: skip
-"""What returns the input at this position, or a view of it, where there is nothing to compute; the schema is silent."""
+"""Operators that return the input at this position, or a view of it, if there is nothing to compute."""
 
 COPIES = _names(
     """
@@ -51,14 +51,14 @@ COPIES = _names(
     reshape_as resolve_conj resolve_neg to
     """
 )
-"""Views by their schema that copy where no view is possible, or where something else is asked for."""
+"""Views by their schema that copy if no view is possible, or if something else is requested."""
 
 RUNNING_STATISTICS = {
     "_batch_norm_impl_index": (3, 4), "batch_norm": (3, 4), "batch_norm_gather_stats": (3, 4),
     "batch_norm_gather_stats_with_counts": (3, 4), "batch_norm_update_stats": (1, 2), "cudnn_batch_norm": (3, 4),
     "instance_norm": (3, 4), "miopen_batch_norm": (3, 4), "native_batch_norm": (3, 4),
 }  # fmt: skip
-"""Inputs that are written to without a word in the schema: means and variances, updated in training."""
+"""Inputs that are written to without a mark in the schema: means and variances, updated in training."""
 
 POINTWISE = _names(
     """
@@ -69,7 +69,7 @@ POINTWISE = _names(
     subtract
     """
 )
-"""Pointwise operators without the tag, mostly second names of others. Variants in place need not be named here."""
+"""Pointwise operators without the tag, mostly aliases of others. In-place variants need not be listed here."""
 
 NOT_POINTWISE = _names("clone equal native_dropout_backward rrelu")
 """Operators with the tag that compare whole tensors, copy, or keep or draw random numbers."""
@@ -96,18 +96,18 @@ PRODUCTS = _names(
     slow_conv_dilated3d slow_conv_transpose2d slow_conv_transpose3d tensordot thnn_conv2d vdot
     """
 )
-"""No tag tells these. `torch.utils.flop_counter` counts some of them, and what those are made of."""
+"""Products, which have no tag. `torch.utils.flop_counter` counts some of them, and their components."""
 
 READS_VALUES = _names("is_nonzero nonzero_numpy")
-"""What is made of operators that the tags say to be read."""
+"""Operators composed of those tagged as reads."""
 
 _TAGS = re.compile(r"^  tags: \[?([\w, ]+)", re.MULTILINE)
 READ_TAGS = frozenset({"data_dependent_output", "dynamic_output_shape"})
 MAKES_TENSORS = frozenset({"dtype", "layout", "device"})
-"""Arguments of what makes a new tensor."""
+"""Arguments of operators that create tensors."""
 
 FOR_THE_SHAPE_OF = re.compile(r"new_\w+|\w+_like")
-"""Factories that are given a tensor."""
+"""Factories that take a tensor."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class Overload:
 
     @property
     def is_out(self) -> bool:
-        """True if it writes its result into tensors given for that."""
+        """True if it writes its result into given tensors."""
         return any(argument.is_out for argument in self.schema.arguments)
 
 
@@ -148,7 +148,7 @@ def table_text() -> str:
 
 
 def left_out() -> str:
-    """Why the table cannot be made here, empty where it can."""
+    """The reason if the table cannot be made here, else empty."""
     if find_spec("torch") is None:
         return "torch is not installed"
     is_older = _numbers(installed_version()) < _numbers(TORCH)
@@ -156,7 +156,7 @@ def left_out() -> str:
 
 
 def installed_version() -> str:
-    """Of the installed torch, without the name of the build."""
+    """Version of the installed torch, without the name of the build."""
     import torch
 
     return torch.__version__.partition("+")[0]
@@ -168,7 +168,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 @cache
 def installed_facts() -> Mapping[str, str]:
-    """For each operator of the installed torch, in alphabetical order, its line in the table."""
+    """The line in the table of each operator of the installed torch, in alphabetical order."""
     return facts_by_name(_installed())
 
 
@@ -178,8 +178,8 @@ def _installed() -> Iterator[tuple[str, Overload]]:
     for full in _C._dispatch_get_all_op_names():  # noqa: SLF001 - what torchgen's own tests ask, and nobody else answers
         name, _, overload = full.partition(".")
         if name.startswith("aten::"):
-            tags = _C._get_operation_overload(name, overload)[2]  # noqa: SLF001
-            schema = _C._get_schema(name, overload)  # noqa: SLF001
+            tags = _C._get_operation_overload(name, overload)[2]  # noqa: SLF001 - as above
+            schema = _C._get_schema(name, overload)  # noqa: SLF001 - as above
             yield name.removeprefix("aten::"), Overload(schema, frozenset(str(tag).partition(".")[2] for tag in tags))
 
 
@@ -194,10 +194,10 @@ def overloads_in(native_functions: Path) -> Iterator[tuple[str, Overload]]:
 
 
 def contradictions(facts: Mapping[str, str]) -> Iterator[str]:
-    """What another torch says of operators in the table, and the table denies.
+    """Facts of another torch about operators in the table that contradict the table.
 
-    The table may say more: of overloads that the other one does not have, and by tags that it does not use. Without the
-    tag for reductions `max` passes for pointwise, which it is of two tensors.
+    The table may say more: about overloads that the other one does not have, and by tags that it does not use. Without
+    the tag for reductions `max` counts as pointwise, which it is for two tensors.
     """
     for name, line in facts.items():
         ours, theirs = aten.operator(aten.PREFIX + name), aten.operator_of(line)
@@ -211,7 +211,7 @@ def contradictions(facts: Mapping[str, str]) -> Iterator[str]:
 
 
 def facts_by_name(overloads: Iterable[tuple[str, Overload]]) -> dict[str, str]:
-    """For each name, in alphabetical order, its line in the table: what holds for all of its overloads."""
+    """The line in the table of each name, in alphabetical order: what holds for all of its overloads."""
     by_name: dict[str, list[Overload]] = {}
     for name, overload in overloads:
         by_name.setdefault(name, []).append(overload)
@@ -252,7 +252,7 @@ def _written(overloads: Iterable[Overload]) -> frozenset[int]:
 
 
 def _shared(overloads: Iterable[Overload]) -> frozenset[int]:
-    """Inputs whose memory a result has; those that are written to and returned are no results."""
+    """Inputs whose memory a result shares; those that are written to and returned do not count."""
     return frozenset(
         at
         for overload in overloads
@@ -263,7 +263,7 @@ def _shared(overloads: Iterable[Overload]) -> frozenset[int]:
 
 
 def _is_pointwise(name: str, by_name: Mapping[str, list[Overload]]) -> bool:
-    """By the tag of one overload, unless another one reduces; variants in place as the others, which have the tags."""
+    """True by the tag of one overload, unless another one reduces; in-place variants follow the others' tags."""
     others = name.removesuffix("_") if name.removesuffix("_") in by_name else name
     tags = frozenset(tag for known in {name, others} for overload in by_name[known] for tag in overload.tags)
     if _of(name, NOT_POINTWISE) or "reduction" in tags:

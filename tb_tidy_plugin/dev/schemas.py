@@ -50,5 +50,5 @@ def report_schema() -> str:
 
 
 def api_schema() -> str:
-    """Schema of what the web API answers and takes."""
+    """Schema of the web API's answers and request bodies."""
     return schema("Api", *API_VALUES)

@@ -1,1 +1,1 @@
-"""Savings of fixes: edits of the timeline turned into time."""
+"""Savings of fixes: edits of the timeline, replayed to get their time."""

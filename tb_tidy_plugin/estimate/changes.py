@@ -1,7 +1,7 @@
 """Changes to a graph by edits of events: stretches of host time, activities and waits.
 
-An edited host event changes its thread's time from its start to its end, whatever runs there, and what it launched.
-Where a rule names the time that is lost, an edit changes host time only then, and of an activity only the part in it.
+An edited host event changes its thread's time from its start to its end, whatever runs there, and what it launched. If
+a rule names the lost time, an edit changes host time only then, and of an activity only the part in it.
 """
 
 from __future__ import annotations
@@ -27,30 +27,30 @@ from tb_tidy_plugin.trace.sets import among, distinct, united
 from tb_tidy_plugin.trace.strings import numbers_where
 
 OTHERS_SHARE = 0.5
-"""Of the time of long operators that go: by so much what stays gets faster at most, which finds more in its caches."""
+"""Most that the rest gets faster, as a part of the removed long operators' time: it finds more in its caches."""
 
 LEAST = 3
-"""So many operators, and one for each step, are no coincidence."""
+"""Least number of operators, besides one for each step, that is not a coincidence."""
 
 Outlook: TypeAlias = Literal["least", "expected", "most"]
-"""How much is saved: the least, what is most likely, the most."""
+"""The least, the most likely, or the largest saving."""
 
 _Kind: TypeAlias = tuple[type[Edit], tuple[float, float, float], int]
-"""Kind of an edit; what it leaves at least, most likely and at most; how much of it runs at once."""
+"""Kind of an edit; the part it leaves at least, most likely and at most; how much of it runs at once."""
 
 
 class Touch(msgspec.Struct, frozen=True):
-    """What edits of one kind touch in a graph.
+    """Parts of a graph that edits of one kind change.
 
     Attributes:
-        left: what remains of it, by outlook.
-        cuts, cut_shares: stretches of host time, and which part of each.
-        work, work_shares: activities, and which part of each.
+        left: remaining part of it, by outlook.
+        cuts, cut_shares: stretches of host time, and the affected part of each.
+        work, work_shares: activities, and the affected part of each.
         waits: those that no longer happen.
         leaves_line: the activities no longer happen in line with others.
-        beside_ns: how long what is touched runs beside the rest, if it does.
-        beyond_ns: how much of it lies outside the edited events' own time.
-        others_ns: by how much what stays may get faster without it, at most.
+        beside_ns: time that the work runs beside the rest, if it does.
+        beyond_ns: the part of it outside the edited events' own time.
+        others_ns: most time that the rest gains without it.
     """
 
     left: tuple[float, float, float]
@@ -66,7 +66,7 @@ class Touch(msgspec.Struct, frozen=True):
 
 
 def touches(graph: Graph, edits: Iterable[Edit], lost: Sequence[tuple[int, int]] | None = None) -> Iterator[Touch]:
-    """What `edits` touch, those that leave equally much together; only `lost` time where it is given."""
+    """The parts that `edits` change, grouped by what they leave; only in `lost` time if that is given."""
     spans = None
     if lost is not None:
         edges = np.array(lost, np.int64).reshape(-1, 2)
@@ -90,7 +90,7 @@ class Touched(msgspec.Struct, frozen=True):
     """Touches of one or more fixes together.
 
     Attributes:
-        cuts: all stretches of host time, ascending. at: of each touch where its own stand there.
+        cuts: all stretches of host time, ascending. at: positions of each touch's own among them.
     """
 
     graph: Graph
@@ -99,7 +99,7 @@ class Touched(msgspec.Struct, frozen=True):
     at: tuple[Rows, ...]
 
     def changes(self, outlook: Outlook) -> Changes:
-        """All touches together; what several of them touch keeps the least that any of them leaves."""
+        """All touches together; a part that several of them touch keeps the least that any of them leaves."""
         graph = self.graph
         host, device = np.ones(len(self.cuts)), np.ones(len(graph.device))
         gone, unblocked = np.zeros(len(graph.device), np.bool_), np.zeros(len(graph.waits), np.bool_)
@@ -157,13 +157,14 @@ def _touch(
 
 
 def _freed(graph: Graph, left: tuple[float, float, float], rows: Rows) -> Touch:
-    """The time in which what operators made, or what that replaced, is given back to the system.
+    """Time in which results of operators, or what they replaced, are freed to the system.
 
-    Large memory of a CPU is mapped again for each tensor, and unmapped in time that no event has: from the end of the
-    operator that replaces a tensor, or of the next one, which reads the tensor last, to the next event's start. It
-    counts as far as it is longer than is usual and shorter than half of the operator, which had to write that memory.
-    Operators in place make nothing that could be given back. Python code may take that time, too: where too few
-    operators show it, it is part of the most only, and never of the least.
+    Large CPU memory is mapped for each new tensor, and unmapped in time that no event has: from the end of the operator
+    that replaces a tensor, or of the next one, which reads the tensor last, to the next event's start. It counts if it
+    is
+    longer than usual and shorter than half of the operator, which had to write that memory. Operators in place create
+    nothing to free. Python code may take that time, too: if too few operators show it, it is part of the largest saving
+    only, and never of the least.
     """
     host, rests, table = graph.host, graph.host.rests, graph.profile.table
     is_long = (table.end_ns[rows] - table.start_ns[rows] >= LARGE_NS) & (host.start_cut[rows] != ABSENT)
@@ -188,7 +189,7 @@ def _freed(graph: Graph, left: tuple[float, float, float], rows: Rows) -> Touch:
 
 
 def _others_ns(graph: Graph, left: tuple[float, float, float], rows: Rows, spans: Intervals | None) -> float:
-    """By how much what stays may get faster on a CPU: it finds more in caches that less has passed through."""
+    """Time that the rest may gain on a CPU: it finds more in caches that less data has passed through."""
     table = graph.profile.table
     is_long = table.end_ns[rows] - table.start_ns[rows] >= LARGE_NS
     rows = rows[among(table.category[rows], (Category.OPERATOR, Category.PYTHON)) & is_long]
@@ -197,7 +198,7 @@ def _others_ns(graph: Graph, left: tuple[float, float, float], rows: Rows, spans
 
 
 def _cuts(graph: Graph, rows: Rows) -> tuple[Rows, Rows]:
-    """Where the host events among `rows`, and what hangs below them on other threads, begin and end."""
+    """Start and end of the host events among `rows`, and of what is below them on other threads."""
     host, tree = graph.host, graph.profile.tree
     rows = rows[host.start_cut[rows] != ABSENT]
     below = rows[rows < tree.size]
@@ -209,14 +210,14 @@ def _cuts(graph: Graph, rows: Rows) -> tuple[Rows, Rows]:
 
 
 def _inside(cuts: Rows, begin: Rows, end: Rows) -> Rows:
-    """The entries of `cuts` that lie in one of the stretches from `begin` to `end`, its end left out."""
+    """The entries of `cuts` in any of the stretches from `begin` to before `end`."""
     order = np.argsort(cuts, kind="stable")
     found, _ = expanded(np.searchsorted(cuts[order], begin), np.searchsorted(cuts[order], end))
     return distinct(order[found])
 
 
 def _stretches(graph: Graph, begin: Rows, end: Rows, spans: Intervals | None) -> tuple[Rows, Floats]:
-    """The stretches between cuts that edited host events take, wholly; else what lies in `spans` on any thread."""
+    """The whole stretches between cuts that edited host events take; else those in `spans` on any thread."""
     if spans is None:
         there = Intervals.union(begin, end)
         cuts, _ = expanded(there.starts, there.ends)
@@ -233,7 +234,7 @@ def _stretches(graph: Graph, begin: Rows, end: Rows, spans: Intervals | None) ->
 
 
 def _near(host: HostLanes, lane: int, spans: Intervals) -> Intervals:
-    """The cuts of a lane from which on something of `spans` may lie before the next cut."""
+    """The cuts of a lane between which and the next cut there may be time of `spans`."""
     first, last = int(host.first[lane]), int(host.first[lane + 1]) - 1
     time_ns = host.time_ns[first : last + 1]
     begin = np.maximum(np.searchsorted(time_ns, spans.starts, side="right") - 1, 0)
@@ -241,7 +242,7 @@ def _near(host: HostLanes, lane: int, spans: Intervals) -> Intervals:
 
 
 def _shares(graph: Graph, work: Rows, spans: Intervals | None) -> Floats:
-    """Which part of each activity lies in `spans`, which are of the device's own clock."""
+    """The part of each activity in `spans`, which are in the device's own clock."""
     if spans is None:
         return np.ones(len(work))
     table, rows = graph.profile.table, graph.device.row[work]

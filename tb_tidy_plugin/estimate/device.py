@@ -1,8 +1,8 @@
 """Device activities in the order in which they began, and their dependencies.
 
 An activity starts when it has been launched, when its stream is free and when the stream that it was told to wait for
-is. A short rest is the time that hardware takes; whatever else an activity waited for is in no trace (peers of a
-collective, the middle of a graph), and stays as it was recorded.
+is. A short remainder is the time that hardware takes; no trace shows what else an activity waited for (peers of a
+collective, the middle of a graph), so that time stays as recorded.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Category, Mask, Ro
 from tb_tidy_plugin.trace.sets import distinct, without
 
 EXPLAINED_NS = 25_000
-"""So long may an activity take to begin after what it waits for: launches take 3 to 10 µs on the recorded devices, and
-waiting for another stream 2 to 7 µs with CUDA, 15 to 20 µs with HIP."""
+"""Most time that an activity takes to begin after what it waits for: launches take 3 to 10 µs on the recorded devices,
+and waiting for another stream 2 to 7 µs with CUDA, 15 to 20 µs with HIP.
+"""
 
 _LONG_NS = 10 * EXPLAINED_NS
-"""Activities of which hardly one ends by chance just before another begins."""
+"""Least duration of an activity that is unlikely to end by chance just before another begins."""
 
 CLOCKS_NS = 2_000
-"""By which the clocks of host and device may differ where they were set to agree."""
+"""Most difference of the clocks of host and device after alignment."""
 
 _LONG_AGO = np.iinfo(np.int64).min // 2
 
@@ -36,22 +37,23 @@ MOST_SKEW_NS = 10_000_000
 """Activities that begin earlier than this before their launch were joined to the wrong one."""
 
 MOST_STREAMS = 128
-"""Streams of one device of which each may wait for each other; of several devices as many fewer as make as many pairs.
-Real jobs have a few."""
+"""Most streams of one device that may wait for each other; for several devices, as many fewer as give as many pairs.
+Real jobs have a few.
+"""
 
 
 class Activities(msgspec.Struct, frozen=True):
     """Device work in order of start, on the host's clock; one entry each.
 
     Attributes:
-        row: in the profile. start_ns, end_ns: on the host's clock, which the device's has been shifted to.
-        stream: number of its (device, stream). launch_cut: where it was launched, `ABSENT` where that is not known.
-        launched_ns: when that was; its start where it is not known.
-        after_launch_ns: how long after its launch it starts at the earliest; after time 0 where no launch is known.
-        has_launch_bound: whether `after_launch_ns` holds at all.
-        after_stream_ns: how long after all earlier work of its stream; negative where it ran beside some of that.
-        other, after_other_ns: the activity of another stream that it waits for, and how long after that.
-        unexplained: when activities waited for something that the trace does not name.
+        row: in the profile. start_ns, end_ns: on the host's clock, to which the device's has been shifted.
+        stream: number of its (device, stream). launch_cut: cut of its launch, `ABSENT` if unknown.
+        launched_ns: time of the launch; its start if that is unknown.
+        after_launch_ns: least time from its launch to its start; from time 0 if no launch is known.
+        has_launch_bound: True if `after_launch_ns` applies at all.
+        after_stream_ns: time after all earlier work of its stream; negative if it ran beside some of that.
+        other, after_other_ns: the activity of another stream that it waits for, and the time after that.
+        unexplained: spans in which activities waited for something that the trace does not name.
     """
 
     row: Rows
@@ -72,7 +74,7 @@ class Activities(msgspec.Struct, frozen=True):
 
 
 class _Order(msgspec.Struct, frozen=True):
-    """Activities before anything is known of why they started when they did."""
+    """Activities before the reasons for their starts are known."""
 
     row: Rows
     start_ns: Times
@@ -117,7 +119,7 @@ def activities_of(profile: Profile, host: HostLanes) -> Activities:
 
 
 def _exact(times: Times) -> Floats:
-    """Times of a recording are exact in float64."""
+    """Times as float64, in which times of a recording are exact."""
     return times.astype(np.float64)
 
 
@@ -148,7 +150,7 @@ def _ordered(profile: Profile, host: HostLanes) -> _Order:
 
 
 def _free_since(order: _Order) -> Times:
-    """When all earlier work of each activity's stream was done; far in the past for the first."""
+    """End of all earlier work of each activity's stream; far in the past for the first."""
     free_ns = np.full(len(order.row), _LONG_AGO, np.int64)
     for here in positions_of_each(order.stream):
         free_ns[here[1:]] = np.maximum.accumulate(order.end_ns[here])[:-1]
@@ -156,17 +158,18 @@ def _free_since(order: _Order) -> Times:
 
 
 def _latency(idle_ns: Times) -> int:
-    """What a launch on an idle stream takes as a rule."""
+    """Usual time that a launch on an idle stream takes."""
     return min(int(np.median(idle_ns)), EXPLAINED_NS) if len(idle_ns) else 0
 
 
 def _other_streams(profile: Profile, host: HostLanes, order: _Order, ready_ns: Times) -> Rows:
-    """For each activity the last one of another stream that it waited for, `ABSENT` where it waited for none.
+    """The last activity of another stream that each activity waited for, `ABSENT` for none.
 
-    A stream is told to wait by a call between two launches, of which few recordings name the streams: else the launch
-    that follows waits for all that was launched before on other streams, as far as that was done when it began. Where
-    such calls are not recorded, work that began late is taken to wait for long work that ended just before; within a
-    graph, and without a launch, for any.
+    A stream is told to wait by a call between two launches. Few recordings name the streams of these calls: otherwise
+    the launch that follows waits for everything launched before on other streams, as far as that was done when it
+    began.
+    If such calls are not recorded, work that began late is assumed to wait for long work that ended just before; within
+    a graph, and without a launch, for any.
     """
     found = np.full(len(order.row), ABSENT, np.int64)
     if len(distinct(order.stream)) < 2:
@@ -189,13 +192,13 @@ def _other_streams(profile: Profile, host: HostLanes, order: _Order, ready_ns: T
                 awaited = np.where(told_last != ABSENT, told_last, np.where(any_ended, ended, ABSENT))
                 found[here] = _later(order, found[here], awaited)
     waiting, awaited = named.waiting[is_named], named.awaited[is_named]
-    found[waiting] = _later(order, found[waiting], awaited)  # of several that it waits for, the last one to end stays
+    found[waiting] = _later(order, found[waiting], awaited)  # of several that it waits for, the last one to end counts
     found[found >= np.arange(len(found))] = ABSENT
     return found
 
 
 def _told_to_wait(profile: Profile, host: HostLanes, order: _Order, named: Rows) -> Mask:
-    """Before which activities, since the launch before on their thread, calls that are not `named` told one to wait."""
+    """Mask of activities that calls not in `named` told to wait, since the launch before on their thread."""
     told = np.zeros(len(order.row), np.bool_)
     calls = without(profile.matching(STREAM_WAIT, Category.RUNTIME), named)
     calls = np.sort(host.start_cut[calls])
@@ -204,7 +207,7 @@ def _told_to_wait(profile: Profile, host: HostLanes, order: _Order, named: Rows)
     cuts = order.launch_cut[launched]
     before = np.searchsorted(calls, cuts)
     told[launched] = before > np.concatenate([[0], before[:-1]])
-    # The first launch of a thread must not look at calls of another one.
+    # The first launch of a thread must not consider calls of another one.
     lane = host.lane_of(cuts)
     is_first = np.ones(len(lane), np.bool_)
     is_first[1:] = lane[1:] != lane[:-1]
@@ -213,15 +216,15 @@ def _told_to_wait(profile: Profile, host: HostLanes, order: _Order, named: Rows)
 
 
 def _blind(order: _Order) -> Mask:
-    """Activities of a launch that launched several, and those without a known one."""
+    """Mask of activities without a known launch of their own: several of one launch, or with an unknown one."""
     _, at, count = np.unique(order.launch_cut, return_inverse=True, return_counts=True)
     blind: Mask = (count[at.reshape(-1)] > 1) | (order.launch_cut == ABSENT)
     return blind
 
 
 def _by_device(order: _Order) -> Iterator[list[Rows]]:
-    """The activities of each stream, device by device: of devices with few streams, as long as these are few."""
-    left = MOST_STREAMS * MOST_STREAMS  # pairs of streams that are looked at
+    """The activities of each stream, device by device: those with few streams, while their number is small."""
+    left = MOST_STREAMS * MOST_STREAMS  # pairs of streams to compare
     for device in positions_of_each(order.device):
         streams = [device[here] for here in positions_of_each(order.stream[device])]
         if len(streams) <= MOST_STREAMS and len(streams) ** 2 <= left:
@@ -230,7 +233,7 @@ def _by_device(order: _Order) -> Iterator[list[Rows]]:
 
 
 class _Line:
-    """The activities of one stream, in the orders in which they were launched and ended."""
+    """The activities of one stream, by launch and by end."""
 
     def __init__(self, order: _Order, here: Rows) -> None:
         self._order = order
@@ -239,14 +242,14 @@ class _Line:
         self._launched_ns, self._end_ns = order.launched_ns[self._by_launch], order.end_ns[self._by_end]
 
     def last_launched(self, others: Rows) -> Rows:
-        """For each of `others` the last one that was launched before it, if that was done when it began."""
+        """The last one that was launched before each of `others`, if that was done when the other began."""
         order = self._order
         at = np.searchsorted(self._launched_ns, order.launched_ns[others]) - 1
         last = np.where(at >= 0, self._by_launch[at], ABSENT)
         return np.where(order.end_ns[last] <= order.start_ns[others] + CLOCKS_NS, last, ABSENT)
 
     def just_ended(self, others: Rows) -> Rows:
-        """For each of `others` the last one to end before it began, if that was just before."""
+        """The last one that ended before each of `others` began, if that was just before."""
         order = self._order
         at = np.searchsorted(self._end_ns, order.start_ns[others], side="right") - 1
         ended = np.where(at >= 0, self._by_end[at], ABSENT)
@@ -254,6 +257,6 @@ class _Line:
 
 
 def _later(order: _Order, one: Rows, two: Rows) -> Rows:
-    """Of two activities each the one that ends later; `ABSENT` is none."""
+    """The activity of each pair that ends later; `ABSENT` counts as none."""
     takes_two = (two != ABSENT) & ((one == ABSENT) | (order.end_ns[two] > order.end_ns[one]))
     return np.where(takes_two, two, one)

@@ -1,8 +1,8 @@
-"""Time in which recorded steps wait for memory to be mapped, and others do not.
+"""Time in which only recorded steps wait for memory to be mapped.
 
-The capture counts page faults of both kinds of steps. What recorded ones have beyond the usual, the recorder's own
-memory left out, happened where tensors were written to new memory: in long operators that make new tensors and do
-little else. They share it in proportion to their time.
+The capture counts page faults of recorded and other steps. The excess in recorded ones, except for the recorder's own
+memory, happened where tensors were written to new memory: in long operators that create tensors and do little else.
+They share it in proportion to their time.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from tb_tidy_plugin.trace.sets import among
 from tb_tidy_plugin.trace.strings import numbers_where
 
 LARGE_NS = 20_000
-"""Writing 128 KiB of new memory takes about so long; from this size on the C library maps new memory."""
+"""Time to write 128 KiB of new memory, approximately; from this size, the C library maps new memory."""
 
 MOST = 0.8
-"""Part of such an operator's time that faults take at most: it also reads, and computes."""
+"""Largest part of such an operator's time that faults take: it also reads, and computes."""
 
 PAGE_BYTES = 4096
 RECORDED_BYTES = {Category.OPERATOR: 450, Category.PYTHON: 40}
@@ -28,9 +28,9 @@ RECORDED_BYTES = {Category.OPERATOR: 450, Category.PYTHON: 40}
 
 
 def fault_time(profile: Profile, host: HostLanes) -> Floats | None:
-    """The ns of faults that only recorded steps have, for each stretch of host time from one cut to the next.
+    """Time in ns of faults that only recorded steps have, for each stretch of host time from one cut to the next.
 
-    None where nobody counted them.
+    None if nobody counted them.
     """
     captured = profile.metadata.captured.faults
     if captured is None:
@@ -46,7 +46,7 @@ def fault_time(profile: Profile, host: HostLanes) -> Floats | None:
 
 
 def _makers(profile: Profile, host: HostLanes) -> Rows:
-    """Long operators that make new tensors and neither multiply matrices nor hand on what they are given."""
+    """Long operators that create tensors, and neither multiply matrices nor return their inputs."""
     table = profile.table
     names = numbers_where(table.names, _makes)
     is_maker = (table.category == Category.OPERATOR) & among(table.name, names)
@@ -59,11 +59,11 @@ def _makes(name: str) -> bool:
 
 
 def _beyond_usual(profile: Profile) -> Floats:
-    """How many more faults than usual each step had, without those of the recorder's own memory."""
+    """Faults of each step beyond the usual, without those of the recorder's own memory."""
     captured, steps = profile.metadata.captured.faults, len(profile.steps.items)
     assert captured is not None
     recorded = np.array(captured.recorded, np.float64)
-    if len(recorded) != steps:  # steps are marked otherwise than by the capture
+    if len(recorded) != steps:  # steps are not the capture's
         recorded = np.full(steps, recorded.mean() if len(recorded) else 0.0)
     own = np.zeros(steps)
     for category, each in RECORDED_BYTES.items():

@@ -1,7 +1,7 @@
 """The dependency graph of a recording: host threads and device streams as lanes, and the waits between them.
 
-Time on a host lane is a sum between two waits, so the graph holds no nodes for it: only waits and the activities of
-devices need to be visited in order, which keeps a replay short however much the host did.
+Time on a host lane is a sum between two waits, so the graph needs no nodes for it: only waits and the activities of
+devices are visited in order, which keeps a replay short however much the host did.
 """
 
 from __future__ import annotations
@@ -25,22 +25,23 @@ from tb_tidy_plugin.trace.sets import united
 class Graph(msgspec.Struct, frozen=True):
     """The dependencies of one profile, as arrays.
 
-    A place on a host lane is a cut that something waits for, begins or ends at; in each epoch, which is the number of
-    the last wait on that lane up to there, or of the lane's beginning (the first numbers, one per lane), it is another.
-    Waits are numbered behind those, in the order in which they ended.
+    A place is a cut of a host lane at which something waits, begins or ends. It belongs to an epoch, which is the
+    number
+    of the last wait before it on that lane, or of the lane's beginning (the first numbers, one per lane). Waits are
+    numbered after those, in the order in which they ended.
 
     Attributes:
-        profile: what it was made from.
+        profile: its source.
         host, device: the lanes.
-        places, place_ns: the cuts, ascending, and when each is. All that follows names places by their position here.
-        lane_place: where each lane begins.
-        waits, wait_for_device: in order; which of them a fix can take away.
-        wait_begin, wait_end, wait_own_ns, wait_epoch: of each wait its places, its thread's own time in it, and the
-            epoch that it begins in.
+        places, place_ns: the cuts, ascending, and their times. All other fields name places by their position here.
+        lane_place: the beginning of each lane.
+        waits, wait_for_device: in order; True for those that a fix can remove.
+        wait_begin, wait_end, wait_own_ns, wait_epoch: places of each wait, its thread's own time in it, and the epoch
+            that it begins in.
         wait_thread, wait_thread_epoch, wait_thread_after_ns: the place on another lane that it waits for; `ABSENT`.
-        wait_before: how many activities began before each wait ended.
-        launch, launch_epoch: of each activity; `ABSENT`, and unused, where its launch is not known.
-        step_places, step_epochs: where the steps begin and end.
+        wait_before: number of activities that began before each wait ended.
+        launch, launch_epoch: of each activity; `ABSENT`, and unused, if its launch is unknown.
+        step_places, step_epochs: start and end of the steps.
         horizon_work: the activities that were launched until then.
         foreign: host rows whose parent is on another thread, ascending.
         unexplained: share of the steps in which no device works and one waits for something that the trace lacks.
@@ -71,9 +72,9 @@ class Graph(msgspec.Struct, frozen=True):
     unexplained: float
 
     def without_recording(self, scale: float = 1.0, faults_ns: Floats | None = None) -> Graph:
-        """The same with what the profiler takes to record each event, `scale` times the usual, taken off the host.
+        """The graph without the time that the profiler takes to record each event, `scale` times the usual.
 
-        `faults_ns`, in ns by cuts, is taken off as well: page faults that only recorded steps have.
+        Also subtracts `faults_ns`, in ns by cuts: page faults that only recorded steps have.
         """
         if faults_ns is None:
             return replace(self, host=replace(self.host, unrecorded=scale))
@@ -81,12 +82,12 @@ class Graph(msgspec.Struct, frozen=True):
         return replace(self, host=replace(self.host, recorded_ns=spent_ns, unrecorded=1.0))
 
     def faster(self, part: float) -> Graph:
-        """The same with this part of all host time gone, whatever it is spent on."""
+        """The graph without this part of all host time, whatever it is spent on."""
         return replace(self, host=replace(self.host, gone=part))
 
 
 def graph_of(profile: Profile) -> Graph | None:
-    """The graph of a profile; None where nothing can be replayed, because it has no steps or no time in them."""
+    """The graph of a profile; None if it cannot be replayed, because it has no steps or no time in them."""
     table = profile.table
     has_host = bool((table.is_category((*HOST_TREE, Category.RUNTIME)) & (table.category != Category.MEMORY)).any())
     if not has_host or not profile.steps.median_ns:
@@ -101,7 +102,7 @@ def graph_of(profile: Profile) -> Graph | None:
     step_cuts = [host.at_or_before(host.main, times) for times in (profile.steps.starts, profile.steps.ends)]
     awaited = thread[thread != ABSENT]
     launches = device.launch_cut[device.launch_cut != ABSENT]
-    # Of what another thread waits for the pace up to the next cut is wanted, too.
+    # The pace after a place that another thread waits for is also needed, up to the next cut.
     paced = np.minimum(awaited, len(host.time_ns) - 2)
     places = united(host.first[:-1], begin, end, awaited, paced, paced + 1, launches, *step_cuts)
 
@@ -142,7 +143,7 @@ def _column(numbers: Sequence[int]) -> Rows:
 
 
 class _Epochs:
-    """Which wait each place of a host lane comes after."""
+    """The wait that each place of a host lane comes after."""
 
     def __init__(self, host: HostLanes, waits: Sequence[Wait]) -> None:
         self._host, self._lanes = host, len(host.first) - 1
@@ -155,7 +156,7 @@ class _Epochs:
         self.previous[order] = np.where(is_first, lane[order], before + self._lanes)
         self.previous_end = np.zeros(len(waits), np.int64)
         self.previous_end[order] = np.where(is_first, host.first[lane[order]], end[before])
-        self._by_end = np.argsort(end, kind="stable")  # cuts are numbered lane after lane
+        self._by_end = np.argsort(end, kind="stable")  # cuts are numbered lane by lane
         self._ends = end[self._by_end]
 
     def at(self, cuts: Rows) -> Rows:

@@ -1,7 +1,7 @@
 """Host threads as lanes: time cut wherever an event begins or ends.
 
-Between two cuts a thread does one thing: an operator's own work, or what the recording does not name. An edit of an
-event changes how fast time passes between its two cuts, whatever the event tree says of what lies below it.
+Between two cuts a thread does one thing: an operator's own work, or something that the recording does not name. An edit
+of an event changes how fast time passes between its two cuts, whatever the event tree shows below it.
 """
 
 from __future__ import annotations
@@ -26,24 +26,26 @@ if IS_COMPILED:
 Floats = NDArray[np.float64]
 
 RECORDED_NS = {Category.OPERATOR: 600, Category.ANNOTATION: 600, Category.PYTHON: 250, Category.RUNTIME: 300}
-"""About what the profiler takes to record one event, which the step does not take without it (docs/estimates.md)."""
+"""Time that the profiler takes to record one event, which a step without it does not take (docs/estimates.md)."""
 
 
 class HostLanes(msgspec.Struct, frozen=True):
     """The cuts of all host threads, thread after thread, ascending within each.
 
     Attributes:
-        time_ns: when each cut is.
-        first: the first cut of each lane, and behind the last lane the number of cuts.
+        time_ns: time of each cut.
+        first: the first cut of each lane, and at the end the number of cuts.
         start_cut, end_cut: of each row of the profile, `ABSENT` for events of a device.
-        recorded_ns: what the profiler usually takes at each cut: half of what an event takes to record comes before its
+        recorded_ns: time that the profiler usually takes at each cut: half of an event's recording time comes before
+    its
             own work, half of it after its end.
         main: the lane that the steps are marked on.
-        runs_backward: which lanes the autograd engine works on, other than the main one.
-        rests: how long operators rest.
-        burst_start, burst_end: the cuts of each stretch of events without a rest between them, lane after lane, of all
-            lanes but the main one.
-        unrecorded: how many times `recorded_ns` is taken off all time. gone: the part of what is left that is, too.
+        runs_backward: mask of lanes that the autograd engine works on, other than the main one.
+        rests: pauses after operators.
+        burst_start, burst_end: the cuts of each stretch of events without a pause, lane after lane, of all lanes but
+    the
+            main one.
+        unrecorded: multiple of `recorded_ns` that is subtracted from all time. gone: removed part of the rest.
     """
 
     time_ns: Times
@@ -69,20 +71,20 @@ class HostLanes(msgspec.Struct, frozen=True):
         return slice(int(self.first[lane]), int(self.first[lane + 1]))
 
     def at_or_before(self, lane: int, times: Times) -> Rows:
-        """The last cut of `lane` that is not after each of `times`; its first where there is none."""
+        """The last cut of `lane` that is not after each of `times`; its first if there is none."""
         here = self.cuts_of(lane)
         found = np.searchsorted(self.time_ns[here], times, side="right") - 1
         cuts: Rows = here.start + np.maximum(found, 0)
         return cuts
 
     def work_ns(self, cuts: Rows) -> Floats:
-        """What passes from each of `cuts`, none of which is its lane's last, to the next."""
+        """Time from each of `cuts`, none of which is its lane's last, to the next."""
         return self._left(self.time_ns[cuts + 1] - self.time_ns[cuts], self.recorded_ns[cuts])
 
     def passed_ns(self, places: Rows, cuts: Rows, left: Floats) -> Floats:
-        """What has passed up to each of `places`, ascending cuts; only differences on one lane count.
+        """Time passed up to each of `places`, ascending cuts; only differences on one lane count.
 
-        Of the time from each of `cuts`, which are ascending, to the next only the part `left` passes.
+        Of the time from each of `cuts`, which are ascending, to the next, only the part `left` passes.
         """
         if IS_COMPILED:
             found = np.empty(len(places), np.float64)
@@ -97,13 +99,13 @@ class HostLanes(msgspec.Struct, frozen=True):
         return passed_ns
 
     def _left(self, length_ns: Times, recorded_ns: NDArray[np.float32]) -> Floats:
-        """What is left of time that was recorded."""
+        """Remaining part of recorded time."""
         spent_ns = recorded_ns.astype(np.float64) * self.unrecorded
         return np.maximum(length_ns - spent_ns, 0.0) * (1 - self.gone)
 
 
 class Rests:
-    """How long operators rest until the next event, by cuts; worked out when it is asked for."""
+    """Pauses from an operator's end to the next event, by cuts; computed on first use."""
 
     def __init__(self, first: Rows, time_ns: Times, starts: Numbers, operators: tuple[Numbers, Numbers]) -> None:
         """`first` and `time_ns` are those of the lanes, `starts` the cuts at which events begin.
@@ -114,12 +116,12 @@ class Rests:
 
     @cached_property
     def next_start(self) -> Numbers:
-        """For each cut the next one, or itself, at which an event begins; else the lane's last."""
+        """The next cut from each cut on at which an event begins; else the lane's last."""
         return _next_starts(self._first, self._starts)
 
     @cached_property
     def next_end(self) -> Numbers:
-        """For each cut the end of the first operator that begins at it or later, and in no other; else itself."""
+        """The end of the first outermost operator that begins at each cut or later; else the cut itself."""
         starts, ends = self._operators
         end_of = np.arange(int(self._first[-1]), dtype=np.int32)
         np.maximum.at(end_of, starts, ends)
@@ -128,7 +130,7 @@ class Rests:
 
     @cached_property
     def usual_ns(self) -> float:
-        """How long it takes from an operator's end to the next event, as a rule."""
+        """Usual time in ns from an operator's end to the next event."""
         ends = self._operators[1]
         return float(np.median(self._time_ns[self.next_start[ends]] - self._time_ns[ends])) if len(ends) else 0.0
 
@@ -176,13 +178,13 @@ def host_lanes(profile: Profile) -> HostLanes:
 
 
 def _in_order(profile: Profile, rows: Rows) -> Rows:
-    """The events of one thread in the order in which they begin."""
+    """The events of one thread in order of start."""
     starts = profile.table.start_ns[rows]
     return rows if (starts[1:] >= starts[:-1]).all() else rows[np.argsort(starts, kind="stable")]
 
 
 def _main_lane(profile: Profile, lanes: list[Rows], edges: Times) -> int:
-    """The lane in which most of `edges` are times of events, of those the one with most different times."""
+    """The lane in which most of `edges` are times of events; of several, the one with most distinct times."""
     if len(lanes) == 1:
         return 0
     table = profile.table
@@ -199,7 +201,7 @@ def _main_lane(profile: Profile, lanes: list[Rows], edges: Times) -> int:
 
 
 def _run_backward(profile: Profile, lanes: list[Rows], main: int) -> Mask:
-    """Which lanes the autograd engine works on, other than the main one."""
+    """Mask of lanes that the autograd engine works on, other than the main one."""
     found = np.zeros(len(lanes), np.bool_)
     if len(lanes) > 1:
         is_backward = profile.table.is_named(BACKWARD.search)
@@ -218,10 +220,10 @@ def _bursts(lanes: list[Rows], main: int, start_cut: Numbers, end_cut: Numbers) 
 
 
 def cut_lane(starts: Times, ends: Times, marks: Times) -> tuple[Times, Numbers, Numbers]:
-    """The cuts of one lane: when each is, and of each event the cut that it begins at and the one that it ends at.
+    """The cuts of one lane: the time of each, and the cuts at which each event begins and ends.
 
     Args:
-        starts, ends: of its events, in the order in which they begin.
+        starts, ends: of its events, in order of start.
         marks: further times, ascending, between the first of `starts` and the last of `ends`.
     """
     if IS_COMPILED:
@@ -235,7 +237,7 @@ def cut_lane(starts: Times, ends: Times, marks: Times) -> tuple[Times, Numbers, 
 
 
 def _next_starts(first: Rows, starts: Numbers) -> Numbers:
-    """For each cut the first one from it on that is one of `starts`, or the last of its lane."""
+    """The first cut from each cut on that is one of `starts`, or the last of its lane."""
     count = int(first[-1])
     found = np.full(count, count, np.int32)
     found[starts] = starts
@@ -245,7 +247,7 @@ def _next_starts(first: Rows, starts: Numbers) -> Numbers:
 
 
 def expanded(first: Rows, last: Rows) -> tuple[Rows, Rows]:
-    """All numbers of the ranges `first` to `last` (without it), and the range that each comes from."""
+    """All numbers of the ranges `first` to `last` (exclusive), and the range that each comes from."""
     count = np.maximum(last - first, 0)
     owner = np.repeat(np.arange(len(first)), count)
     numbers: Rows = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count) + first[owner]

@@ -1,8 +1,8 @@
-"""Waits of which the recording names both ends: what waits, and the work that it waits for.
+"""Waits with both ends in the recording: the one that waits, and the work that it waits for.
 
 Kineto writes a `cuda_sync` event for each with `_ExperimentalConfig(enable_cuda_sync_events=True)`. It has the
-correlation of the call that waits, the stream that was told to wait, if it is one, and stream and correlation of the
-`cudaEventRecord` that is waited for, which means all that was launched on that stream before.
+correlation of the call that waits, the stream that was told to wait, if any, and stream and correlation of the awaited
+`cudaEventRecord`, which stands for everything launched on that stream before.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ BY_STREAM, BY_HOST = "^Stream Wait Event$", "^Event Sync$"
 
 
 class _Work(Protocol):
-    """Activities: their rows in the profile, the number of their stream, when they were launched and ended."""
+    """Activities: their rows in the profile, the number of their stream, and the times of their launch and end."""
 
     @property
     def row(self) -> Rows: ...
@@ -37,12 +37,12 @@ class _Work(Protocol):
 
 
 class NamedWaits(msgspec.Struct, frozen=True):
-    """Named waits, in the order in which what they wait for ended.
+    """Named waits, in the order in which the awaited work ended.
 
     Attributes:
         call: row of the call that waits, or tells a stream to.
-        waiting: the first activity of that stream that was launched after it, `ABSENT` where there is none.
-        awaited: the activity that is waited for.
+        waiting: the first activity of that stream that was launched after it, `ABSENT` if there is none.
+        awaited: the awaited activity.
     """
 
     call: Rows
@@ -71,7 +71,7 @@ def named_waits(profile: Profile, kind: str, work: _Work) -> NamedWaits:
         np.where(is_known, _streams(profile, work, table.device[rows], stream), ABSENT)
         for stream in (table.stream[rows], awaited_stream)
     )
-    # The first one launched from then on is the last one before, told backwards.
+    # The first one launched after a time is the last one before it, in reverse.
     after = last_begun(work.stream[::-1], -work.launched_ns[::-1], mine, -table.start_ns[call])
     waiting = np.where(after == ABSENT, ABSENT, len(work.row) - 1 - after)
     awaited = last_begun(work.stream, work.launched_ns, theirs, table.start_ns[record] - 1)
@@ -81,7 +81,7 @@ def named_waits(profile: Profile, kind: str, work: _Work) -> NamedWaits:
 
 
 def _streams(profile: Profile, work: _Work, device: Numbers, stream: Times) -> Rows:
-    """The numbers of these streams in `work`, `ABSENT` for those without any."""
+    """The numbers of these streams in `work`, `ABSENT` for others."""
     lanes, first = np.unique(work.stream, return_index=True)
     table, rows = profile.table, work.row[first]
     names = zip(table.device[rows].tolist(), table.stream[rows].tolist(), strict=True)
@@ -91,7 +91,7 @@ def _streams(profile: Profile, work: _Work, device: Numbers, stream: Times) -> R
 
 
 def _with_correlation(profile: Profile, name: str, correlations: Ids) -> Rows:
-    """For each correlation the call of the runtime that has it, `ABSENT` where none has."""
+    """The runtime call with each correlation, `ABSENT` if there is none."""
     table = profile.table
     calls = profile.matching(name, Category.RUNTIME)
     calls = calls[np.argsort(table.correlation[calls], kind="stable")]

@@ -3,7 +3,8 @@
 Everything begins as early as what it waits for allows, in the recorded order. Without a change that is the recording
 itself, to the ns.
 
-The loop over all activities is there twice: in Python, and compiled (`_walk.pyx`) where the install had a compiler.
+The loop over all activities exists twice: in Python, and compiled (`_walk.pyx`) if a compiler was present at
+installation.
 """
 
 from __future__ import annotations
@@ -32,19 +33,20 @@ _Activities: TypeAlias = tuple[Rows, Rows, Floats, Floats, Rows, Floats, Floats]
 _Numbers: TypeAlias = Floats | list[float]
 
 _Wait: TypeAlias = tuple[int, int, float, int, float, bool, float]
-"""Activities begun before; epoch, and time added to it; the same of another thread; whether it waits for devices; time
-passed on its lane."""
+"""Activities begun before; epoch, and time added to it; the same of another thread; True if it waits for devices; time
+passed on its lane.
+"""
 
 
 class Changes(msgspec.Struct, frozen=True):
-    """What edits do to a graph.
+    """Effect of edits on a graph.
 
     Attributes:
-        cuts, left: cuts of host lanes, ascending, and which part of the time up to the next one remains of each.
-        device: for each activity which part of its time remains.
+        cuts, left: cuts of host lanes, ascending, and the remaining part of the time from each to the next one.
+        device: remaining part of each activity's time.
         gone: activities that do not happen, or not in line with the others.
         unblocked: waits that do not happen.
-        beside_ns: how much work runs beside the rest, which then takes at least that long.
+        beside_ns: work that runs beside the rest, which then takes at least that long.
     """
 
     cuts: Rows
@@ -56,12 +58,12 @@ class Changes(msgspec.Struct, frozen=True):
 
 
 class Schedule(msgspec.Struct, frozen=True):
-    """When everything happens.
+    """Times of everything in a replay.
 
     Attributes:
-        graph: what was replayed.
-        passed_ns: time that its thread spends up to each place, waits left out; only differences on one lane count.
-        offset_ns: of each epoch what is added to `passed_ns` to tell the time.
+        graph: the replayed graph.
+        passed_ns: time that its thread spends up to each place, without waits; only differences on one lane count.
+        offset_ns: for each epoch, the difference between the time and `passed_ns`.
         device_end_ns: end of each activity.
         beside_ns: as in `Changes`.
     """
@@ -73,13 +75,13 @@ class Schedule(msgspec.Struct, frozen=True):
     beside_ns: float
 
     def host_ns(self, places: Rows, epochs: Rows) -> Floats:
-        """When the host comes to these places."""
+        """Times at which the host reaches these places."""
         times: Floats = self.offset_ns[epochs] + self.passed_ns[places]
         return times
 
     @property
     def steps_ns(self) -> Floats:
-        """How long the host takes for each step; all until everything is done where the whole trace is the step."""
+        """Host time of each step; if the whole trace is the step, the time until everything is done."""
         if self.graph.profile.steps.basis == "whole_trace":
             return np.array([self.horizon_ns - self.graph.profile.steps.items[0].start_ns])
         (starts, ends), (start_epochs, end_epochs) = self.graph.step_places, self.graph.step_epochs
@@ -87,7 +89,7 @@ class Schedule(msgspec.Struct, frozen=True):
 
     @property
     def horizon_ns(self) -> float:
-        """When the steps and all that they launched are done; a host that only runs ahead does not bring it forward."""
+        """End of the steps and of all that they launched; a host that only runs ahead does not bring it forward."""
         graph = self.graph
         host_ns = float(self.host_ns(graph.step_places[1][-1:], graph.step_epochs[1][-1:])[0])
         done_ns = max(host_ns, float(self.device_end_ns[graph.horizon_work].max(initial=host_ns)))
@@ -110,26 +112,26 @@ def replay(graph: Graph, changes: Changes | None = None) -> Schedule:
 
 
 def _activities(graph: Graph, passed_ns: Floats, changes: Changes | None) -> _Activities:
-    """What the walk needs of each activity."""
+    """Data of each activity for the walk."""
     device = graph.device
     has_launch = graph.launch != ABSENT
     launched_ns = np.where(has_launch, passed_ns[graph.launch], 0.0) + device.after_launch_ns
     launched_ns[~device.has_launch_bound] = NEVER
-    # What has no launch but a bound keeps its recorded time: the last epoch is that of the recording itself.
+    # An activity without a launch but with a bound keeps its recorded time: the last epoch is the recording's own.
     epochs = np.where(has_launch, graph.launch_epoch, len(graph.host.first) - 1 + len(graph.waits))
     duration_ns, after_stream_ns = (device.end_ns - device.start_ns).astype(np.float64), device.after_stream_ns
     if changes is not None:
         duration_ns = np.where(changes.gone, 0.0, duration_ns * changes.device)
         launched_ns[changes.gone] = NEVER
-        # Rests between activities go with them; what ran beside others still does.
+        # Idle time between activities goes with them; what ran beside others still does.
         shorter_ns = np.where(after_stream_ns > 0, after_stream_ns * changes.device, after_stream_ns)
         after_stream_ns = np.where(changes.gone, 0.0, shorter_ns)
-    other = np.where(device.other == ABSENT, len(device), device.other)  # behind the last one, which never ends
+    other = np.where(device.other == ABSENT, len(device), device.other)  # after the last one, which never ends
     return device.stream, epochs, launched_ns, after_stream_ns, other, device.after_other_ns, duration_ns
 
 
 def _waits(graph: Graph, passed_ns: Floats, changes: Changes | None) -> list[_Wait]:
-    """What the walk needs of each wait; a wait's own time changes as the time of its events does."""
+    """Data of each wait for the walk; a wait's own time changes with the time of its events."""
     recorded_ns, begin, end = graph.place_ns, graph.wait_begin, graph.wait_end
     length_ns = recorded_ns[end] - recorded_ns[begin]
     pace = np.where(length_ns > 0, (passed_ns[end] - passed_ns[begin]) / np.maximum(length_ns, 1), 1.0)
@@ -180,9 +182,9 @@ def _begin(  # noqa: PLR0913, PLR0917 - as the compiled one
     free: list[float],
     ends: list[float],
 ) -> None:
-    """Fills in the ends of the activities from `first` to `last`, and when all work of each stream is done.
+    """Fills in the ends of the activities from `first` to `last`, and the end of all work of each stream.
 
-    Comparisons stand where `max` would read better: this loop is nearly all of a replay, and they halve it.
+    Uses comparisons where `max` would read better: this loop is nearly all of a replay, and they halve its time.
     """
     columns = (stream, epoch, launched, after_stream, other, after_other, duration)
     rows = zip(*(column[first:last] for column in columns), strict=True)

@@ -1,9 +1,9 @@
 """Savings with bounds and basis.
 
-A saving of basis `replayed` is what the steps get shorter by when they are replayed without what is fixed. Where that
-cannot be done, for want of steps, a saving is a `bound`: it is at most the time that the edited events cover together,
-per step; and it is expected where the step waits for that time: for device work, and for the host while no device runs.
-Whether the step really becomes shorter by that much depends on what else waits for what.
+A saving of basis `replayed` is the reduction of the steps when they are replayed without the fixed work. If that is
+impossible, without steps, a saving is a `bound`: at most the time that the edited events cover together, per step. Its
+expected part is the time that the step waits for: for device work, and for the host while no device runs. Whether the
+step really becomes shorter by that much depends on what else waits for what.
 """
 
 from __future__ import annotations
@@ -26,28 +26,30 @@ from tb_tidy_plugin.rulekit import Confidence, Edit, Overlap, Scale, Unblock
 from tb_tidy_plugin.vocabulary import Basis
 
 MOST_RESIDUAL = 0.05
-"""A replay that misses a step by more than this part of it is not to be relied on."""
+"""A replay that misses a step by more than this part of it is not reliable."""
 
 SOME_UNEXPLAINED, MUCH_UNEXPLAINED = 0.2, 0.5
-"""From these shares of the steps on, waiting that the trace does not explain lowers confidence."""
+"""Shares of the steps with unexplained waiting from which confidence is lower, and lowest."""
 
 EXPECTED_RECORDING, MOST_RECORDING, HALVINGS = 0.25, 4.0, 10
-"""So many times what an event usually takes to record is taken off it first, where a step's true time is known, and at
-most; how closely that is sought. A quarter of it, since all that is recorded gets longer, and what stays has events,
-too."""
+"""Multiples of the usual recording time of an event: subtracted at first if a step's true time is known, and at most;
+and the number of halvings that search for it. A quarter of it, since everything recorded gets longer, and what stays
+has events, too.
+"""
 
 OTHERS_GAIN, MOST_GAIN = 0.2, 0.1
-"""What stays on a CPU is expected to get faster by this part of what goes, and at most by this part of itself: it finds
-more in its caches (docs/estimates.md)."""
+"""Expected gain of what stays on a CPU, as a part of what goes, and its largest gain, as a part of itself: it finds
+more in its caches (docs/estimates.md).
+"""
 
 _MOST_INFLATION = 1.5
-"""By which recording may stretch what stays of a step more than it stretches the whole step."""
+"""Most that recording stretches what stays of a step, relative to the whole step."""
 
 Lost: TypeAlias = Sequence[tuple[int, int]]
-"""Time that a pattern costs where this is not the time of its events, as starts and ends in ns."""
+"""Time that a pattern costs if this is not the time of its events, as starts and ends in ns."""
 
 _Part: TypeAlias = tuple[Intervals, Intervals, float, float]
-"""Time that the step waits for, all time that is edited, and what part of each is most likely and at most saved."""
+"""Time that the step waits for, all edited time, and the parts of each that are most likely and at most saved."""
 
 
 class SavedTime(msgspec.Struct, frozen=True):
@@ -60,17 +62,17 @@ class SavedTime(msgspec.Struct, frozen=True):
 
 
 class Fix(msgspec.Struct, frozen=True):
-    """What fixing one finding changes, and the time that it loses where this is not the time of the changed events."""
+    """Edits that fix one finding, and the time that it loses if this is not the time of the edited events."""
 
     edits: Sequence[Edit]
     lost: Lost | None = None
 
 
 class SavingEstimates:
-    """What fixes of one profile save. The graph is built when it is first asked for."""
+    """Savings from fixes of one profile. The graph is built on first use."""
 
     def __init__(self, profile: Profile, true_step_ns: int | None = None) -> None:
-        """`true_step_ns` is how long a step takes without the profiler, None where that is not known."""
+        """`true_step_ns` is the duration of a step without the profiler, None if unknown."""
         self._profile = profile
         self._true_step_ns = true_step_ns
         self._last: tuple[Fix, SavedTime] | None = None
@@ -80,10 +82,11 @@ class SavingEstimates:
         _ = self._recorded
 
     def saving(self, *fixes: Fix) -> SavedTime:
-        """What `fixes` save when all of them are made: replayed, and never more than the time that they touch.
+        """Saving of all `fixes` together: replayed, and never more than the time that they touch.
 
-        Together they can save less than the sum, where they touch the same time, and more, where host and device would
-        each still be waited for without the other's fix.
+        Together they can save less than the sum, if they touch the same time, and more, if host and device would each
+        still
+        be waited for without the other's fix.
         """
         if len(fixes) == 1 and self._last is not None and fixes[0] is self._last[0]:  # all fixes of a report are one
             return self._last[1]
@@ -105,14 +108,14 @@ class SavingEstimates:
         expected_ns += self._gain_ns(touched, expected_ns)
         is_certain = self._longest is graph and _is_certain(touched)
         high_ns = (expected_ns if is_certain else self._saved_ns(self._longest, touched, "most")) + others_ns
-        # Nobody knows whether time that nothing explains goes with what is fixed.
+        # It is unknown whether unexplained time goes with the fixed work.
         high_ns += self.unexplained * self._recorded_step_ns if high_ns < most_ns else 0
         low_ns = min(self._saved_ns(self._shortest, touched, "least"), expected_ns)
         high_ns = max(min(high_ns, most_ns, self._most_ns(high_ns)), expected_ns)
         return SavedTime(round(expected_ns), round(low_ns), round(high_ns), ("replayed",))
 
     def _gain_ns(self, touched: Touched, saved_ns: float) -> float:
-        """By how much what stays of a step of known true length gets faster; none beside a device or a loader."""
+        """Time that the rest of a step of known true length gains; 0 beside a device or a loader."""
         assert self._graph is not None
         if (
             self._graph is self._recorded
@@ -123,26 +126,26 @@ class SavingEstimates:
         return min(OTHERS_GAIN * saved_ns, MOST_GAIN * max((self._true_step_ns or 0) - saved_ns, 0))
 
     def _most_ns(self, high_ns: float) -> float:
-        """What can be saved of a step of known true length: the rest of it takes its time, too."""
+        """Largest saving in a step of known true length: the rest of it takes its time, too."""
         if self._graph is self._recorded or not self._true_step_ns:
             return high_ns
         rest = max(1 - high_ns / self._recorded_step_ns, 0.0)
         return self._true_step_ns * (1 - rest / _MOST_INFLATION)
 
     def joint_saving(self, *fixes: Fix) -> SavedTime | None:
-        """The same for all findings of a report; None where there are none, or no replay that could tell."""
+        """Saving of all findings of a report; None without findings, or without a replay."""
         return self.saving(*fixes) if fixes and self._graph is not None else None
 
     @cached_property
     def confidence(self) -> Confidence:
-        """How sure a saving can be at most: a step that the replay misses, or cannot explain, does not tell much."""
+        """Highest confidence of a saving: a step that the replay misses, or cannot explain, gives little certainty."""
         if (self.residual or 0.0) > MOST_RESIDUAL or self.unexplained > MUCH_UNEXPLAINED:
             return "low"
         return "medium" if self.unexplained > SOME_UNEXPLAINED else "high"
 
     @cached_property
     def residual(self) -> float | None:
-        """By which part of itself the replay without any fix misses a step at most; None without a replay."""
+        """Largest relative error of a step in the replay without any fix; None without a replay."""
         if self._recorded is None:
             return None
         recorded_ns = (self._profile.steps.ends - self._profile.steps.starts).astype(np.float64)
@@ -151,12 +154,12 @@ class SavingEstimates:
 
     @cached_property
     def unexplained(self) -> float:
-        """Share of the steps in which devices wait for what the trace does not hold."""
+        """Share of the steps in which devices wait for something that the trace lacks."""
         return self._recorded.unexplained if self._recorded else 0.0
 
     @cached_property
     def recording(self) -> float:
-        """About which part of the steps the profiler itself takes; 0 where their true time is known and used."""
+        """Approximate share of the steps that the profiler itself takes; 0 if their true time is known and used."""
         if self._recorded is None or self._true_step_ns:
             return 0.0
         before_ns = self._length_ns(self._recorded)
@@ -168,7 +171,7 @@ class SavingEstimates:
 
     @cached_property
     def _graph(self) -> Graph | None:
-        """The recording, without what it took to record it where the true time of a step tells that."""
+        """The recording, without its recording time if the true time of a step shows that."""
         if self._recorded is None or not self._true_step_ns:
             return self._recorded
         return _as_long_as(self._recorded, self._true_ns, self._length_ns, EXPECTED_RECORDING)
@@ -179,7 +182,7 @@ class SavingEstimates:
 
     @cached_property
     def _shortest(self) -> Graph:
-        """For the least: events of which as much was recording as can be."""
+        """The graph for the least saving: as much of the events as possible was recording time."""
         assert self._recorded is not None
         if not self._true_step_ns:
             return self._recorded.without_recording()
@@ -187,7 +190,7 @@ class SavingEstimates:
 
     @property
     def _longest(self) -> Graph:
-        """For the most: events that took no time to record; what recording took is then all in the rest of the step."""
+        """The graph for the largest saving: all recording time is in the rest of the step, and none in events."""
         assert self._recorded is not None
         return self._recorded
 
@@ -201,26 +204,26 @@ class SavingEstimates:
 
     @cached_property
     def _ends_ns(self) -> dict[int, float]:
-        """When the steps are done without a fix, by the identity of the graph."""
+        """End of the steps without a fix, by the identity of the graph."""
         graphs = (self._graph, self._shortest, self._longest)
         return {id(graph): replay(graph).horizon_ns for graph in graphs if graph is not None}
 
     def _saved_ns(self, graph: Graph, touched: Touched, outlook: Outlook) -> float:
-        """What a step gets shorter by, on average over the steps."""
+        """Mean reduction of a step."""
         shorter_ns = self._ends_ns[id(graph)] - replay(graph, touched.changes(outlook)).horizon_ns
         return max(shorter_ns / len(self._profile.steps.items), 0.0)
 
 
 def _is_certain(touched: Touched) -> bool:
-    """True if as much is left of everything in the expected case as in the best."""
+    """True if the expected case leaves as much of everything as the best case."""
     return all(len(set(touch.left[:2])) == 1 and not touch.beside_ns for touch in touched.touches)
 
 
 def bound(profile: Profile, edits: Sequence[Edit], lost: Lost | None = None) -> SavedTime:
-    """The bound on what `edits` save together; `lost`, where given, is the time they touch instead of their events'.
+    """The bound on the saving of `edits` together; `lost`, if given, replaces their events' time.
 
     Time that several edits touch counts once. Nothing is certain to be saved, so `low_ns` is 0. Work that would run
-    beside the rest of the step hides behind that rest: it is expected to save no more than the rest is long.
+    beside the rest of the step hides behind that rest: its expected saving is at most the duration of the rest.
     """
     spans = None if lost is None else clipped_to_steps(profile, intervals_of(lost))
     expected = high = 0.0
@@ -239,7 +242,7 @@ def intervals_of(spans: Lost) -> Intervals:
 
 
 def _parts(profile: Profile, edits: Sequence[Edit], spans: Intervals | None) -> Iterator[_Part]:
-    """One part per kind of edit: what goes wholly first, so that nothing of it is counted again."""
+    """One part per kind of edit: complete removals first, so that nothing is counted twice."""
     for (most_likely, most), events in _by_fractions(profile, edits, spans).items():
         rows = in_steps(profile, np.array(events, np.int64))
         waits = critical_time(profile, rows) if spans is None else spans
@@ -250,7 +253,7 @@ def _parts(profile: Profile, edits: Sequence[Edit], spans: Intervals | None) -> 
 def _by_fractions(
     profile: Profile, edits: Iterable[Edit], spans: Intervals | None
 ) -> dict[tuple[float, float], list[int]]:
-    """Events by what of their time is most likely and at most saved, the largest first."""
+    """Events by the parts of their time that are most likely and at most saved, largest first."""
     found: dict[tuple[float, float], list[int]] = {}
     beside = [edit for edit in edits if isinstance(edit, Overlap)]
     hidden = _hidden(profile, beside, spans) if beside else 0.0
@@ -268,7 +271,7 @@ def _by_fractions(
 
 
 def _hidden(profile: Profile, beside: Sequence[Overlap], spans: Intervals | None) -> float:
-    """What part of work that runs beside the step can hide behind the rest of it."""
+    """Part of the work that runs beside the step which can hide behind the rest of it."""
     rows = in_steps(profile, np.array([row for edit in beside for row in edit.events], np.int64))
     time_ns = per_step(profile, critical_time(profile, rows) if spans is None else spans)
     rest_ns = max((profile.pace.recorded_ns or time_ns) - time_ns, 0)
@@ -277,11 +280,11 @@ def _hidden(profile: Profile, beside: Sequence[Overlap], spans: Intervals | None
 
 
 def _as_long_as(graph: Graph, true_ns: float, length_ns: Callable[[Graph], float], recording: float) -> Graph:
-    """The graph as its steps are without the profiler, which take `true_ns`, as near as that gets.
+    """The graph of the steps without the profiler, which take `true_ns`, as near as possible.
 
-    First the page faults go that only recorded steps have, then what recording usually takes of each event, up to
-    `recording` times. What the steps are still too long by nothing explains (caches, a busier machine), so all host
-    time shares it in proportion.
+    First removes page faults that only recorded steps have, then the usual recording time of each event, up to
+    `recording` times. Nothing explains the remaining excess (caches, a busier machine), so all host time shares it in
+    proportion.
     """
     if length_ns(graph) <= true_ns:
         return graph
@@ -295,7 +298,7 @@ def _as_long_as(graph: Graph, true_ns: float, length_ns: Callable[[Graph], float
 
 
 def _scaled(scaled: Callable[[float], Graph], true_ns: float, length_ns: Callable[[Graph], float]) -> Graph:
-    """The graph for the smallest number from 0 to 1 for which its steps take no more than `true_ns`; else for 1."""
+    """The graph for the smallest number from 0 to 1 for which its steps take at most `true_ns`; else for 1."""
     low, high = 0.0, 1.0
     for _ in range(HALVINGS):
         middle = (low + high) / 2

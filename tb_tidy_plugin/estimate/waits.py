@@ -22,11 +22,12 @@ from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
 from tb_tidy_plugin.trace.sets import among, united, without
 
 COINCIDENCE_NS = 20_000
-"""A wait that ends so soon after an activity, while its stream goes on, waited for that one."""
+"""A wait that ends this soon after an activity, while its stream goes on, waited for that one."""
 
 FULL_QUEUE = 256
-"""Pieces of work not yet done from which on a long launch is one that waits for a place in the queue: drivers hold
-about 1,024 launches, fewer of those with many arguments."""
+"""Unfinished pieces of work from which a long launch is one that waits for a place in the queue: drivers hold about
+1,024 launches, fewer of those with many arguments.
+"""
 
 LONG_LAUNCH_NS = 100_000
 
@@ -35,11 +36,11 @@ class Wait(msgspec.Struct, frozen=True):
     """One wait of a host thread.
 
     Attributes:
-        lane, begin, end: where it waits, as cuts. A wait of no length meets another one that ends there.
-        own_ns: what the thread itself does there.
-        activities: the activities it waits for, by their number, and how long after each one's end it goes on.
-        thread_cut, after_thread_ns: the cut of another lane that it waits for, and how long after that; else `ABSENT`.
-        for_device: whether it waits for a device, so that a fix can take the wait away.
+        lane, begin, end: its place, as cuts. A wait without duration meets another one that ends there.
+        own_ns: the thread's own time there.
+        activities: the activities it waits for, by number, and the time after each one's end at which it continues.
+        thread_cut, after_thread_ns: the cut of another lane that it waits for, and the time after that; else `ABSENT`.
+        for_device: True if it waits for a device, so that a fix can remove the wait.
     """
 
     lane: int
@@ -57,7 +58,7 @@ def waits_of(profile: Profile, host: HostLanes, device: Activities) -> list[Wait
     found = [*_joins(host), *_forks(host)]
     if len(device):
         found += [*_for_devices(profile, host, device)]
-    # Of waits that end together those for devices end first, then threads meet, and then others part.
+    # Of waits that end together, those for devices end first, then those for threads, and then other threads start.
     rank = {True: 0, False: 1}
     return sorted(found, key=lambda wait: (host.time_ns[wait.end], rank[wait.for_device], wait.lane != host.main))
 
@@ -68,7 +69,7 @@ def waits_of(profile: Profile, host: HostLanes, device: Activities) -> list[Wait
 def _parts(host: HostLanes) -> tuple[Rows, Rows, Rows]:
     """Stretches of work of all other lanes: the lane of each, and its first and last cut.
 
-    While a lane rests in between, the main thread goes on; where that does nothing that is recorded, the rest is the
+    While a lane rests in between, the main thread goes on; if that does nothing that is recorded, the rest is the
     lane's own.
     """
     starts, ends = host.burst_start, host.burst_end
@@ -89,7 +90,7 @@ def _forks(host: HostLanes) -> Iterator[Wait]:
     lanes, cuts, _ = _parts(host)
     main_cuts = host.at_or_before(host.main, host.time_ns[cuts])
     after = host.time_ns[cuts] - host.time_ns[main_cuts]
-    begins = cuts == host.first[lanes]  # what came before it is not recorded, and no bound
+    begins = cuts == host.first[lanes]  # what came before it is not recorded, and not a bound
     columns = (lanes, cuts, main_cuts, after, begins)
     for lane, cut, main_cut, after_ns, is_first in zip(*(column.tolist() for column in columns), strict=True):
         own_ns = -np.inf if is_first else 0.0
@@ -130,7 +131,7 @@ def _for_devices(profile: Profile, host: HostLanes, device: Activities) -> Itera
         begin_ns, end_ns = int(table.start_ns[row]), int(table.end_ns[row])
         done_ns = int(device.end_ns[numbers].max())
         binds = done_ns > begin_ns
-        after_ns = end_ns - done_ns if binds else 0  # negative by what clocks differ
+        after_ns = end_ns - done_ns if binds else 0  # negative by the difference of the clocks
         own_ns = max(after_ns, 0) if binds else end_ns - begin_ns
         yield Wait(
             lane=int(host.lane_of(np.array([begin]))[0]),
@@ -145,7 +146,7 @@ def _for_devices(profile: Profile, host: HostLanes, device: Activities) -> Itera
 def _synchronised(profile: Profile, device: Activities) -> Iterator[tuple[int, int]]:
     """Calls that wait, with the last activity of each stream that was done by their end.
 
-    What was launched before on a stream that went on is not waited for, except what ended together with the wait. Few
+    Work launched before on a stream that went on is not waited for, except what ended together with the wait. Few
     recordings name what is waited for.
     """
     table = profile.table
@@ -166,7 +167,7 @@ def _synchronised(profile: Profile, device: Activities) -> Iterator[tuple[int, i
 
 
 def _own_work(profile: Profile, device: Activities) -> Iterator[tuple[int, int]]:
-    """Copies that return when they are done, and launches that block."""
+    """Copies that return when they are done, and blocking launches."""
     table, launch = profile.table, profile.launch[device.row]
     blocking = united(profile.matching(COPY_OR_FILL, Category.RUNTIME), blocking_launches(profile))
     ended = among(launch, blocking) & (device.launch_cut != ABSENT)
@@ -176,7 +177,7 @@ def _own_work(profile: Profile, device: Activities) -> Iterator[tuple[int, int]]
 
 
 def _queued(profile: Profile, device: Activities) -> Iterator[tuple[int, int]]:
-    """Long launches while much work is waiting, with the last activity that ended before they returned."""
+    """Long launches while much work is pending, with the last activity that ended before they returned."""
     table = profile.table
     calls = profile.matching(KERNEL_LAUNCH, Category.RUNTIME)
     calls = calls[table.duration_ns[calls] > LONG_LAUNCH_NS]
@@ -190,7 +191,7 @@ def _queued(profile: Profile, device: Activities) -> Iterator[tuple[int, int]]:
 
 
 def unexplained_waits(profile: Profile, waits: Sequence[Wait], host: HostLanes) -> Rows:
-    """Calls that wait, and long, for something that is not recorded."""
+    """Calls that wait, and for long, for something that is not recorded."""
     calls = profile.matching(SYNCHRONISATION.pattern, Category.RUNTIME)
     known = np.array([wait.begin for wait in waits if wait.for_device], np.int64)
     unknown: Rows = calls[~among(host.start_cut[calls], known)]

@@ -15,10 +15,10 @@ _NEAR = 1e-9
 
 
 class Mix(msgspec.Struct, frozen=True):
-    """What a loop does with a pair of tensors: `average += (value - average) * weight`.
+    """Operation of a loop on a pair of tensors: `average += (value - average) * weight`.
 
     Attributes:
-        average, value: the tensors. weight: of the value. kept: the factor of the average; None where it is implied.
+        average, value: the tensors. weight: of the value. kept: the factor of the average; None if it is implied.
     """
 
     average: cst.BaseExpression
@@ -66,7 +66,7 @@ def _loop(code: Code, spot: Spot) -> cst.For:
 
 
 def _pairs(code: Code, loop: cst.For) -> list[tuple[cst.BaseExpression, cst.BaseExpression]]:
-    """What stands for each item of the two that `zip` goes through, and what it goes through."""
+    """The loop's items and the iterables that `zip` takes them from, in pairs."""
     call, targets = loop.iter, code.items(loop.target)
     if not isinstance(call, cst.Call) or code.source(call.func) != "zip" or len(targets) != PAIR:
         raise Unfixable("The loop does not iterate over a `zip` of two.")
@@ -77,7 +77,7 @@ def _pairs(code: Code, loop: cst.For) -> list[tuple[cst.BaseExpression, cst.Base
 
 
 def _mix(code: Code, parts: list[cst.BaseSmallStatement], names: set[str]) -> Mix | None:
-    """What the statements of a loop average, where they do nothing else; `names` are those of the loop's items."""
+    """The average in the statements of a loop, if they do nothing else; `names` are those of the loop's items."""
     calls = [part.value for part in parts if isinstance(part, cst.Expr) and isinstance(part.value, cst.Call)]
     if len(calls) != len(parts) or len(parts) not in {1, PAIR}:
         return None
@@ -149,7 +149,7 @@ def _names(node: cst.CSTNode) -> set[str]:
 
 
 def _side(used: set[str], names: list[set[str]]) -> int:
-    """Which of the two a tensor belongs to; -1 for none or both."""
+    """Position, in the pair, of the side that a tensor belongs to; -1 for none or both."""
     known = [side for side, each in enumerate(names) if used & each]
     return known[0] if len(known) == 1 else -1
 

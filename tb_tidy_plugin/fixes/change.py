@@ -1,4 +1,4 @@
-"""A change of a source text as splices: everything outside them stays as it is, byte for byte."""
+"""A change of a source text as splices: everything outside them stays the same, byte for byte."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ SAME_UP_TO_ROUNDING = "same up to rounding"
 
 
 def changes_behaviour(how: str) -> str:
-    """The safety of a change after which the program does something else."""
+    """The safety of a change that alters the program's behaviour."""
     return f"changes behaviour: {how}"
 
 
-class Unfixable(Exception):  # noqa: N818 - not an error: the answer of a fixer that does not know a right change
+class Unfixable(Exception):  # noqa: N818 - not an error: the answer of a fixer that knows no right change
     """A place for which a rule has no change; the text is a sentence that says why."""
 
 
@@ -45,8 +45,8 @@ class Change(msgspec.Struct, frozen=True):
 
     Attributes:
         splices: in any order; they do not overlap.
-        safety: `SAME_RESULTS`, `SAME_UP_TO_ROUNDING` or what `changes_behaviour` gives.
-        check: what the user has to check before using the change, one sentence; empty where nothing is left to check.
+        safety: `SAME_RESULTS`, `SAME_UP_TO_ROUNDING` or the result of `changes_behaviour`.
+        check: what the user must check before using the change, one sentence; empty if nothing is left to check.
     """
 
     splices: tuple[Splice, ...]
@@ -65,7 +65,7 @@ def spliced(text: str, splices: Iterable[Splice]) -> str:
 
 
 def collide(splices: Sequence[Splice]) -> bool:
-    """True if any two of them change the same characters, or insert at the same offset what is not whole lines."""
+    """True if any two of them change the same characters, or insert anything but whole lines at the same offset."""
     ordered = sorted(splices)
     return any(
         after.start < before.end or (after.start == before.start and not (_is_line(before) and _is_line(after)))

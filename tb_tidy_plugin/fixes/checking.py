@@ -17,13 +17,13 @@ NORM = "nn.utils.get_total_norm"
 BAD, _GOOD = frozenset({"isnan", "isinf"}), frozenset({"isfinite"})
 _READS = frozenset({"item", "bool"})
 LISTED = frozenset({"parameters", "named_parameters", "buffers", "named_buffers", "values", "items"})
-"""Methods whose results can be asked for twice."""
+"""Methods that may be called twice for the same results."""
 
 UNCLEAR = "The loop does more than check one tensor for NaN or infinity."
 
 
 def guarded(code: Code, spot: Spot) -> Change:
-    """The change of a loop that does nothing but check tensors, or of `any` or `all` of such checks.
+    """The change of a loop that only checks tensors, or of `any` or `all` of such checks.
 
     Raises:
         Unfixable: the lines hold something else.
@@ -42,7 +42,7 @@ def guarded(code: Code, spot: Spot) -> Change:
 
 
 def _around(code: Code, spot: Spot) -> Iterator[cst.CSTNode]:
-    """The calls on the lines, the statements that hold them, and what is around those."""
+    """The calls on the lines, the statements that contain them, and the nodes around those."""
     statements = code.statements_on(spot.lines)
     if len(statements) != 1:
         return
@@ -106,7 +106,7 @@ def _is_finite(
 
 
 def _one(code: Code, checks: cst.CSTNode, tensors: Iterator[str]) -> str:
-    """The one tensor that the checks are about; also where they ask whether it is None."""
+    """The one tensor that the checks are about; they may also test whether it is None."""
     found = set(tensors)
     asked = {code.source(node.left) for node in code.below(checks) if _is_none_test(node)}
     if len(found) != 1 or not asked <= found:
@@ -118,7 +118,7 @@ def _checked_by(code: Code, body: cst.BaseSuite) -> Iterator[str]:
     """The tensors that the statements of a loop check.
 
     Raises:
-        Unfixable: a statement may do something although all of them are finite.
+        Unfixable: a statement may do something even if all of them are finite.
     """
     for line in body.body:
         if isinstance(line, cst.SimpleStatementLine):
@@ -141,7 +141,7 @@ def _only_continues(body: cst.BaseSuite) -> bool:
 
 
 def _is_none_test(test: cst.CSTNode) -> TypeGuard[cst.Comparison]:
-    """Whether an expression is `x is None` or `x is not None`."""
+    """True if an expression is `x is None` or `x is not None`."""
     if not isinstance(test, cst.Comparison) or len(test.comparisons) != 1:
         return False
     [right] = test.comparisons
@@ -153,7 +153,7 @@ def _tested(code: Code, test: cst.BaseExpression, *, is_bad: bool) -> Iterator[s
     """The tensors of a test that is true only if one is not finite (`is_bad`), or always if all are finite.
 
     Raises:
-        Unfixable: the test is another one.
+        Unfixable: the test has another form.
     """
     if isinstance(test, cst.UnaryOperation) and isinstance(test.operator, cst.Not):
         yield from _tested(code, test.expression, is_bad=not is_bad)
@@ -176,7 +176,7 @@ def _tested(code: Code, test: cst.BaseExpression, *, is_bad: bool) -> Iterator[s
 
 
 def _elements(code: Code, mask: cst.BaseExpression, *, is_bad: bool) -> Iterator[str]:
-    """The tensor whose elements a mask tests, for not being finite (`is_bad`) or for being so."""
+    """The tensor whose elements a mask tests for not being finite (`is_bad`), or for being finite."""
     if isinstance(mask, cst.UnaryOperation) and isinstance(mask.operator, cst.BitInvert):
         yield from _elements(code, mask.expression, is_bad=not is_bad)
         return
@@ -191,7 +191,7 @@ def _elements(code: Code, mask: cst.BaseExpression, *, is_bad: bool) -> Iterator
 
 
 def _of(code: Code, call: cst.BaseExpression, name: str) -> cst.BaseExpression | None:
-    """The tensor of which `torch.name(x)` or `x.name()` is; None for anything else."""
+    """The tensor `x` of `torch.name(x)` or `x.name()`; None for anything else."""
     if not isinstance(call, cst.Call):
         return None
     if code.qualified(call.func) == f"torch.{name}":

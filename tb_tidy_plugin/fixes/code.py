@@ -1,7 +1,7 @@
-"""A user's module as a syntax tree, asked by fixers for calls, names and statements.
+"""A user's module as a syntax tree, in which fixers look up calls, names and statements.
 
-LibCST, which the extra `fix` installs, says where something stands; the change is
-made in the text (`fixes.change`), so that comments, line ends and everything else keep their form.
+LibCST, which the extra `fix` installs, gives the places; the change is made in the text (`fixes.change`), so that
+comments, line ends and everything else keep their form.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from tb_tidy_plugin.fixes.python_text import LINE_END, NESTED, tree_of, unparsab
 from tb_tidy_plugin.sources.constructors import Constructors, Made, Unclear
 
 _MOST_NODES = 50_000
-"""Of a file's syntax tree: LibCST takes up to 0.5 ms for each. Scripts of 4,000 lines have fewer."""
+"""Most nodes of a file's syntax tree: LibCST takes up to 0.5 ms for each. Scripts of 4,000 lines have fewer."""
 
 WIDTH = 100
-"""Of a line in characters: longer new calls take several lines."""
+"""Longest line in characters: longer new calls take several lines."""
 
 Call = cst.Call
 _Span = tuple[int, int, int, int]
@@ -85,7 +85,7 @@ class Code:
 
     @property
     def newline(self) -> str:
-        """How the file ends its lines."""
+        """The line end of the file."""
         return str(self.module.default_newline)
 
     def span(self, node: cst.CSTNode) -> tuple[int, int]:
@@ -112,7 +112,7 @@ class Code:
         return max(start for start in self._starts if start <= offset)
 
     def line_end(self, offset: int) -> int:
-        """The offset behind the line end of the line of `offset`."""
+        """The offset after the end of the line of `offset`."""
         return next((start for start in self._starts if start > offset), len(self.text))
 
     def indentation(self, node: cst.CSTNode) -> str:
@@ -133,21 +133,21 @@ class Code:
             above = self.parent(above)
 
     def qualified(self, node: cst.CSTNode) -> str:
-        """The imported name that an expression stands for, such as `torch.optim.SGD`; empty where it is not one."""
+        """The imported name that an expression stands for, such as `torch.optim.SGD`; empty if there is none."""
         start = node
         while isinstance(start, cst.Attribute):
             start = start.value
         known = self._names.get(node, ()) if isinstance(start, cst.Name) else ()  # LibCST names `f().x` `f.x`
-        found = known() if callable(known) else known  # worked out when it is asked for
+        found = known() if callable(known) else known  # LibCST computes it on first use
         names = {name.name for name in found if name.source is QualifiedNameSource.IMPORT}
         return names.pop() if len(names) == 1 else ""
 
     def callee(self, call: cst.Call) -> str:
-        """What a call calls: its imported name, else its text."""
+        """The callee of a call: its imported name, else its text."""
         return self.qualified(call.func) or self.source(call.func)
 
     def imported_as(self, name: str) -> str:
-        """The name under which module level imports the module `name`; empty where it does not."""
+        """The name under which the module level imports the module `name`; empty if it does not."""
         for node in self.nodes:
             if isinstance(node, cst.Import) and self.parent(self.parent(node) or node) is self.module:
                 for alias in node.names:
@@ -160,7 +160,7 @@ class Code:
         return [node for node in self.nodes if isinstance(node, cst.FunctionDef) and node.name.value == name]
 
     def statement_on(self, line: int) -> Statement | None:
-        """The innermost statement on a line; None where there is none."""
+        """The innermost statement on a line; None without one."""
         found: Statement | None = None
         for node in self.nodes:
             if isinstance(node, (cst.SimpleStatementLine, cst.BaseCompoundStatement)) and line in self.lines(node):
@@ -173,7 +173,7 @@ class Code:
         return list(dict.fromkeys(each for each in found if each is not None))
 
     def inside(self, node: cst.CSTNode) -> list[cst.CSTNode]:
-        """A statement's own nodes: without the statements in its body."""
+        """A statement's own nodes, without the statements in its body."""
         found: list[cst.CSTNode] = []
         left = [node]
         while left:
@@ -194,11 +194,11 @@ class Code:
         ]
 
     def methods_on(self, lines: Iterable[int], name: str) -> list[cst.Call]:
-        """Those of the calls that call a method of this name."""
+        """The calls on these lines of a method of this name."""
         return [call for call in self.calls_on(lines) if method_of(call) == name]
 
     def indexed_on(self, lines: Iterable[int]) -> list[tuple[cst.Call, str]]:
-        """The calls on these lines whose result is indexed at once, each with the index: `f(x)[0]` with `[0]`."""
+        """The calls on these lines whose result is directly indexed, each with the index: `f(x)[0]` with `[0]`."""
         return [
             (node.value, self.text[self.span(node.value)[1] : self.span(node)[1]])
             for statement in self.statements_on(lines)
@@ -221,7 +221,7 @@ class Code:
         return found
 
     def bound(self, name: str) -> int:
-        """How many times a name or attribute is bound: by assignments, loops, parameters and the like."""
+        """Number of times that a name or attribute is bound: by assignments, loops, parameters and the like."""
         kinds = (cst.AssignTarget, cst.AnnAssign, cst.AugAssign, cst.For, cst.NamedExpr, cst.CompFor)
         targets = [self.source(node.target) for node in self.nodes if isinstance(node, kinds)]
         targets += [node.name.value for node in self.nodes if isinstance(node, cst.Param)]
@@ -234,14 +234,14 @@ class Code:
         return targets.count(name)
 
     def constructor(self, used: Iterable[cst.BaseExpression], wanted: Made) -> cst.Call:
-        """The one call that made an object.
+        """The one call that created an object.
 
         Args:
             used: expressions on the finding's lines that may be the object.
             wanted: the kind of object.
 
         Raises:
-            Unfixable: this file does not say which call it was.
+            Unfixable: this file does not show which call it was.
         """
         by_span = {_span(node): node for node in self._constructors.nodes if isinstance(node, ast.expr)}
         known = [by_span[self._ast_span(each)] for each in used if self._ast_span(each) in by_span]
@@ -252,7 +252,7 @@ class Code:
         return next(call for call in self.calls if self._ast_span(call) == made)
 
     def _ast_span(self, node: cst.CSTNode) -> _Span:
-        """Where a node stands, as `ast` counts: lines from 1, and bytes."""
+        """The place of a node in the terms of `ast`: lines from 1, and bytes."""
         place = self._positions[node]
         ends = (place.start.line, place.start.column), (place.end.line, place.end.column)
         starts = (self._starts[line - 1] for line, _ in ends)
@@ -263,14 +263,14 @@ class Code:
         return first, start, last, end
 
     def argument(self, call: cst.Call, keyword: str) -> cst.Arg | None:
-        """The argument that a call gives for a keyword; None where it gives none."""
+        """The argument of a call for a keyword; None without one."""
         return next((arg for arg in call.args if arg.keyword is not None and arg.keyword.value == keyword), None)
 
     def with_arguments(self, call: cst.Call, given: Mapping[str, str], *, instead_of: str = "") -> list[Splice]:
-        """Gives a call keyword arguments, or other values where it has `instead_of`.
+        """Adds keyword arguments to a call, or changes them where it has the value `instead_of`.
 
         Raises:
-            Unfixable: the call has one of them already, with another value, or may have it through `**`.
+            Unfixable: the call already has one of them with another value, or may have it through `**`.
         """
         splices: list[Splice] = []
         new: list[str] = []
@@ -288,7 +288,7 @@ class Code:
         return [*splices, *(self._appended(call, new) if new else ())]
 
     def _appended(self, call: cst.Call, new: Sequence[str]) -> list[Splice]:
-        """Arguments behind the last one; on lines of their own where the last one has one."""
+        """Arguments after the last one; on lines of their own if the last one has one."""
         _, end = self.span(call)
         if call.rpar:  # parentheses around the call itself
             raise Unfixable("The call has its own parentheses.")
@@ -310,10 +310,10 @@ class Code:
         return [added] if has_comma else [Splice(value_end, value_end, ","), added]
 
     def without_argument(self, call: cst.Call, arg: cst.Arg) -> list[Splice]:
-        """Takes an argument out of a call.
+        """Removes an argument from a call.
 
         Raises:
-            Unfixable: a comment stands beside it.
+            Unfixable: there is a comment beside it.
         """
         at = call.args.index(arg)
         opening = self.span(call.func)[1]
@@ -329,12 +329,12 @@ class Code:
         return [Splice(start, end, "")]
 
     def without_call(self, call: cst.Call) -> Splice:
-        """Takes the call of a method out; the object whose method it was stays.
+        """Removes the call of a method; the object of the method stays.
 
         Raises:
-            Unfixable: a comment stands there.
+            Unfixable: there is a comment in it.
         """
-        place = self._positions[call].end  # before parentheses that stand around the call
+        place = self._positions[call].end  # before parentheses around the call
         start, end = self.span(self.receiver(call))[1], self._starts[place.line - 1] + place.column
         if "#" in self.text[start:end]:
             raise Unfixable(f"The call of `{method_of(call)}` has a comment beside it.")
@@ -351,7 +351,7 @@ class Code:
         return found
 
     def _is_read(self, node: cst.CSTNode) -> bool:
-        """True if an expression is not what a statement binds, changes in place, deletes or annotates."""
+        """True unless a statement binds the expression, changes it in place, deletes or annotates it."""
         binding = (cst.AugAssign, cst.AnnAssign, cst.For, cst.CompFor)
         below: cst.CSTNode = node
         for above in self.around(node):
@@ -363,10 +363,10 @@ class Code:
         return True
 
     def wrapped(self, statement: Statement, header: str) -> list[Splice]:
-        """Puts a statement of its own lines under `header`, such as `with torch.no_grad():`.
+        """Puts a statement on its own lines under `header`, such as `with torch.no_grad():`.
 
         Raises:
-            Unfixable: the statement shares its lines, or holds text whose lines cannot be indented.
+            Unfixable: the statement shares its lines, or contains text whose lines cannot be indented.
         """
         if not isinstance(statement, cst.SimpleStatementLine) or len(statement.body) != 1:
             raise Unfixable("The line is not a complete statement.")
@@ -379,7 +379,7 @@ class Code:
         """Puts a statement under `header`, with all statements in it.
 
         Raises:
-            Unfixable: the statement shares its lines, or holds text whose lines cannot be indented.
+            Unfixable: the statement shares its lines, or contains text whose lines cannot be indented.
         """
         start, end = self.span(statement)
         first = self.line_start(start)
@@ -397,24 +397,24 @@ class Code:
         return [*splices, *(Splice(at, at, step) for at in inner if self.text[at:].lstrip(" \t")[:1] not in "\r\n")]
 
     def before(self, statement: cst.CSTNode, text: str) -> Splice:
-        """A line before a statement, indented as it is."""
+        """A line before a statement, with the same indentation."""
         at = self.line_start(self.span(statement)[0])
         return Splice(at, at, f"{self.indentation(statement)}{text}{self.newline}")
 
     def after_imports(self, text: str) -> Splice:
-        """A line behind the last import at module level.
+        """A line after the last import at module level.
 
         Raises:
-            Unfixable: no import stands there on a line of its own.
+            Unfixable: there is no import on a line of its own.
         """
         at = self._end_of_imports()
         return Splice(at, at, f"{self.newline}{text}{self.newline}")
 
     def importing(self, module: str, name: str) -> tuple[str, list[Splice]]:
-        """The name under which module level imports a module; where it does not, `name`, and the import.
+        """The name under which the module level imports a module; if it does not, `name`, and the import.
 
         Raises:
-            Unfixable: `name` stands for something else, or no import is at module level.
+            Unfixable: `name` stands for something else, or there is no import at module level.
         """
         if known := self.imported_as(module):
             return known, []
@@ -438,10 +438,10 @@ class Code:
         return at
 
     def without_statement(self, lines: Iterable[int], *methods: str) -> Splice:
-        """Takes out the one statement on these lines that is nothing but a call of a method; its comment stays.
+        """Removes the one statement on these lines that only calls a method; its comment stays.
 
         Raises:
-            Unfixable: there is none, or nothing else is in its block.
+            Unfixable: there is none, or its block would be empty.
         """
         found = []
         for line in self.statements_on(lines):
@@ -463,7 +463,7 @@ class Code:
         return Splice(first, last, "")
 
     def read_at_once(self, lines: Iterable[int], method: str, whole: str) -> list[Splice]:
-        """Calls `whole` on what a loop goes through, in place of `method` on each of its items; empty where none can.
+        """Calls `whole` on a loop's iterable, instead of `method` on each of its items; empty if that is impossible.
 
         The loop is on these lines, or around them, and does nothing else with its item.
         """
@@ -483,7 +483,7 @@ class Code:
         return []
 
     def _loop_with(self, item: cst.BaseExpression) -> cst.For | cst.CompFor | None:
-        """The innermost loop around an expression whose target it is."""
+        """The innermost loop around an expression that has it as its target."""
         if not isinstance(item, cst.Name):
             return None
         for node in self.around(item):
@@ -503,12 +503,12 @@ class Code:
         return call if is_call and isinstance(call, cst.Call) else None
 
     def _is_inside(self, calls: Iterable[cst.Call], loop: cst.For | cst.CompFor) -> bool:
-        """True if all calls are in the body of a loop, or in the comprehension that it belongs to."""
+        """True if all calls are in the body of a loop, or in its comprehension."""
         whole = self.parent(loop) if isinstance(loop, cst.CompFor) else loop.body
         return all(any(each is whole for each in self.around(call)) for call in calls)
 
     def arguments(self, call: cst.Call) -> list[cst.BaseExpression]:
-        """The values of a call's arguments; of a name that is assigned once and used nowhere else, its value."""
+        """The values of a call's arguments; for a name that is assigned once and not used elsewhere, its value."""
         return [self._only_value(arg.value) for arg in call.args]
 
     def _only_value(self, expression: cst.BaseExpression) -> cst.BaseExpression:
@@ -523,17 +523,17 @@ class Code:
         return call.func.value if isinstance(call.func, cst.Attribute) else call.func
 
     def iterated_on(self, lines: Iterable[int]) -> list[cst.BaseExpression]:
-        """What the `for` statements on these lines, or around them, go through; the innermost first."""
+        """The iterables of the `for` statements on these lines, or around them, innermost first."""
         statements = self.statements_on(lines)
         loops = [each for each in statements if isinstance(each, cst.For)]
         loops += [each for statement in statements for each in self.around(statement) if isinstance(each, cst.For)]
         return [loop.iter for loop in loops]
 
     def module_called(self, name: str) -> str:
-        """The name under which module level imports the module `name`.
+        """The name under which the module level imports the module `name`.
 
         Raises:
-            Unfixable: it does not.
+            Unfixable: it does not import it.
         """
         found = self.imported_as(name)
         if not found:
@@ -541,7 +541,7 @@ class Code:
         return found
 
     def collects(self, call: cst.Call) -> bool:
-        """True if all that becomes of a call's result is an addition to a sum (`+=`) or to a list (`append`)."""
+        """True if a call's result is only added to a sum (`+=`) or to a list (`append`)."""
         above = self.parent(call)
         if isinstance(above, cst.AugAssign):
             return isinstance(above.operator, cst.AddAssign) and above.value is call
@@ -549,7 +549,7 @@ class Code:
         return isinstance(outer, cst.Call) and method_of(outer) == "append" and isinstance(self.parent(outer), cst.Expr)
 
     def used_by(self, call: cst.Call) -> cst.Call | None:
-        """The call that takes a call's result as its first argument, at once or in the next statement."""
+        """The call that takes a call's result as its first argument, directly or in the next statement."""
         above = self.parent(call)
         outer = self.parent(above) if isinstance(above, cst.Arg) else None
         if isinstance(outer, cst.Call) and outer.args[0] is above:
@@ -577,7 +577,7 @@ class Code:
         return values[0]
 
     def items(self, expression: cst.BaseExpression) -> list[cst.BaseExpression]:
-        """The items of a list or a tuple that is written out; none of any other expression."""
+        """The items of a list or tuple display; empty for any other expression."""
         if not isinstance(expression, (cst.List, cst.Tuple)):
             return []
         return [each.value for each in expression.elements]
@@ -587,11 +587,11 @@ class Code:
         return isinstance(expression, (cst.List, cst.ListComp))
 
     def is_call(self, expression: cst.CSTNode) -> TypeGuard[cst.Call]:
-        """Whether an expression is a call."""
+        """True if an expression is a call."""
         return isinstance(expression, cst.Call)
 
     def is_pure(self, function: cst.FunctionDef) -> bool:
-        """True if a function does nothing but assign names and return: what a compiler takes as a whole."""
+        """True if a function only assigns names and returns, so that a compiler takes it as a whole."""
         if function.asynchronous or not isinstance(function.body, cst.IndentedBlock):
             return False
         lines = function.body.body
@@ -603,7 +603,7 @@ class Code:
 
 
 def only_statements(body: cst.BaseSuite) -> list[cst.BaseSmallStatement]:
-    """The statements of a body; none where one of them has a body of its own."""
+    """The statements of a body; empty if one of them has a body of its own."""
     if isinstance(body, cst.SimpleStatementSuite):
         return list(body.body)
     found = [part for line in body.body if isinstance(line, cst.SimpleStatementLine) for part in line.body]
@@ -616,7 +616,7 @@ def method_of(call: cst.Call) -> str:
 
 
 def _only_index(node: cst.CSTNode) -> cst.BaseExpression | None:
-    """The index of `x[index]` where it may be a tensor; None where it is a slice, a number, a text or a tuple."""
+    """The index of `x[index]` if it may be a tensor; None if it is a slice, a number, a string or a tuple."""
     if not isinstance(node, cst.Subscript) or len(node.slice) != 1 or isinstance(node.slice[0].comma, cst.Comma):
         return None
     index = node.slice[0].slice

@@ -1,4 +1,4 @@
-"""A tensor that a loop makes longer by one `torch.cat` after the other, as a list and one call behind the loop."""
+"""A tensor that a loop extends with one `torch.cat` after the other, as a list and one call after the loop."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def collected(code: Code, spot: Spot) -> Change:
 
 
 def _is_new(code: Code, expression: cst.BaseExpression) -> bool:
-    """True if an expression makes a tensor that nothing else can write to."""
+    """True if an expression creates a tensor that nothing else can write to."""
     if isinstance(expression, cst.Call):
         return code.qualified(expression.func) in _FACTORIES
     return isinstance(expression, cst.BinaryOperation)

@@ -1,4 +1,4 @@
-"""A constant tensor made in each step, made once: before the loop or function, or as a buffer of its module."""
+"""A constant tensor created in each step, created once: before the loop or function, or as a buffer of its module."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Splice, Spot, Unfi
 from tb_tidy_plugin.fixes.code import Code, method_of
 
 _Known = Callable[[str], bool]
-"""Whether a name or an attribute has the same value each time."""
+"""True if a name or an attribute has the same value each time."""
 
 _PARTS = (
     cst.BinaryOperation, cst.UnaryOperation, cst.Comparison, cst.ComparisonTarget, cst.Tuple, cst.List, cst.Element,
     cst.Subscript, cst.SubscriptElement, cst.Index, cst.Slice, cst.Arg,
 )  # fmt: skip
-"""What is constant where all that it holds is."""
+"""Nodes that are constant if all their parts are."""
 
 _VALUES = (cst.Integer, cst.Float, cst.SimpleString)
 _BUILTINS = frozenset({"abs", "float", "int", "len", "list", "max", "min", "range", "round", "slice", "sum", "tuple"})
@@ -31,10 +31,10 @@ _LOOPS = (cst.For, cst.While)
 
 
 def hoisted(code: Code, spot: Spot) -> Change:
-    """The change of a line that makes a constant.
+    """The change of a line that creates a constant.
 
     Raises:
-        Unfixable: what the line makes may depend on the step, or on when it runs.
+        Unfixable: the line's result may depend on the step, or on when it runs.
     """
     lines = code.statements_on(spot.lines)
     line = lines[0] if len(lines) == 1 else None
@@ -54,13 +54,13 @@ def hoisted(code: Code, spot: Spot) -> Change:
 
 
 def _owner(code: Code, function: cst.FunctionDef) -> cst.ClassDef | None:
-    """The class of which a function is a method; None for any other function."""
+    """The class that a function is a method of; None for any other function."""
     above = [each for _, each in zip(range(2), code.around(function), strict=False)]
     return above[-1] if isinstance(above[-1], cst.ClassDef) else None
 
 
 def _before(code: Code, line: cst.SimpleStatementLine) -> Change:
-    """The line before the outermost loop, or function, in which it always makes the same."""
+    """The line before the outermost loop, or function, in which its result is always the same."""
     part = line.body[0]
     target = part.targets[0].target if isinstance(part, cst.Assign) and len(part.targets) == 1 else None
     if not isinstance(part, cst.Assign) or not isinstance(target, cst.Name):
@@ -116,7 +116,7 @@ def _base(name: str) -> str:
 
 
 def _bound_by(node: cst.CSTNode) -> set[str]:
-    """The names and attributes that a node binds itself."""
+    """The names and attributes that a node itself binds."""
     if isinstance(node, cst.Param):
         return {node.name.value}
     if isinstance(node, (cst.AssignTarget, cst.AnnAssign, cst.AugAssign, cst.For, cst.CompFor, cst.NamedExpr)):
@@ -137,7 +137,7 @@ def _targets(target: cst.BaseExpression) -> set[str]:
 
 
 def _as_buffer(code: Code, owner: cst.ClassDef, function: cst.FunctionDef, line: cst.SimpleStatementLine) -> Change:
-    """The constant as a buffer that the module's `__init__` makes."""
+    """The constant as a buffer that the module's `__init__` creates."""
     methods = [node for node in owner.body.body if isinstance(node, cst.FunctionDef)]
     starts = [each for each in methods if each.name.value == "__init__"]
     is_module = any(code.qualified(base.value) == "torch.nn.Module" for base in owner.bases)
@@ -179,12 +179,12 @@ def _as_buffer(code: Code, owner: cst.ClassDef, function: cst.FunctionDef, line:
 
 def _largest(
     code: Code, function: cst.FunctionDef, line: cst.SimpleStatementLine, is_known: _Known
-) -> tuple[cst.BaseExpression | None, str, list[cst.SimpleStatementLine], str]:
+) -> tuple[cst.BaseExpression | None, str, list[cst.CSTNode], str]:
     """The largest constant that starts on a line: the expression, its text, the lines that it replaces, and its name.
 
-    Where a line names a constant for one further use, the constant goes on there.
+    If a line names a constant for one further use, the constant continues there.
     """
-    gone: list[cst.SimpleStatementLine] = []
+    gone: list[cst.CSTNode] = []
     expressions = [node for node in code.inside(line) if isinstance(node, cst.BaseExpression)]
     found = next(
         (node for node in expressions if _makes_tensor(code, node) and _is_constant(code, node, is_known)), None
@@ -192,13 +192,12 @@ def _largest(
     if found is None:
         return None, "", [], ""
     text, named = _without_devices(code, found), ""
-    while True:
-        assign = code.parent(found)
-        target = assign.targets[0].target if isinstance(assign, cst.Assign) and len(assign.targets) == 1 else None
-        if not isinstance(target, cst.Name):
+    while isinstance(assign := code.parent(found), cst.Assign) and len(assign.targets) == 1:
+        target, statement = assign.targets[0].target, code.parent(assign)
+        if not isinstance(target, cst.Name) or statement is None:
             break
         _hold_kept(code, function, target.value)
-        named, end = target.value, code.span(assign)[1] if assign is not None else 0
+        named, end = target.value, code.span(assign)[1]
         if code.text[end : code.line_end(end)].strip():
             break  # a comment, which stays with its line
         uses = _uses(code, function, named)
@@ -207,7 +206,7 @@ def _largest(
             break
         own = code.span(uses[-1])[0] - code.span(larger)[0]
         text = spliced(code.source(larger), [Splice(own, own + len(named), text)])
-        gone.append(code.parent(assign))  # type: ignore[arg-type]
+        gone.append(statement)
         found = larger
     above = code.parent(found)
     if isinstance(above, cst.Attribute) and above.attr.value.endswith("_"):
@@ -216,7 +215,7 @@ def _largest(
 
 
 def _uses(code: Code, function: cst.FunctionDef, name: str) -> list[cst.Name]:
-    """Where a function reads or binds a name."""
+    """The places where a function reads or binds a name."""
     found = [node for node in code.below(function) if isinstance(node, cst.Name) and node.value == name]
     above = [(node, code.parent(node)) for node in found]
     return [
@@ -228,7 +227,7 @@ def _uses(code: Code, function: cst.FunctionDef, name: str) -> list[cst.Name]:
 
 
 def _around(code: Code, use: cst.CSTNode, named: str, is_known: _Known) -> cst.BaseExpression | None:
-    """The largest constant expression around the use of a constant called `named`, larger than it."""
+    """The largest constant expression around a use of the constant `named` that is larger than the use."""
     found: cst.BaseExpression | None = None
     for node in code.around(use):
         if isinstance(node, (cst.BaseStatement, cst.BaseSmallStatement)):
@@ -243,13 +242,13 @@ def _makes_tensor(code: Code, node: cst.BaseExpression) -> bool:
 
 
 def _is_factory(code: Code, node: cst.CSTNode) -> bool:
-    """True if an expression calls a function of `torch` that makes a new tensor."""
+    """True if an expression calls a function of `torch` that creates a tensor."""
     name = code.qualified(node.func) if isinstance(node, cst.Call) else ""
     return name.startswith("torch.") and aten.is_a("factory", f"aten::{name.removeprefix('torch.')}")
 
 
 def _is_constant(code: Code, node: cst.CSTNode, is_known: _Known) -> bool:
-    """True if an expression has the same value each time, where `is_known` says that of its names."""
+    """True if an expression has the same value each time, by `is_known` for its names."""
     if isinstance(node, _VALUES) or (isinstance(node, cst.Name) and node.value in _WORDS):
         return True
     if isinstance(node, (cst.Name, cst.Attribute)):
@@ -292,7 +291,7 @@ def _is_pure(code: Code, call: cst.Call, is_known: _Known) -> bool:
 
 
 def _start_of(code: Code, expression: cst.BaseExpression) -> cst.BaseExpression:
-    """The expression on which a chain of methods begins."""
+    """The expression at the start of a chain of methods."""
     while isinstance(expression, cst.Call) and not code.qualified(expression.func) and method_of(expression):
         expression = code.receiver(expression)
     return expression
@@ -322,9 +321,10 @@ def _without_devices(code: Code, expression: cst.BaseExpression) -> str:
 def _name(
     code: Code, methods: Sequence[cst.FunctionDef], function: cst.FunctionDef, found: cst.BaseExpression, named: str
 ) -> str:
-    """A name for the buffer, which no other constant of the module gets: fixes are made one by one, and fit together.
+    """A name for the buffer, unique among the module's constants: fixes are made one by one, and must fit together.
 
-    That of the method which returns the constant, else of the constant, else of what makes it.
+    It is named after the method that returns the constant, else after the constant, else after the function that
+    creates it.
     """
     own, names = function.name.value, {each.name.value for each in methods}
     returns = [node for node in code.below(function) if isinstance(node, cst.Return)]
@@ -346,7 +346,7 @@ def _name(
 
 
 def _hold_kept(code: Code, scope: cst.CSTNode, name: str) -> None:
-    """Raises Unfixable where a statement gives `name` another value, or writes to its tensor in place."""
+    """Raises Unfixable if a statement gives `name` another value, or writes to its tensor in place."""
     for node in code.below(scope):
         if isinstance(node, (cst.AssignTarget, cst.AugAssign)):
             is_written = not isinstance(node.target, cst.Name) or isinstance(node, cst.AugAssign)
@@ -364,7 +364,7 @@ def _hold_kept(code: Code, scope: cst.CSTNode, name: str) -> None:
 
 
 def _targets_in_place(target: cst.BaseExpression) -> set[str]:
-    """The names of what an assignment to items or attributes writes to."""
+    """The names that an assignment to items or attributes writes to."""
     if isinstance(target, (cst.Tuple, cst.List)):
         items = [element.value for element in target.elements]
         return {name for each in items if not isinstance(each, cst.Name) for name in _targets_in_place(each)}
@@ -372,10 +372,10 @@ def _targets_in_place(target: cst.BaseExpression) -> set[str]:
 
 
 def _whole(code: Code, line: cst.CSTNode) -> Splice:
-    """Takes a line out with its comment.
+    """Removes a line with its comment.
 
     Raises:
-        Unfixable: other statements share it, or none is left in its block.
+        Unfixable: other statements share it, or its block would be empty.
     """
     start, end = code.span(line)
     first, last = code.line_start(start), code.line_end(end)

@@ -1,4 +1,4 @@
-"""A module's text as Python itself reads it, before LibCST is needed."""
+"""A module's text parsed by Python itself, before LibCST is needed."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ NESTED = "The file is nested too deeply to change."
 
 
 def tree_of(text: str) -> ast.Module:
-    """The syntax tree. Python refuses what is nested too deeply, and LibCST's parser does not.
+    """The syntax tree. Python refuses code that is nested too deeply, and LibCST's parser does not.
 
     Raises:
         Unfixable: the text is not Python that can be read here.
     """
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of escapes in the user's strings
+            warnings.simplefilter("ignore")  # about escapes in the user's strings
             return ast.parse(text)
     except (SyntaxError, ValueError) as problem:
         raise unparsable(problem) from None
@@ -39,6 +39,6 @@ def nodes_in(text: str) -> int:
 
 
 def unparsable(problem: Exception) -> Unfixable:
-    """What to raise for a parser's complaint."""
+    """The exception for a parser's error."""
     reason = str(problem).partition("\n")[0]
     return Unfixable(f"The file cannot be parsed as Python: {reason}.")

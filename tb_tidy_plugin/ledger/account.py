@@ -1,4 +1,4 @@
-"""The ledger of a profile: its window in pieces, added up to entries with owners, limits and advice."""
+"""The ledger of a profile: its window in pieces, added up into entries with owners, limits and advice."""
 
 from __future__ import annotations
 
@@ -43,26 +43,27 @@ from tb_tidy_plugin.units import Nanoseconds, Share
 from tb_tidy_plugin.vocabulary import Phase
 
 WITHOUT_LIMIT: frozenset[Kind] = frozenset({"layout", "fused", "other"})
-"""Kinds of work that are a part, or more, of what the operator's formula counts."""
+"""Kinds of work that are only a part, or more than a part, of what the operator's formula counts."""
 
 MOST_OWNERS, MOST_PIECES = 5, 3
 OF_START_UP: tuple[Cause, ...] = ("first_launch", "allocation", "runtime_call")
 OF_COMPILATION: tuple[Cause, ...] = ("compilation", "graph_capture")
 NOT_STEADY = 0.3
-"""Part of the window that start-up, or compilation, takes where a recording is of that and not of the job."""
+"""Share of the window above which start-up, or compilation, makes the recording unsteady."""
 
 LEAST_STEPS = 3
-"""With so many steps or more, a cause that most of them show is not start-up."""
+"""From this number of steps, a cause in most of them is not start-up."""
 
 LEAST_LAUNCHED = 0.5
-"""Pieces of device work per launching call below which a recording with a capture in it is of the capture."""
+"""Fewer pieces of device work per launching call mean that a recording with a graph capture is of that capture."""
 
 THINNED_GAP, LEAST_NUMBERED = 4, 100
-"""The profiler numbers operators one after the other. Where the usual gap between two of at least so many numbers is
-this long, events were taken out of the file."""
+"""The profiler numbers operators consecutively. If the usual gap between two of at least `LEAST_NUMBERED` numbers is
+this large, events were removed from the file.
+"""
 
 UNEXPLAINED: frozenset[Cause] = frozenset({"unrecorded_launch", "unrecorded_wait", "queued_unknown"})
-"""The device waits for something that no event tells: a finding whose host work runs meanwhile need not shorten it."""
+"""The device waits for something that no event shows: shortening the host work meanwhile need not help."""
 
 PROOFS: dict[Cause, Proof] = {
     "compute": "none", "communication": "none", "copy": "none", "cpu": "none",
@@ -84,9 +85,9 @@ class Account(msgspec.Struct, frozen=True):
     """A ledger and the pieces that it was added up from.
 
     Attributes:
-        segments: the window in pieces. entry: for each piece the position of its entry in `ledger.entries`.
-        calls: for each piece the row of what the host does, `ABSENT` for none.
-        limits: what is known of the limits of the profile's device work.
+        segments: the window in pieces. entry: position of each piece's entry in `ledger.entries`.
+        calls: row of the host's call in each piece, `ABSENT` for none.
+        limits: limits of the profile's device work.
     """
 
     ledger: Ledger
@@ -96,19 +97,19 @@ class Account(msgspec.Struct, frozen=True):
     limits: WorkLimits
 
     def overlaps(self, time: Intervals) -> Rows:
-        """How many ns of `time` lie in each entry."""
+        """Overlap of `time` with each entry in ns."""
         inside = time.within(self.segments.starts, self.segments.ends)
         return _sums(self.entry, inside, len(self.ledger.entries))
 
     def spans(self, entry: int) -> Intervals:
-        """When the entry at this position is."""
+        """The spans of the entry at this position."""
         here = self.entry == entry
         return Intervals.union(self.segments.starts[here], self.segments.ends[here])
 
 
 @once
 def account_of(profile: Profile) -> Account:
-    """The ledger of a profile, with its pieces; added up once, since rules and the report both ask for it."""
+    """The ledger of a profile with its pieces; computed once, since rules and the report both use it."""
     work, span = profile.device_work, profile.step_bounds
     host = Host(profile, span.main)
     segments = segments_of(profile, work, span, host)
@@ -134,12 +135,12 @@ def account_of(profile: Profile) -> Account:
 
 
 def linked(account: Account, findings: dict[str, tuple[Intervals, int]]) -> Ledger:
-    """The ledger with each entry's finding: the one that covers most of it, where its fix can shorten the entry.
+    """The ledger with each entry's finding: the one that covers most of it, if its fix can shorten the entry.
 
     Args:
         account: of the same profile.
-        findings: by id, the time that a finding is about, and what it saves per step. One that would save more than
-            its entries hold is left out: it speaks of time that the ledger sees elsewhere.
+        findings: by id, the time that a finding is about, and its saving per step in ns. A finding that would save more
+            than its entries hold is left out: the ledger attributes its time to other entries.
     """
     entries, count = account.ledger.entries, max(account.ledger.step_ns.n, 1)
     best: dict[int, tuple[int, str]] = {}
@@ -160,7 +161,7 @@ def linked(account: Account, findings: dict[str, tuple[Intervals, int]]) -> Ledg
 
 
 class _Book:
-    """Adds segments up."""
+    """Adds up segments."""
 
     def __init__(
         self, profile: Profile, work: DeviceWork, span: StepSpan, host: Host, segments: Segments, names: Names
@@ -171,7 +172,7 @@ class _Book:
         self.limits = WorkLimits(profile)
 
     def entries(self) -> tuple[list[Entry], NDArray[np.int16]]:
-        """All entries, the largest first, and for each segment the position of its entry."""
+        """All entries, largest first, and the position of each segment's entry."""
         code = self.segments.cause.astype(np.int16) * np.int16(len(KINDS) + 1) + self.names.kind + np.int16(1)
         total = _sums(code, self.length, len(CAUSES) * (len(KINDS) + 1))
         there = np.flatnonzero(total)
@@ -179,7 +180,7 @@ class _Book:
         position = np.full(len(total), ABSENT, np.int16)
         position[there] = np.arange(len(there))
         entry = position[code] if len(code) else code
-        # Runs of one entry, and segments in the order of entries: all that follows looks at slices of these.
+        # Runs of one entry, and segments in the order of entries: everything below takes slices of these.
         order = np.argsort(entry, kind="stable")  # a small type is sorted by its digits
         bounds = np.append(0, np.cumsum(np.bincount(entry, minlength=len(there))))
         by_step = self._by_step(entry, len(there))
@@ -192,14 +193,14 @@ class _Book:
 
     def _by_step(self, entry: NDArray[np.int16], count: int) -> list[list[int]]:
         steps = len(self.span.names)
-        first = np.searchsorted(self.segments.starts, self.span.bounds)  # segments are cut where steps are
+        first = np.searchsorted(self.segments.starts, self.span.bounds)  # segments are cut at steps
         step = np.repeat(np.arange(steps, dtype=np.int32), np.diff(first))
         sums = _sums(entry * np.int32(steps) + step, self.length, count * steps)
         found: list[list[int]] = sums.reshape(count, steps).tolist()
         return found
 
     def _pieces(self, entry: NDArray[np.int16], count: int) -> list[tuple[int, list[tuple[int, int, int]]]]:
-        """For each entry how many uninterrupted pieces it has, and the longest: start, end, first segment."""
+        """Number of uninterrupted pieces of each entry, and the longest ones: start, end, first segment."""
         if not len(entry):
             return []
         first = np.flatnonzero(np.append(True, np.diff(entry) != 0))
@@ -271,7 +272,7 @@ class _Book:
 
     @cached_property
     def _serving(self) -> Phase | None:
-        """What a server's batches do: `decode` where any of them may; None where no server marks steps."""
+        """The phase of a server's batches: `decode` if any of them decodes; None if no server marks steps."""
         if self.span.source != "serving_step":
             return None
         phases = {merged([name]).phase for name in self.span.names}
@@ -290,11 +291,11 @@ class _Book:
 
     @cached_property
     def calls(self) -> Numbers:
-        """For each piece the row of what the host does, `ABSENT` for none."""
+        """Row of the host's call in each piece, `ABSENT` for none."""
         return np.append(self.host.rows, np.int32(ABSENT))[self.segments.call]
 
     def _is_in_graph(self, mine: Rows) -> bool:
-        """True if most of the work was launched by a graph's replay, and its operators are not known."""
+        """True if a graph's replay launched most of the work and its operators are unknown."""
         work = self.segments.work[mine]
         if not len(work) or (work == ABSENT).any():
             return False
@@ -303,11 +304,11 @@ class _Book:
 
     @cached_property
     def _graph_launches(self) -> Mask:
-        """By row, and one more for `ABSENT`."""
+        """Mask by row, with one more element for `ABSENT`."""
         return np.append(has(self.profile, GRAPH_LAUNCH), False)
 
     def _hidden(self, cause: Cause, exposed: int) -> int:
-        """Communication behind compute."""
+        """Time in ns of communication behind compute."""
         if cause != "communication":
             return 0
         table, rows = self.profile.table, self.work.rows
@@ -317,7 +318,7 @@ class _Book:
         return Intervals.union(starts, ends).total_ns - exposed
 
     def _piece(self, start_ns: int, end_ns: int, first: int) -> Piece:
-        """A piece by its first segment, whose call, or else whose device work, it is."""
+        """A piece, named after the call or else the device work of its first segment."""
         work, call = int(self.segments.work[first]), int(self.segments.call[first])
         row = work if call == ABSENT else int(self.host.rows[call])
         if row == ABSENT:
@@ -327,7 +328,7 @@ class _Book:
         return Piece(start_ns=start_ns, end_ns=end_ns, event=name, event_id=int(table.file_order[row]))
 
     def steps(self) -> list[LedgerStep]:
-        """The steps, with what host and device took."""
+        """The steps, with host and device times."""
         span, busy = self.span, Intervals.union(self.work.starts, self.work.ends)
         starts, ends = span.bounds[:-1], span.bounds[1:]
         device = busy.within(starts, ends)
@@ -340,7 +341,7 @@ class _Book:
         ]
 
     def recording(self, entries: list[Entry]) -> tuple[RecordingKind, str | None]:
-        """What kind of time was recorded, and the sentence that says so."""
+        """The kind of time that was recorded, and a sentence that says so."""
         start_up, compiling = self._once(entries, OF_START_UP), self._once(entries, OF_COMPILATION)
         kind: RecordingKind = "steady"
         share = 0.0
@@ -360,7 +361,7 @@ class _Book:
         return kind, None if kind == "steady" else advice.BANNERS[kind].format(share=Share(share))
 
     def _once(self, entries: list[Entry], causes: tuple[Cause, ...]) -> float:
-        """Part of the window that `causes` take; 0 where they come in each of several steps, as a job's own doing."""
+        """Share of the window that `causes` take; 0 if most steps show them: the job itself then causes them."""
         mine = [each for each in entries if each.cause in causes]
         lengths = np.diff(self.span.bounds)
         if mine and len(lengths) >= LEAST_STEPS:

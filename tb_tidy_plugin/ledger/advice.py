@@ -11,10 +11,10 @@ from tb_tidy_plugin.units import Nanoseconds, PerSecond, Share, plural
 from tb_tidy_plugin.vocabulary import Phase
 
 NEAR_LIMIT = 0.7
-"""From this share of its limit on, work is as fast as it gets without being changed itself."""
+"""From this share of its limit, work cannot get faster without being changed itself."""
 
 ENOUGH_KNOWN = 0.4
-"""Part of an entry whose limit must be known before a sentence says how near it is."""
+"""Share of an entry with a known limit from which a sentence says how near the limit is."""
 
 TITLES: Mapping[Cause, str] = {
     "compute": "Device: {kind}",
@@ -71,7 +71,7 @@ KIND_TITLES: Mapping[Kind, str] = {
     "python": "Python between operators",
     "other": "other work",
 }
-"""The page has the same words (`KINDS` in `frontend/src/base/ledger.ts`)."""
+"""Titles of kinds. The page has the same words (`KINDS` in `frontend/src/base/ledger.ts`)."""
 
 BY_CAUSE: Mapping[Cause, str] = {
     "communication": (
@@ -138,7 +138,7 @@ _NARROW: Mapping[Kind, str] = {
     "convolution": "Use channels_last, larger batches, and torch.backends.cudnn.benchmark=True.",
     "pooling": "Use channels_last.",
 }
-"""The same for work of 16 bits or fewer, which need not be told to use them."""
+"""Advice on work of 16 bits or fewer, which already uses them."""
 
 FUSE_MORE = "Fuse it with the neighbouring operators: use the server's fused kernels, or torch.compile."
 SERVED: Mapping[Kind, str] = {
@@ -146,7 +146,7 @@ SERVED: Mapping[Kind, str] = {
     "normalisation": FUSE_MORE,
     "pointwise": FUSE_MORE,
 }
-"""The same for servers of language models, whose kernels are fused already."""
+"""Advice for servers of language models, whose kernels are already fused."""
 
 HIDDEN_HOST_WORK = (
     "Record with with_stack=True to see which code it is. An operator's first calls choose and load kernels, so warm "
@@ -182,30 +182,30 @@ _GRAPH = "kernels of a replayed graph carry no shapes"
 NEEDS_LIMIT: frozenset[Kind | None] = frozenset(
     {"matrix", "convolution", "attention", "mixture_of_experts", "fused", "other", None}
 )
-"""Work of which only its limit tells whether it could be faster."""
+"""Work for which only its limit shows whether it could be faster."""
 
 READS_WEIGHTS: frozenset[Kind | None] = frozenset({"matrix", "mixture_of_experts"})
-"""Work of a server that decodes, which reads weights once for all requests of a batch."""
+"""Work that, in a server that decodes, reads weights once for all requests of a batch."""
 
 FUSIBLE: frozenset[Kind | None] = frozenset({"pointwise", "memory_copy", "fill"})
-"""Work that need not be done by itself, however fast it is."""
+"""Work that fusion removes, however fast it is."""
 
 
 def title_of(cause: Cause, kind: Kind | None) -> str:
-    """The entry's name for people."""
+    """The entry's title."""
     shown = "" if kind is None else KIND_TITLES[kind]
     return TITLES[cause].format(kind=shown)
 
 
 class Circumstances(msgspec.Struct, frozen=True):
-    """What advice depends on besides an entry's cause, kind and limit.
+    """Conditions of advice besides an entry's cause, kind and limit.
 
     Attributes:
-        serving: what a server does in the steps, `decode` where it may; None where no server marks them.
-        has_stacks: whether Python's functions were recorded.
-        why_unknown: why a limit is not known, where it is not.
-        in_graph: whether the work is a replayed graph's, with operators that are not known.
-        is_narrow: whether it computes with 16 bits or fewer. is_quantised: whether its weights have 8 bits or fewer.
+        serving: phase of the server's steps, `decode` if it may be; None if no server marks steps.
+        has_stacks: True if Python's functions were recorded.
+        why_unknown: the reason if a limit is unknown.
+        in_graph: True if the work is a replayed graph's, with unknown operators.
+        is_narrow: True if it computes with 16 bits or fewer. is_quantised: True if its weights have 8 bits or fewer.
     """
 
     serving: Phase | None
@@ -224,7 +224,7 @@ class Circumstances(msgspec.Struct, frozen=True):
 def advised(
     cause: Cause, kind: Kind | None, limit: Limit | None, known: Circumstances
 ) -> tuple[str | None, str | None]:
-    """Advice about an entry of any cause but `cpu`, and why nothing is to be done: one of them, or both."""
+    """Advice about an entry of any cause but `cpu`, and the reason if there is nothing to fix: one of them, or both."""
     if cause == "compute":
         return _on_compute(kind, limit, known)
     if cause == "launch_pace" and known.serves_text:
@@ -251,7 +251,7 @@ def _on_compute(kind: Kind | None, limit: Limit | None, known: Circumstances) ->
 
 
 def _of_server(kind: Kind | None, limit: Limit, known: Circumstances) -> str | None:
-    """What a server can do about products and experts; None where it can do what all programs can."""
+    """Advice on products and experts that applies only to servers; None if the general advice applies."""
     if kind in READS_WEIGHTS and known.serving == "decode" and limit.bound == "memory":
         return _batch(known)
     if kind == "matrix" and known.serving == "prefill" and known.is_narrow:
@@ -277,12 +277,12 @@ def on_communication(found: Communication) -> str:
 
 
 def is_mostly_waiting(found: Communication) -> bool:
-    """True if the recordings of all ranks show that more of it is waiting than transfer."""
+    """True if the recordings of all ranks show more waiting than transfer."""
     return found.transfer_ns is not None and found.wait_ns > found.transfer_ns
 
 
 def on_cpu(kind: Kind | None, rate: Rate | None, *, has_shapes: bool) -> tuple[str | None, str | None]:
-    """The same for the cause `cpu`."""
+    """Advice about an entry of the cause `cpu`, and the reason if there is nothing to fix."""
     if kind == "python":
         return "Vectorise it, or move it out of the step.", None
     said = None if kind in NEEDS_LIMIT else BY_KIND.get(kind or "other")
@@ -293,7 +293,7 @@ def on_cpu(kind: Kind | None, rate: Rate | None, *, has_shapes: bool) -> tuple[s
 
 
 def _at_rate(kind: Kind | None, rate: Rate) -> str:
-    """How fast operators ran, as a sentence; empty where neither figure says anything of this kind of work."""
+    """A sentence on the rate of operators; empty if neither figure applies to this kind of work."""
     parts = []
     if rate.flops_per_second is not None and kind in NEEDS_LIMIT:
         parts.append(f"computes {PerSecond(rate.flops_per_second)}FLOP/s")
@@ -304,7 +304,7 @@ def _at_rate(kind: Kind | None, rate: Rate) -> str:
 
 
 def bound_by(entries: Sequence[Entry]) -> str:
-    """What bounds the step, and how near that comes to its limit: one sentence."""
+    """A sentence on what bounds the step, and how near that is to its limit."""
     if not entries:
         return "The recording contains no time to account for."
     first = entries[0]

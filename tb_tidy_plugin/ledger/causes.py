@@ -27,19 +27,19 @@ from tb_tidy_plugin.trace.sets import among, distinct, united
 from tb_tidy_plugin.trace.strings import numbers_where
 
 BETWEEN_NS = 10_000
-"""Pause between queued kernels up to which nothing but the device's own pace is to be seen."""
+"""Longest pause between queued kernels that the device's own pace explains."""
 
 STREAM_WAIT_NS = 200_000
 LATENCY_NS, LATENCY_TIMES = 50_000, 5
-"""Launch latency is at most the longer of these: a time, and a multiple of this recording's lower quartile."""
+"""Launch latency is at most the longer of these: a time in ns, and a multiple of the recording's lower quartile."""
 
 SYNC_NS = 5_000
-"""A synchronisation that began this long before the gap is waiting for the device."""
+"""A synchronisation that began this long before the gap was waiting for the device."""
 
 UNRECORDED_NS = 100_000
 LONG_CALL_NS = 300_000
 QUIET_NS = 500_000
-"""The host works, and does not launch slowly, where no thread launches anything for longer than this."""
+"""If no thread launches anything for longer than this, the cause is host work and not slow launching."""
 
 ALLOCATION = r"Malloc|Free|HostAlloc|HostRegister|MemPool|MemCreate|MemMap|MemUnmap|MemAddress"
 FIRST_LAUNCH = r"Launch|ModuleLoad|LibraryLoad|GetFunction|FuncGetAttributes|FuncSetAttribute"
@@ -53,14 +53,13 @@ _UNSET = ABSENT
 class Segments(msgspec.Struct, frozen=True):
     """Pieces of the window, in order of time, without gaps; all arrays have one entry per piece.
 
-    A recording has twice as many pieces as events, so numbers are as small as they can be: cast before they are
-    multiplied.
+    A recording has twice as many pieces as events, so numbers have the smallest possible type: cast before multiplying.
 
     Attributes:
         cause: position in `CAUSES`.
         work: row of the device work that runs, or that the device waits for; `ABSENT` for none.
-        call: position in `Host.rows` of what the host does, `ABSENT` where nothing is recorded or does not matter.
-        thread: the host thread that is meant, `ABSENT` for none.
+        call: position in `Host.rows` of the host's call, `ABSENT` if nothing is recorded or it does not matter.
+        thread: the host thread concerned, `ABSENT` for none.
     """
 
     starts: Times
@@ -71,11 +70,10 @@ class Segments(msgspec.Struct, frozen=True):
     thread: Numbers
 
     def take(self, chosen: Rows | Mask) -> Segments:
-        """Only the `chosen` ones."""
         return Segments(*(getattr(self, column.name)[chosen] for column in fields(self)))
 
     def cut(self, edges: Times) -> Segments:
-        """The same, cut at `edges`."""
+        """The same pieces, cut at `edges`."""
         span, starts, ends = cut(self.starts, self.ends, edges)
         if len(span) == len(self.starts):
             return self
@@ -96,7 +94,7 @@ def segments_of(profile: Profile, work: DeviceWork, span: StepSpan, host: Host) 
 
 
 def joined(*parts: Segments) -> Segments:
-    """All pieces of `parts`, each in order of time, in that order."""
+    """All pieces of `parts`, in the order of `parts`; each part is in order of time."""
     if len(there := [part for part in parts if len(part.starts)]) == 1:
         return there[0]
     columns = [np.concatenate([getattr(part, column.name) for part in parts]) for column in fields(Segments)]
@@ -114,7 +112,7 @@ def _segments(
 
 
 def rank_of(profile: Profile, rows: Rows) -> Rows:
-    """For each row of device work the number of its cause: compute, communication or copy."""
+    """Number of the cause of each row of device work: compute, communication or copy."""
     table = profile.table
     is_kernel = table.category[rows] == Category.KERNEL
     communicates = named_among(table, rows[is_kernel], lambda name: kernel_kind(name) == "communication")[rows]
@@ -122,13 +120,13 @@ def rank_of(profile: Profile, rows: Rows) -> Rows:
 
 
 def _busy(profile: Profile, work: DeviceWork, span: StepSpan) -> tuple[Segments, Rows]:
-    """What the device does, and for each entry of `work` its cause."""
+    """The device's busy pieces, and the cause of each entry of `work`."""
     cause = rank_of(profile, work.rows)
     starts, ends = np.maximum(work.starts, span.start_ns), np.minimum(work.ends, span.end_ns)
     taken, parts = Intervals.none(), []
     for number in (COMPUTE, _COMMUNICATION, _COPY):
         at = np.flatnonzero((cause == number) & (starts < ends))
-        # Of one kind the first that began owns an instant: each begins to own where all before it are over.
+        # Within a kind, the first work to begin owns an instant: each begins to own it when all before it are over.
         over = np.maximum.accumulate(np.append(span.start_ns, ends[at]))[:-1]
         first = np.maximum(starts[at], over)
         at, first = at[first < ends[at]], first[first < ends[at]]
@@ -145,7 +143,7 @@ def _busy(profile: Profile, work: DeviceWork, span: StepSpan) -> tuple[Segments,
 
 
 class _Gaps(msgspec.Struct, frozen=True):
-    """Gaps in the device's work: `work` is what follows, and `launched` when its call was over; `thread` made it."""
+    """Gaps in the device's work. work: what follows; launched: the end of its launch; thread: the launching thread."""
 
     starts: Times
     ends: Times
@@ -193,7 +191,7 @@ def _idle(profile: Profile, work: DeviceWork, span: StepSpan, host: Host, busy: 
 
 
 def _queued(profile: Profile, gaps: _Gaps, rest: Times) -> Rows:
-    """Why the device has not begun with work that was launched before: a cause for each gap."""
+    """The cause of each gap before work that was already launched."""
     table = profile.table
     reason = np.full(len(rest), NUMBER["queued_unknown"], np.int64)
     known = gaps.launch != ABSENT
@@ -216,13 +214,13 @@ def _queued(profile: Profile, gaps: _Gaps, rest: Times) -> Rows:
 
 
 def has(profile: Profile, pattern: str) -> Mask:
-    """Which rows have the name of a runtime call that the regular expression finds."""
+    """Mask of the runtime calls whose name the regular expression matches."""
     table = profile.table
     return named_among(table, np.flatnonzero(table.category == Category.RUNTIME), re.compile(pattern).search)
 
 
 def named_among(table: EventTable, rows: Rows, test: Callable[[str], object]) -> Mask:
-    """Which rows of the table have a name that one of `rows` has and for which `test` holds."""
+    """Mask of the table's rows that share a name with any of `rows` for which `test` holds."""
     wanted = np.zeros(len(table.names), np.bool_)
     numbers = np.flatnonzero(np.bincount(table.name[rows], minlength=len(table.names)))
     wanted[numbers] = [bool(test(table.names[number])) for number in numbers.tolist()]
@@ -230,16 +228,16 @@ def named_among(table: EventTable, rows: Rows, test: Callable[[str], object]) ->
     return found
 
 
-# What the host does meanwhile
+# The host meanwhile
 
 
 def _told(host: Host, segments: Segments) -> Segments:
-    """`segments` of host time, cut by what their thread does; where it does nothing or waits, another thread speaks.
+    """`segments` of host time, cut by their thread's activity, or by another thread's if theirs is idle or waits.
 
-    `cause` is set where something with a cause of its own encloses the instant, else it stays `_UNSET`.
+    `cause` is set inside events with a cause of their own, else it stays `_UNSET`.
     """
     for cause, when in host.everywhere:
-        segments = _painted(segments, NUMBER[cause], when, segments.cause == _UNSET)  # type: ignore[index]
+        segments = _painted(segments, NUMBER[cause], when, segments.cause == _UNSET)
     known = {host.main, *host.others}
     segments = Segments(
         segments.starts, segments.ends, segments.cause, segments.work, segments.call,
@@ -264,7 +262,7 @@ def _told(host: Host, segments: Segments) -> Segments:
 
 
 def _asked_again(first: Segments, asked: Segments, answered: Mask) -> Segments:
-    """The pieces of `asked`; those without an answer keep what was known of them in `first`."""
+    """The pieces of `asked`; those without an answer keep their call and thread in `first`."""
     at = np.searchsorted(first.starts, asked.starts, side="right") - 1
     return Segments(
         asked.starts, asked.ends, asked.cause, asked.work,
@@ -278,12 +276,12 @@ def _is_open(host: Host, segments: Segments) -> Mask:
 
 
 def _asked(host: Host, segments: Segments, thread: int) -> Segments:
-    """`segments`, cut by what `thread` does."""
+    """`segments`, cut by the activity of `thread`."""
     if thread == ABSENT or not len(segments.starts):
         return segments
     changes, innermost = host.lane(thread)
     piece, starts, ends = cut(segments.starts, segments.ends, changes)
-    # Pieces begin at one change after the other; the first one of a segment lies behind the last change before that.
+    # Each piece begins at one change; the first piece of a segment lies behind the last change before the segment.
     first = np.searchsorted(piece, np.arange(len(segments.starts)))
     since = np.searchsorted(changes, segments.starts, side="right") - 1
     at = (since - first)[piece]
@@ -292,12 +290,12 @@ def _asked(host: Host, segments: Segments, thread: int) -> Segments:
     own = np.full(len(piece), thread, np.int32)
     told = Segments(starts, ends, segments.cause[piece], segments.work[piece], call, own)
     for cause, when in host.layers(thread):
-        told = _painted(told, NUMBER[cause], when, told.cause == _UNSET)  # type: ignore[index]
+        told = _painted(told, NUMBER[cause], when, told.cause == _UNSET)
     return told
 
 
 def _painted(segments: Segments, cause: int, when: Intervals, where: Mask) -> Segments:
-    """`segments` with the cause inside of `when`, of those `where` it may be set."""
+    """`segments` with the cause inside `when`, for those in `where`."""
     if not len(when.starts) or not where.any():
         return segments
     touched = where & (when.within(segments.starts, segments.ends) > 0)
@@ -312,7 +310,7 @@ def _painted(segments: Segments, cause: int, when: Intervals, where: Mask) -> Se
 
 
 def _host_parts(profile: Profile, host: Host, gaps: _Gaps, until: Times, late: Rows) -> Segments:
-    """The time of `late` gaps up to the launch, by what the host did."""
+    """The time of `late` gaps up to the launch, by the host's activity."""
     unset = np.full(len(late), _UNSET, np.int64)
     told = _told(host, _segments(gaps.starts[late], until[late], unset, gaps.work[late], unset, gaps.thread[late]))
     gap = late[np.searchsorted(gaps.starts[late], told.starts, side="right") - 1]
@@ -340,7 +338,7 @@ def _host_parts(profile: Profile, host: Host, gaps: _Gaps, until: Times, late: R
 
 
 def _quiet_cut(profile: Profile, told: Segments, gap: Rows) -> tuple[Segments, Rows]:
-    """Cut where launching stops and begins again; what a call encloses is not looked at more closely."""
+    """`told`, cut where launching stops and starts again, and the gap of each piece."""
     span, starts, ends = cut(told.starts, told.ends, _quiet(profile).edges)
     return (
         Segments(starts, ends, told.cause[span], told.work[span], told.call[span], told.thread[span]),
@@ -349,7 +347,7 @@ def _quiet_cut(profile: Profile, told: Segments, gap: Rows) -> tuple[Segments, R
 
 
 def _quiet(profile: Profile) -> Intervals:
-    """When no thread launches anything for more than `QUIET_NS`."""
+    """Spans of more than `QUIET_NS` in which no thread launches anything."""
     table = profile.table
     calls = profile.matching(LAUNCHES, Category.RUNTIME)
     launch = profile.launch
@@ -363,15 +361,16 @@ def _quiet(profile: Profile) -> Intervals:
 def _call_causes(profile: Profile, rows: Ids) -> Rows:
     names = profile.table.name[rows]
     found = np.full(len(rows), NUMBER["runtime_call"], np.int64)
-    for cause, pattern in (("first_launch", FIRST_LAUNCH), ("allocation", ALLOCATION)):
-        found[among(names, numbers_where(profile.table.names, re.compile(pattern).search))] = NUMBER[cause]  # type: ignore[index]
+    patterns: tuple[tuple[Cause, str], ...] = (("first_launch", FIRST_LAUNCH), ("allocation", ALLOCATION))
+    for cause, pattern in patterns:
+        found[among(names, numbers_where(profile.table.names, re.compile(pattern).search))] = NUMBER[cause]
     return found
 
 
 def _after_waits(profile: Profile, host: Host, gaps: _Gaps, parts: Segments, gap: Rows) -> Segments:
-    """Slow launching after a wait for the device is the wait's doing, for as long as the host could have run ahead.
+    """Attributes slow launching after a wait for the device to that wait, while the host could have run ahead.
 
-    That is at most for how long the thread had stood in the wait when the device ran dry.
+    That is at most for as long as the thread had been waiting when the device ran dry.
     """
     table = profile.table
     blocked, waited_in = np.zeros(len(gaps.starts), np.int64), np.full(len(gaps.starts), ABSENT, np.int64)
@@ -406,7 +405,7 @@ def _after_waits(profile: Profile, host: Host, gaps: _Gaps, parts: Segments, gap
 
 
 def _on_cpu(profile: Profile, span: StepSpan, host: Host) -> Segments:
-    """What the thread does that the step waits for."""
+    """Activity of the thread that the step waits for."""
     bounds = distinct(np.concatenate([[span.start_ns], span.bounds, [span.end_ns]]))
     bounds = bounds[(bounds >= span.start_ns) & (bounds <= span.end_ns)]
     none = np.full(len(bounds) - 1, ABSENT, np.int64)

@@ -13,6 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from tb_tidy_plugin.event_names import BEGIN_CAPTURE, END_CAPTURE, GRAPH_INSTANTIATE
+from tb_tidy_plugin.ledger.model import Cause
 from tb_tidy_plugin.profile.builders import BUILDS
 from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.lanes import COMPILATION, GARBAGE_COLLECTION, SYNCHRONISATION, covered
@@ -30,7 +31,7 @@ WAITING = re.compile(
     r"|(?:^|/)queue\.py\(\d+\): get$|(?:^|/)selectors\.py\(\d+\): select$"
     r"|(?:^|/)torch/autograd/graph\.py\(\d+\): _engine"
 )
-"""Where a thread stands while another one works."""
+"""Frames in which a thread waits for another one."""
 
 LOADER_FRAME = re.compile(r"(?:^|/)torch(?:data)?/.*(?:dataloader|stateful_dataloader)\.py\(\d+\): __next__$")
 HOST_COLLECTIVE = re.compile(r"^(?:gloo|hccl|mpi|ucc):|distributed_c10d\.py\(\d+\): (?:monitored_)?barrier$")
@@ -41,14 +42,14 @@ CAPTURE = re.compile(f"{BEGIN_CAPTURE}|{END_CAPTURE}|{GRAPH_INSTANTIATE}")
 LAZY_LOADING = re.compile(r"^Lazy Function Loading$")
 
 MOST_THREADS = 6
-"""Threads beside the main one that are asked what they do: those that launch, or work, most."""
+"""Most threads examined beside the main one: those that launch, or work, most."""
 
 
 class Nest:
     """Events of host threads, nested by time, thread by thread.
 
     Attributes:
-        rows: those with a duration, by thread, start and falling end.
+        rows: events with a duration, by thread, start and descending end.
         parent: position of the innermost event around each one, `ABSENT` for none.
     """
 
@@ -64,7 +65,7 @@ class Nest:
         self._lanes: dict[int, tuple[Times, Numbers]] = {}
 
     def lane(self, thread: int) -> tuple[Times, Numbers]:
-        """When the thread's innermost event changes, ascending, and its position from then on, `ABSENT` for none."""
+        """Ascending times at which the thread's innermost event changes, and its position from then on or `ABSENT`."""
         if thread not in self._lanes:
             self._lanes[thread] = self._unfolded(thread)
         return self._lanes[thread]
@@ -81,16 +82,16 @@ class Nest:
         return np.append(label, np.int32(ABSENT))[np.searchsorted(changes, times, side="right") - 1]
 
     def nearest(self, wanted: Mask) -> Numbers:
-        """The innermost event around each one, or itself, for which `wanted` holds, `ABSENT` for none.
+        """The innermost event for which `wanted` holds, among each event and those around it; `ABSENT` for none.
 
-        One entry more than there are events, for `ABSENT`.
+        Has one entry more than there are events, for `ABSENT`.
         """
         found = np.full(len(self.rows) + 1, ABSENT, np.int32)
         found[:-1] = nearest(self.parent, wanted)
         return found
 
     def names(self, positions: Ids) -> Numbers:
-        """Number of the name of each of `positions`, `ABSENT` for `ABSENT`."""
+        """Number of the name at each of `positions`, `ABSENT` for `ABSENT`."""
         return np.append(self.table.name[self.rows], np.int32(ABSENT))[positions]
 
 
@@ -102,11 +103,11 @@ class Host(Nest):
         super().__init__(table, table.is_category(CALLS))
         self.profile = profile
         self.marks = Nest(table, table.category == Category.ANNOTATION)
-        self._layers: dict[int, list[tuple[str, Intervals]]] = {}
+        self._layers: dict[int, list[tuple[Cause, Intervals]]] = {}
         self.main = marks_thread if marks_thread != ABSENT else self._busiest()
 
     def _busiest(self) -> int:
-        """The thread with most Python frames, else operators, else anything."""
+        """The thread with most Python frames, else most operators, else most events."""
         category = self.table.category[self.rows]
         for wanted in (category == Category.PYTHON, category == Category.OPERATOR, np.ones(len(category), np.bool_)):
             if wanted.any():
@@ -115,14 +116,14 @@ class Host(Nest):
 
     @cached_property
     def at(self) -> Numbers:
-        """For each row of the table its position in `rows`, `ABSENT` for what is not in it."""
+        """Position in `rows` of each row of the table, `ABSENT` for rows that are not in it."""
         at = np.full(len(self.table) + 1, ABSENT, np.int32)
         at[self.rows] = np.arange(len(self.rows))
         return at
 
     @cached_property
     def others(self) -> list[int]:
-        """Threads that launch device work or run operators, those with most first, without the main one."""
+        """Threads that launch device work or run operators, busiest first, without the main one."""
         table = self.table
         launch = self.profile.launch
         calls = distinct(launch[launch != ABSENT])
@@ -132,10 +133,10 @@ class Host(Nest):
         order = np.argsort(-counts, kind="stable")[: MOST_THREADS + 1].tolist()
         return [thread for thread in order if counts[thread] and thread != self.main][:MOST_THREADS]
 
-    # What a thread does
+    # Activity of a thread
 
-    def layers(self, thread: int) -> list[tuple[str, Intervals]]:
-        """When the thread stands in something that has a cause of its own, the most specific first."""
+    def layers(self, thread: int) -> list[tuple[Cause, Intervals]]:
+        """Spans of the thread's events that have a cause of their own, the most specific cause first."""
         if thread not in self._layers:
             here = self.table.thread == thread
             self._layers[thread] = [
@@ -146,7 +147,7 @@ class Host(Nest):
         return self._layers[thread]
 
     @cached_property
-    def _caused(self) -> dict[str, Rows]:
+    def _caused(self) -> dict[Cause, Rows]:
         table = self.table
         host = table.is_category(HOST_TREE)
         return {
@@ -159,7 +160,7 @@ class Host(Nest):
         }
 
     def _captures(self, thread: int) -> Intervals:
-        """From the beginning of each capture on the thread to its end."""
+        """Spans of the thread's graph captures, from beginning to end."""
         table = self.table
         calls = self._caused["graph_capture"]
         calls = calls[table.thread[calls] == thread]
@@ -171,8 +172,8 @@ class Host(Nest):
         return Intervals.union(table.start_ns[begins[paired]], table.end_ns[ends[at[paired]]])
 
     @cached_property
-    def everywhere(self) -> list[tuple[str, Intervals]]:
-        """What holds all threads: the profiler's own work, the collector of garbage, kernels being loaded."""
+    def everywhere(self) -> list[tuple[Cause, Intervals]]:
+        """Spans that affect all threads: the profiler's own work, garbage collection, loading of kernels."""
         table = self.table
         overhead = table.category == Category.OVERHEAD
         lazy = overhead & self._named(LAZY_LOADING.match)
@@ -185,7 +186,7 @@ class Host(Nest):
 
     @cached_property
     def communicating(self) -> Intervals:
-        """When any thread communicates by the host."""
+        """Spans in which any thread communicates by the host."""
         return covered(self.table, self._caused["host_communication"])
 
     # Properties of calls, by position
@@ -198,12 +199,12 @@ class Host(Nest):
 
     @cached_property
     def waits(self) -> Mask:
-        """Which calls only stand while another thread works; one entry more than there are calls, for `ABSENT`."""
+        """Mask of calls that only wait for another thread; one entry more than there are calls, for `ABSENT`."""
         return np.append(self._call_named(WAITING.search), True)
 
     @cached_property
     def synchronises(self) -> Mask:
-        """Which calls return only when the device has got that far; one entry more, for `ABSENT`."""
+        """Mask of calls that return only when the device has caught up; one entry more, for `ABSENT`."""
         is_runtime = self.table.category[self.rows] == Category.RUNTIME
         found = self._call_named(SYNCHRONISATION.search) & is_runtime
         found[self.at[self.blocking_copies]] = True
@@ -211,7 +212,7 @@ class Host(Nest):
 
     @cached_property
     def blocking_copies(self) -> Rows:
-        """Calls that copy between a device and pageable memory: CUDA waits in them."""
+        """Calls that copy between a device and pageable memory; CUDA waits in them."""
         table = self.table
         copies = np.flatnonzero((table.category == Category.COPY) & self._named(lambda name: "Pageable" in name))
         calls = self.profile.launch[copies] if len(copies) else copies
@@ -221,11 +222,11 @@ class Host(Nest):
 
     @cached_property
     def is_runtime(self) -> Mask:
-        """Which calls are the runtime's; one entry more, for `ABSENT`."""
+        """Mask of runtime calls; one entry more, for `ABSENT`."""
         return np.append(self.table.category[self.rows] == Category.RUNTIME, False)
 
     @cached_property
     def is_operator(self) -> Mask:
-        """Which calls are operators; without the entry for `ABSENT`."""
+        """Mask of operators; without the entry for `ABSENT`."""
         found: Mask = self.table.category[self.rows] == Category.OPERATOR
         return found

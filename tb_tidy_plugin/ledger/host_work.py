@@ -22,17 +22,17 @@ MOST_EVENTS = 200
 
 
 class HostWait(msgspec.Struct, frozen=True):
-    """Time in which a device waits for host work that one function of the user's own has done.
+    """Time in which a device waits for host work of one of the user's own functions.
 
     Attributes:
         anchor: the innermost event of the longest piece.
         events: the calls that do the work, those with most of it, at most `MOST_EVENTS`, in row order. Each is the
-            outermost one that launches nothing; where functions that launch do most of it themselves, these as well.
-        time: when the device waits, over all steps.
-        per_step_ns: the same per step. share: of the step, or of the ledger's window where there are no steps.
-        parts: what does the work, the largest first: a row of the nearest function outside PyTorch and the standard
+            outermost one that launches nothing, or a function that launches and does most of the work itself.
+        time: spans in which the device waits, over all steps.
+        per_step_ns: the same per step. share: of the step, or of the ledger's window without steps.
+        parts: what does the work, largest first: a row of the nearest function outside PyTorch and the standard
             library, else of the operator, and its time over all steps, in ns.
-        recorded_every_ns: how far apart the recorded host events are meanwhile, on average.
+        recorded_every_ns: mean distance of the recorded host events meanwhile.
     """
 
     anchor: int
@@ -45,10 +45,10 @@ class HostWait(msgspec.Struct, frozen=True):
 
 
 def waits_for_host_work(profile: Profile) -> list[HostWait]:
-    """What the ledger calls host work, by own function, in steps that do not warm up; none where nothing is steady.
+    """The ledger's host work, by own function, in steps after the warm-up; empty if no step is steady.
 
-    Operators that launch device work are left out, with all operators below them: what they take before that is their
-    library's doing.
+    Excludes operators that launch device work, and all operators inside them: their library causes the time before the
+    launch.
     """
     account = account_of(profile)
     if account.ledger.recording != "steady":
@@ -99,7 +99,7 @@ class LoadingPart(msgspec.Struct, frozen=True):
     """A function or an operator that loads batches.
 
     Attributes:
-        row: one of its calls. time_ns: its time over all steps. per_batch: how many calls a batch takes.
+        row: one of its calls. time_ns: its time over all steps. per_batch: calls per batch.
     """
 
     row: int
@@ -108,10 +108,10 @@ class LoadingPart(msgspec.Struct, frozen=True):
 
 
 def loading_functions(profile: Profile, batches: Rows) -> list[LoadingPart]:
-    """What the step waits for while it loads `batches`, the largest first.
+    """The functions that the step waits for while it loads `batches`, largest first.
 
-    These are functions outside PyTorch and the standard library that a batch's loading calls, each with what it has
-    PyTorch do. Where none of them was recorded these are the operators.
+    These are functions outside PyTorch and the standard library that loading a batch calls, each with the PyTorch work
+    that it causes. If no such function was recorded, these are the operators.
     """
     account, table = account_of(profile), profile.table
     time = profile.covered(batches)
@@ -135,12 +135,12 @@ def loading_functions(profile: Profile, batches: Rows) -> list[LoadingPart]:
 
 
 class _Names:
-    """Masks over the rows of the tree, and the nearest row around each for which one holds.
+    """Masks over the rows of the tree, and the nearest row around each that satisfies a mask.
 
     Attributes:
-        acts: operators and Python functions. around: for each row the nearest of these around it.
-        launches: what launches device work, itself or below it.
-        heads: what acts and launches nothing, inside of what launches, or of nothing.
+        acts: operators and Python functions. around: the nearest of these around each row.
+        launches: rows that launch device work, themselves or below.
+        heads: rows that act and launch nothing, whose `around` launches or is `ABSENT`.
     """
 
     def __init__(self, profile: Profile) -> None:
@@ -158,14 +158,13 @@ class _Names:
         self.heads: Mask = silent & ~np.append(silent, False)[self.around]
 
     def named(self, test: Callable[[str], object]) -> Mask:
-        """Rows of Python functions whose name passes `test`."""
         table, size = self.profile.table, self.tree.size
         is_named = among(table.name[:size], numbers_where(table.names, test))
         found: Mask = is_named & (table.category[:size] == Category.PYTHON)
         return found
 
     def inclusive(self, wanted: Mask) -> Rows:
-        """For each row itself or its nearest ancestor that is `wanted`, else `ABSENT`; and one entry for `ABSENT`."""
+        """The row or its nearest ancestor that is `wanted`, else `ABSENT`; one more entry, for `ABSENT`."""
         nearest = np.where(wanted, np.arange(self.tree.size), self.tree.nearest_ancestor(wanted))
         return np.append(nearest, ABSENT)
 
@@ -177,6 +176,6 @@ def _warms_up(profile: Profile) -> Intervals:
 
 
 def _largest(rows: Rows, key: Rows, length: Rows) -> tuple[tuple[int, int], ...]:
-    """The first row of each key and the time that the key has, the largest first."""
+    """The first row of each key and the key's total time, largest first."""
     sums = [(int(rows[at[0]]), int(length[at].sum())) for at in positions_of_each(key)]
     return tuple(sorted(sums, key=lambda part: (-part[1], part[0])))

@@ -1,4 +1,4 @@
-"""Kind of a piece of work, from telling names, else from its operator, else from its kernel's name.
+"""Kind of a piece of work, from distinctive names, else from its operator, else from its kernel's name.
 
 `profile/kernels.py` classifies kernels by their names alone; this module adds the distinctions of the ledger.
 """
@@ -37,10 +37,10 @@ SPECIAL = _patterns(
         "fused": r"^triton_(?!mm|bmm|tem|flash)\w|^(?:cpp_)?fused_\d|^cpp_fused",
     }
 )
-"""Names of kernels that say more than the operator they run for."""
+"""Names of kernels that say more than the operator that they run for."""
 
 COMPILED_CODE = re.compile(r"^(?:CompiledFunction|## Call CompiledFxGraph )")
-"""Operators that run a graph which `torch.compile` made."""
+"""Operators that run a graph made by `torch.compile`."""
 
 _OPERATORS = _patterns(
     {
@@ -74,7 +74,7 @@ _OPERATORS = _patterns(
         "pointwise": r"^(?:rotary\w*|silu_and_mul|gelu\w*|dropout\w*|native_dropout\w*|where|\w*_backward)_?$",
     }
 )
-"""Names of operators without their namespace; what else is pointwise or a product the table of PyTorch's says."""
+"""Names of operators without their namespace; PyTorch's own table adds pointwise operators and products."""
 
 KERNELS = _patterns(
     {
@@ -103,7 +103,7 @@ BY_KERNEL: Mapping[KernelKind, Kind] = {
 
 @lru_cache(maxsize=1 << 14)
 def kind_of_kernel(operator: str, kernel: str) -> Kind:
-    """What a kernel does that the operator `operator` (empty for none) launched."""
+    """The kind of a kernel that the operator `operator` (empty for none) launched."""
     return (
         _first(SPECIAL, kernel)
         or kind_of_operator(operator)
@@ -114,7 +114,7 @@ def kind_of_kernel(operator: str, kernel: str) -> Kind:
 
 @lru_cache(maxsize=1 << 14)
 def kind_of_operator(operator: str) -> Kind | None:
-    """What an operator does, None where its name does not tell."""
+    """The kind of an operator; None if its name does not show it."""
     if not operator:
         return None
     name = aten.without_overload(operator)
@@ -131,12 +131,12 @@ def kind_of_operator(operator: str) -> Kind | None:
 
 
 def kind_on_cpu(operator: str) -> Kind | None:
-    """What an operator does itself on a CPU, where kernels of compiled code have no events of their own."""
+    """The kind of an operator's own work on a CPU, where kernels of compiled code have no events."""
     return "fused" if COMPILED_CODE.search(operator) else kind_of_operator(operator)
 
 
 def kind_of_copy(category: int, name: str) -> Kind:
-    """Which way a copy or fill goes."""
+    """The direction of a copy, or `fill`."""
     if category == Category.FILL:
         return "fill"
     return "to_device" if TO_DEVICE.search(name) else "to_host" if TO_HOST.search(name) else "on_device"

@@ -27,12 +27,12 @@ NARROW_TYPES = frozenset({"c10::Half", "c10::BFloat16", *FP8})
 
 
 class CallLimits(msgspec.Struct, frozen=True):
-    """How near calls come to what the device can do.
+    """Distances of calls from the limits of the device.
 
     Attributes:
-        call: by row of device work, and one more for `ABSENT`, the innermost call around it of which that is known, by
-            position in `Profile.nested`; `ABSENT` where there is none.
-        ideal_ns: the least time that each call needs. time_ns: how long its device work took.
+        call: the innermost call with a known limit around each row of device work, as a position in `Profile.nested`;
+            `ABSENT` if there is none. One more entry, for `ABSENT`.
+        ideal_ns: the least time that each call needs. time_ns: the duration of its device work.
         moves: calls whose least time is that of moving their bytes.
     """
 
@@ -43,14 +43,14 @@ class CallLimits(msgspec.Struct, frozen=True):
 
 
 class WorkLimits:
-    """What is known of the limits of one profile's device work."""
+    """Limits of one profile's device work, as far as they are known."""
 
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
 
     @cached_property
     def why_unknown(self) -> str:
-        """Why there is no roofline, for all work or for some of it."""
+        """The reason why the roofline is unknown, for all work or for some of it."""
         if "shapes" not in self.profile.recorded:
             return NO_SHAPES
         if self.roofline is None:
@@ -59,7 +59,7 @@ class WorkLimits:
 
     @cached_property
     def roofline(self) -> CallLimits | None:
-        """How near calls come to their limit; None without shapes, or where the device's peak rates are not known."""
+        """Distances of calls from their limit; None without shapes or without the device's peak rates."""
         profile = self.profile
         if "shapes" not in profile.recorded or (device := device_of(profile)) is None:
             return None
@@ -75,7 +75,7 @@ class WorkLimits:
 
     @cached_property
     def _float32(self) -> Mask:
-        """By row: products in float32 on ordinary cores of a device that has matrix units."""
+        """Mask by row: products in float32 on ordinary cores of a device that has matrix units."""
         found = np.zeros(len(self.profile.table), np.bool_)
         found[float32_kernels(self.profile)] = True
         return found
@@ -86,7 +86,7 @@ class WorkLimits:
 
     @cached_property
     def _rated(self) -> Rows:
-        """By row, and one more for `ABSENT`: the call of the host around it of which work and time are known."""
+        """By row, and one more for `ABSENT`: the nearest host call around it with known work and time."""
         nested, found = self.profile.operators.nested, self._estimates
         known = (found.time_ns > 0) & ((found.flops != ABSENT) | (found.bytes != ABSENT))
         around = np.full(len(self.profile.table) + 1, ABSENT, np.int64)
@@ -95,7 +95,7 @@ class WorkLimits:
 
     @cached_property
     def _narrow(self) -> Mask:
-        """By row: device work whose operator takes a tensor of 16 bits or fewer, or whose name says so."""
+        """Mask by row: device work whose operator takes a tensor of 16 bits or fewer, or whose name says so."""
         profile, table = self.profile, self.profile.table
         by_inputs = np.array([not NARROW_TYPES.isdisjoint(each.dtypes) for each in profile.known_inputs], np.bool_)
         named = among(table.name, numbers_where(table.names, OF_NARROW_TYPE.search))
@@ -103,28 +103,27 @@ class WorkLimits:
         return found
 
     def is_narrow(self, segments: Segments) -> bool:
-        """True if most of device work computes with 16 bits or fewer already."""
+        """True if most of the device work already computes with 16 bits or fewer."""
         length = segments.ends - segments.starts
         return bool(length[self._narrow[segments.work]].sum() > _MOSTLY * length.sum())
 
     def is_quantised(self, segments: Segments) -> bool:
-        """True if most of device work has a name that says that its weights have 8 bits or fewer."""
+        """True if most of the device work has a name that indicates weights of 8 bits or fewer."""
         length = segments.ends - segments.starts
         return bool(length[self._quantised[segments.work]].sum() > _MOSTLY * length.sum())
 
     @cached_property
     def _quantised(self) -> Mask:
-        """By row."""
         table = self.profile.table
         found: Mask = among(table.name, numbers_where(table.names, QUANTISED.search))
         return found
 
     def rate(self, rows: Ids, length_ns: Times) -> Rate | None:
-        """How fast operators of the host ran, None where nothing is known of any.
+        """The rate of operators on the host; None if it is unknown for all of them.
 
         Args:
-            rows: what the host does in each piece of time, `ABSENT` where nothing is recorded.
-            length_ns: how long each piece is.
+            rows: the host's call in each piece of time, `ABSENT` where nothing is recorded.
+            length_ns: the duration of each piece.
         """
         if "shapes" not in self.profile.recorded or not (total := int(length_ns.sum())):
             return None
@@ -143,7 +142,7 @@ class WorkLimits:
         )
 
     def of(self, segments: Segments) -> Limit | None:
-        """The limit of device work, None where nothing is known of it."""
+        """The limit of device work; None if it is unknown."""
         length = segments.ends - segments.starts
         total = int(length.sum())
         reached, bound, known_share = self._reached(segments, length, total)
@@ -155,7 +154,7 @@ class WorkLimits:
         return Limit(share_reached=reached, bound=bound, known_share=known_share, by="shapes")
 
     def of_experts(self, segments: Segments) -> Limit | None:
-        """The limit of experts that only decode, by the model's configuration; None where that is missing."""
+        """The limit of experts that only decode, by the model's configuration; None without a configuration."""
         taken_ns, device = int((segments.ends - segments.starts).sum()), device_of(self.profile)
         if device is None or not taken_ns:
             return None
@@ -177,16 +176,16 @@ class WorkLimits:
 
 
 def _per_second(amounts: Times, time_ns: Times) -> float | None:
-    """Rate over those whose amount is known and not zero."""
+    """Rate over the entries with a known amount above zero."""
     some = amounts > 0
     return float(amounts[some].sum(dtype=np.float64) / time_ns[some].sum() * 1e9) if some.any() else None
 
 
 def communication_of(profile: Profile, segments: Segments) -> Communication | None:
-    """How much of exposed communication is surely waiting, as far as one rank can tell.
+    """Exposed communication, and the part of it that must be waiting by the evidence of one rank.
 
-    Equal collectives transfer equally long, so what one takes beyond the fastest of them is waiting, and comes first.
-    It is at least that, since the fastest may have waited, too. Without sizes none are known to be equal.
+    Equal collectives transfer equally long, so the time of one beyond the fastest of them is waiting, and comes first.
+    This is a lower bound, since the fastest may have waited, too. Without sizes, no collectives are known to be equal.
     """
     found = collectives_of(profile)
     sized = np.flatnonzero(found.sizes != ABSENT)

@@ -1,7 +1,7 @@
 """The ledger in the report: part of the public contract, like `report/model.py`.
 
 All times are integers in nanoseconds relative to the profile's start. A field may be added in a later version but is
-never renamed. Two sums hold always: over the entries, `ns_total` is the window's length; over the entries,
+never renamed. Two sums always hold: over the entries, `ns_total` is the window's length; over the entries,
 `ns_by_step[i]` is the length of step `i`.
 """
 
@@ -20,34 +20,35 @@ Cause: TypeAlias = Literal[
     "synchronisation", "allocation", "first_launch", "runtime_call", "host_work", "launch_pace",
     "cpu", "unrecorded_host", "unrecorded_launch", "unrecorded_wait",
 ]  # fmt: skip
-"""Why time passes. Device at work: compute, communication that nothing hides, copies. Device idle with its next work
-queued: the next seven. Device idle for the host: up to `launch_pace`. `cpu` is what a job without a device does, and
-the last three are what the recording does not explain."""
+"""Why time passes. Device at work: compute, exposed communication, copies. Device idle with its next work queued: the
+next seven. Device idle for the host: up to `launch_pace`. `cpu` is the work of a job without a device, and the last
+three are what the recording does not explain.
+"""
 
 CAUSES: tuple[Cause, ...] = get_args(Cause)
 
 OF_DEVICE: frozenset[Cause] = frozenset({"compute", "communication", "copy"})
 
 UNNAMED: frozenset[Cause] = frozenset({"queued_unknown", "unrecorded_host", "unrecorded_launch", "unrecorded_wait"})
-"""Causes that name nothing; so does work of the kind `other`."""
+"""Causes that explain nothing; neither does work of the kind `other`."""
 
 Kind: TypeAlias = Literal[
     "matrix", "attention", "convolution", "mixture_of_experts", "normalisation", "softmax", "embedding", "pooling",
     "reduction", "sort", "indexing", "pointwise", "random", "fused", "quantisation", "optimizer", "memory_copy",
     "layout", "to_device", "to_host", "on_device", "fill", "python", "other",
 ]  # fmt: skip
-"""What work does: kernels and operators; `to_device` and the three after it are copies by a device's copy engines."""
+"""Kinds of kernels and operators; `to_device` and the three after it are copies by a device's copy engines."""
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 RecordingKind: TypeAlias = Literal["steady", "start-up", "compilation", "capture", "thinned", "no-device"]
 Proof: TypeAlias = Literal["queued", "issuing", "in-call", "blocked", "silent", "none"]
-"""What shows why a device has nothing to do. `queued`: the next work was launched before the device ran dry. `issuing`:
-the host was launching it. `in-call`: the host stood in a call that says so. `blocked`: it waited for the device.
-`silent`: no thread launched anything for a while. `none`: work needs no proof, and for what was not recorded there is
-none."""
+"""Evidence for why a device is idle. `queued`: the next work was launched before the device ran dry. `issuing`: the
+host was launching it. `in-call`: the host was in a call that explains it. `blocked`: it waited for the device.
+`silent`: no thread launched anything for a while. `none`: work needs no evidence, and unrecorded time has none.
+"""
 
-_Known: TypeAlias = Literal["stack", "operator", "kernel-name", "mark", "neighbours", "none"]
+OwnerKnownBy: TypeAlias = Literal["stack", "operator", "kernel-name", "mark", "neighbours", "none"]
 Bound: TypeAlias = Literal["compute", "memory", "fp32-cores"]
 Certainty: TypeAlias = Literal["high", "medium", "low"]
 
@@ -97,16 +98,16 @@ class Function(Value, frozen=True):
 
 
 class Owner(Value, frozen=True):
-    """Whose time it is: every name that the recording gives, null or empty where it gives none.
+    """The owner of time: every name that the recording gives, null or empty if it gives none.
 
     Attributes:
         operator: of busy time the innermost operator around the launch, of idle time the outermost around the instant.
         kernel: of busy time the kernel or copy, of idle time the work that the device waits for.
         library: the nearest function outside PyTorch and the standard library. own: the nearest in the user's own code.
         thread: the host thread. mark: the innermost annotation.
-        known_by: what the name in front is taken from. neighbours: events before and after silence.
-        ns: how much of the entry is this owner's.
-        replayed: how the operator is known where a graph launched the work; null for what was launched by itself.
+        known_by: source of the first name. neighbours: events before and after silence.
+        ns: this owner's part of the entry.
+        replayed: how the operator is known if a graph launched the work; null for work launched by itself.
     """
 
     operator: str | None = None
@@ -115,19 +116,19 @@ class Owner(Value, frozen=True):
     own: Function | None = None
     thread: str | None = None
     mark: str | None = None
-    known_by: _Known = "none"
+    known_by: OwnerKnownBy = "none"
     ns: int = 0
     neighbours: str | None = None
     replayed: KnownBy | None = None
 
 
 class Limit(Value, frozen=True):
-    """How near the entry's work comes to what its device can do.
+    """Distance of the entry's work from the limit of its device.
 
     Attributes:
-        share_reached: least possible time by time taken, 0 to 1; null where only the kind of units is known.
-        bound: what limits it. known_share: part of the entry's time of which this is known.
-        by: `shapes` for a roofline, `name` where kernels' names tell.
+        share_reached: least possible time by time taken, 0 to 1; null if only the kind of units is known.
+        bound: what limits it. known_share: part of the entry's time for which this is known.
+        by: `shapes` for a roofline, `name` if it follows from kernels' names.
     """
 
     share_reached: float | None
@@ -137,13 +138,13 @@ class Limit(Value, frozen=True):
 
 
 class Rate(Value, frozen=True):
-    """How fast an entry's operators ran on the host, by the shapes of their inputs.
+    """Rate of an entry's operators on the host, by the shapes of their inputs.
 
     Attributes:
         flops_per_second: estimated operations by the operators' time. bytes_per_second: memory that they must at least
-            read and write, by the same. Both over the operators of which it is known; null without any.
-        known_share: part of the entry's time in operators of which one of the two is known.
-        threads: threads that PyTorch may use inside an operator; null where that was not recorded.
+            read and write, by the same. Both over the operators for which it is known; null without any.
+        known_share: part of the entry's time in operators for which at least one of the two is known.
+        threads: threads that PyTorch may use inside an operator; null if that was not recorded.
     """
 
     flops_per_second: float | None
@@ -153,7 +154,7 @@ class Rate(Value, frozen=True):
 
 
 class Communication(Value, frozen=True):
-    """Exposed communication as transfer and waiting for other ranks; by one rank, `wait_ns` is at least that long."""
+    """Exposed communication as transfer and waiting for other ranks; from one rank, `wait_ns` is a lower bound."""
 
     transfer_ns: int | None
     wait_ns: int
@@ -163,7 +164,7 @@ class Communication(Value, frozen=True):
 class Piece(Value, frozen=True):
     """One uninterrupted piece of an entry; `event` names what ran, or what the device waited for.
 
-    `event_id` is that event's position among all events of the file, as the timeline knows it; null without one.
+    `event_id` is that event's position among all events of the file, as in the timeline; null without one.
     """
 
     start_ns: int
@@ -179,12 +180,12 @@ class Entry(Value, frozen=True):
         id: `cause` or `cause:kind`, equal in all recordings. title: the same in words.
         ns_total: over the window. ns_per_step: over the number of steps, rounded down. ns_by_step: in each step.
         share: of the window, 0 to 1. count: uninterrupted pieces.
-        owner: the one with most of the time. owners: up to five, the largest first.
+        owner: the one with most of the time. owners: up to five, largest first.
         limit: of the device, for its work. rate: of operators on the host.
         hidden_ns: over the window, the same work behind other work; already part of other entries.
         finding_id: the finding that fixes most of it. advice: what to do. nothing_to_fix: why nothing is to be done, or
-            why that cannot be known. At least one of the three is set for the largest entry and for those above a
-            tenth of the window.
+            why that is unknown. At least one of the three is set for the largest entry and for those above a tenth of
+            the window.
         evidence: the three longest pieces.
     """
 
@@ -212,16 +213,16 @@ class Entry(Value, frozen=True):
 
 
 class Ledger(Value, frozen=True):
-    """Where the time of a profile's steps goes; without steps, where the time of its window goes.
+    """Account of the time of a profile's steps; without steps, of its window.
 
     Attributes:
-        step_source: where steps come from; `repeating_unit` may be a layer and not a step.
-        recording: what kind of time was recorded; only `steady` says how the job runs.
+        step_source: source of the steps; a `repeating_unit` may be a layer and not a step.
+        recording: the kind of time that was recorded; only `steady` shows how the job runs.
         banner: the same in a sentence, null for `steady`.
         steps: without gaps from the window's start to its end. step_ns: their length.
-        host_step_ns: the median mark on the host, null without marks; shorter where the host runs ahead.
+        host_step_ns: the median mark on the host, null without marks; shorter if the host runs ahead.
         unnamed_ns: time of the window that no entry explains.
-        entries: the largest first.
+        entries: largest first.
     """
 
     window: Window

@@ -13,7 +13,7 @@ from tb_tidy_plugin.inductor import is_generated
 from tb_tidy_plugin.ledger.causes import NUMBER, Segments
 from tb_tidy_plugin.ledger.host import Host
 from tb_tidy_plugin.ledger.kinds import kind_of_copy, kind_of_kernel, kind_on_cpu
-from tb_tidy_plugin.ledger.model import CAUSES, KINDS, OF_DEVICE, Cause, Function, Owner
+from tb_tidy_plugin.ledger.model import CAUSES, KINDS, OF_DEVICE, Cause, Function, Owner, OwnerKnownBy
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.sources.frames import COMMON_USER_NAMES, parse_frame
 from tb_tidy_plugin.sources.places import place_of
@@ -35,15 +35,15 @@ LONGEST_NAME = 300
 
 
 class Names(msgspec.Struct, frozen=True):
-    """What is known of each segment, as positions in `Host.rows` (`operator`, `library`) and keys that group owners.
+    """Names of each segment, as positions in `Host.rows` (`operator`, `library`), and keys that group owners.
 
     Attributes:
         operator: of device work the innermost operator around its launch, of host time the outermost one.
         library: the nearest function outside PyTorch and the standard library.
-        mark: position in `Host.marks.rows` of the innermost annotation, where nothing else is known.
-        kind: position in `KINDS`, `ABSENT` where the cause has none.
-        by_work: which segments belong to device work and not to the host.
-        key: equal for segments of one owner; small numbers from 0 on.
+        mark: position in `Host.marks.rows` of the innermost annotation, set if nothing else is known.
+        kind: position in `KINDS`, `ABSENT` if the cause has none.
+        by_work: segments that belong to device work and not to the host.
+        key: equal for segments of one owner; small numbers from 0.
     """
 
     operator: Numbers
@@ -55,7 +55,7 @@ class Names(msgspec.Struct, frozen=True):
 
 
 def names_of(profile: Profile, host: Host, segments: Segments) -> Names:
-    """What the recording calls those whose time each segment is."""
+    """Names of the owners of all segments."""
     of_device, of_queue = _is_cause(segments, OF_DEVICE), _is_cause(segments, OF_QUEUE)
     by_work = of_device | of_queue
     operator, library, mark, key = (np.full(len(segments.starts), ABSENT, np.int32) for _ in range(4))
@@ -70,7 +70,7 @@ def names_of(profile: Profile, host: Host, segments: Segments) -> Names:
         call = segments.call[these]
         operator[these], key[these], library[these] = names.operator[call], names.key[call], calls.library[call]
 
-    if len(computes) and computes.all():  # as where no device was recorded
+    if len(computes) and computes.all():  # for example without a recorded device
         named(slice(None), calls.known)
         kind = calls.kind[segments.call]
     elif len(these := np.flatnonzero(computes)):
@@ -87,14 +87,14 @@ def names_of(profile: Profile, host: Host, segments: Segments) -> Names:
 
 
 class _OperatorNames(msgspec.Struct, frozen=True):
-    """By call of the host, and one more for `ABSENT`: the operator that it is shown as, and the owner's key."""
+    """By host call, and one more for `ABSENT`: the operator that stands for it, and the owner's key."""
 
     operator: Numbers
     key: Numbers
 
 
 class _CallNames:
-    """What calls of the host are shown as. Arrays have an entry per call, and one more for `ABSENT`."""
+    """Names that stand for host calls. Arrays have an entry per call, and one more for `ABSENT`."""
 
     def __init__(self, host: Host) -> None:
         self.host = host
@@ -102,14 +102,14 @@ class _CallNames:
 
     @cached_property
     def outermost(self) -> _OperatorNames:
-        """By the outermost operator."""
+        """Names by the outermost operator."""
         is_operator = self.host.is_operator
         outermost = is_operator & (self._nearest_operator[self.host.parent] == ABSENT)
         return self._named(self.host.nearest(outermost))
 
     @cached_property
     def known(self) -> _OperatorNames:
-        """By the innermost operator whose name says what it does, else by the innermost one."""
+        """Names by the innermost operator of a known kind, else by the innermost operator."""
         return self._named(np.where(self._nearest_known == ABSENT, self._nearest_operator, self._nearest_known))
 
     @cached_property
@@ -119,9 +119,9 @@ class _CallNames:
 
     @cached_property
     def kind(self) -> NDArray[np.int8]:
-        """What a processor computes, as a position in `KINDS`."""
+        """The kind of a processor's work, as a position in `KINDS`."""
         table, name = self.host.table, self.host.names(self._nearest_known)
-        by_name = np.full(self._many, NUMBER_OF_KIND["other"], np.int8)  # the last one for `ABSENT`
+        by_name = np.full(self._many, NUMBER_OF_KIND["other"], np.int8)  # the last one is for `ABSENT`
         for number in np.flatnonzero(np.bincount(name[name != ABSENT])).tolist():
             by_name[number] = NUMBER_OF_KIND[kind_on_cpu(table.names[number]) or "other"]
         return np.where(self._nearest_operator == ABSENT, NUMBER_OF_KIND["python"], by_name[name])
@@ -164,7 +164,7 @@ def _launching_operators(profile: Profile, host: Host, work: Numbers) -> Numbers
 
 
 def _is_library(host: Host) -> Mask:
-    """Which calls are Python functions outside PyTorch and the standard library."""
+    """Mask of calls that are Python functions outside PyTorch and the standard library."""
     table = host.table
     python = table.category[host.rows] == Category.PYTHON
     wanted = np.zeros(len(table.names), np.bool_)
@@ -176,7 +176,7 @@ def _is_library(host: Host) -> Mask:
 
 @lru_cache(maxsize=1 << 16)
 def is_library_frame(name: str) -> bool:
-    """True if a Python frame is of a function outside PyTorch, code that it generates and the standard library."""
+    """True if a Python frame is a function outside PyTorch, its generated code and the standard library."""
     file, bracket, rest = name.partition("(")
     if not bracket or "): " not in rest or name.startswith(("<", "nn.Module: ")) or is_generated(file):
         return False
@@ -192,7 +192,7 @@ def is_library_frame(name: str) -> bool:
 
 
 def _is_known(host: Host) -> Mask:
-    """Which calls are operators whose name says what they do."""
+    """Mask of calls that are operators of a known kind."""
     table = host.table
     numbers = np.flatnonzero(np.bincount(table.name[host.rows[host.is_operator]], minlength=len(table.names)))
     wanted = np.zeros(len(table.names), np.bool_)
@@ -201,7 +201,7 @@ def _is_known(host: Host) -> Mask:
 
 
 def _kinds_of_work(profile: Profile, host: Host, segments: Segments, operator: Numbers, of_device: Mask) -> Rows:
-    """What a device computes or copies; `ABSENT` for communication."""
+    """Kinds of a device's computations and copies; `ABSENT` for communication."""
     table, work = profile.table, segments.work[of_device]
     code = (host.names(operator[of_device]).astype(np.int64) + 1) * len(table.names) + table.name[work]
     codes, number = np.unique(code * 16 + table.category[work], return_inverse=True)
@@ -240,6 +240,7 @@ def owner_of(profile: Profile, host: Host, segments: Segments, names: Names, at:
     functions = _functions(profile, host, position)
     mark = _mark(host, thread, start)
     beside = None
+    known: OwnerKnownBy
     if operator != ABSENT:
         known = "operator"
     elif mark is not None:
@@ -261,7 +262,7 @@ def owner_of(profile: Profile, host: Host, segments: Segments, names: Names, at:
         own=own,
         thread=None if thread == ABSENT else ledger_name(f"{table.threads[thread].pid}/{table.threads[thread].tid}"),
         mark=mark,
-        known_by=known,  # type: ignore[arg-type]
+        known_by=known,
         ns=ns,
         neighbours=beside,
         replayed=None if work == ABSENT else profile.replayed.known_by(work),
@@ -269,7 +270,7 @@ def owner_of(profile: Profile, host: Host, segments: Segments, names: Names, at:
 
 
 def _functions(profile: Profile, host: Host, position: int) -> tuple[Function | None, Function | None]:
-    """The nearest library function and the nearest own one around a call."""
+    """The nearest library function and the nearest own function around a call."""
     nearest = own = None
     at, names, numbers = position, host.table.names, host.table.name
     for _ in range(MOST_OUTWARD):
@@ -325,5 +326,5 @@ def _neighbours(host: Host, thread: int, start_ns: int, end_ns: int) -> str | No
 
 
 def ledger_name(name: str) -> str:
-    """The name of an event as the ledger has it: without the file that `torch.compile` wrote, which nobody edits."""
+    """The name of an event in the ledger: without the file that `torch.compile` wrote, which nobody edits."""
     return GENERATED_CODE if is_generated(name.partition("(")[0]) else name[:LONGEST_NAME]

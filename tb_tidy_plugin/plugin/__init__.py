@@ -1,1 +1,1 @@
-"""The TensorBoard plugin. Imported by TensorBoard at start-up: keep it free of imports."""
+"""The TensorBoard plugin. TensorBoard imports this module at start-up: keep it free of imports."""

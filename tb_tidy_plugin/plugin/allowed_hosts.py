@@ -1,8 +1,8 @@
-"""By which names TensorBoard may be asked for: the defence against DNS rebinding.
+"""Host names that requests to TensorBoard may use: the defence against DNS rebinding.
 
-A page from anywhere can give its own name the address of this machine. To the browser it is then of the same origin as
-TensorBoard, so neither CORS nor a header of our own keeps it out; only the `Host` of its requests tells, which is its
-own name. `docs/limits.md` says what follows for proxies.
+Any page can point its own name at the address of this machine. To the browser it then has the same origin as
+TensorBoard, so neither CORS nor a header of our own keeps it out; only the `Host` of its requests, its own name,
+reveals it. `docs/limits.md` says what follows for proxies.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 LOOPBACK = frozenset({"", "localhost", "127.0.0.1", "::1"})
-"""Values of TensorBoard's `--host` with which it is reached from this machine only."""
+"""Values of TensorBoard's `--host` with which only this machine reaches it."""
 
 _HOST = re.compile(r"(?P<name>\[[0-9A-Fa-f:.%]+\]|[^\s\[\]:@/\\?#]+)(?::\d{0,5})?")
 ADVICE = (
@@ -27,18 +27,18 @@ ADVICE = (
 
 
 class AllowedHosts(msgspec.Struct, frozen=True):
-    """The names that this TensorBoard is known by.
+    """Host names of this TensorBoard.
 
     Attributes:
-        names: in lower case, besides `localhost` and addresses, which no page from elsewhere can have.
-        is_local: whether TensorBoard is reached from this machine only, if need be through a tunnel or a proxy here.
+        names: in lower case, besides `localhost` and addresses, which no foreign page can have.
+        is_local: True if only this machine reaches TensorBoard, possibly through a tunnel or a proxy here.
     """
 
     names: frozenset[str] = frozenset()
     is_local: bool = True
 
     def knows(self, host: str | None) -> bool:
-        """True if a request with this `Host` was meant for this TensorBoard; no browser sends none."""
+        """True if a request with this `Host` was meant for this TensorBoard; every browser sends a `Host`."""
         if host is None:
             return True
         match = _HOST.fullmatch(host)
@@ -49,13 +49,13 @@ class AllowedHosts(msgspec.Struct, frozen=True):
 
 
 def hosts_of(host: str, *, bind_all: bool, named: str, environment: Mapping[str, str] | None = None) -> AllowedHosts:
-    """The names by TensorBoard's flags and the machine's own.
+    """The host names from TensorBoard's flags and the machine's own name.
 
     Args:
         host: `--host`.
         bind_all: `--bind_all`.
         named: `--torchtidy_hosts`, separated by commas.
-        environment: where a notebook's proxy says its address (`TENSORBOARD_PROXY_URL`).
+        environment: holds the address of a notebook's proxy (`TENSORBOARD_PROXY_URL`).
     """
     proxy = (os.environ if environment is None else environment).get("TENSORBOARD_PROXY_URL", "")
     known = [host, *named.split(","), *_own_names(), _host_in(proxy)]
@@ -64,7 +64,7 @@ def hosts_of(host: str, *, bind_all: bool, named: str, environment: Mapping[str,
 
 
 def _own_names() -> Iterator[str]:
-    """This machine's name; asking a name server for more of them could take long."""
+    """This machine's name; a name server may know more of them, but could take long."""
     yield socket.gethostname()
 
 
@@ -76,7 +76,7 @@ def _host_in(address: str) -> str:
 
 
 def _is_address(name: str) -> bool:
-    """True if it is an address and not a name: nobody could have pointed that at this machine."""
+    """True if `host` is an address and not a name: nobody can point an address at this machine."""
     try:
         ip_address(name.strip("[]"))
     except ValueError:

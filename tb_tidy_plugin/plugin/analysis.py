@@ -1,4 +1,4 @@
-"""One analysis in a worker process, seen from TensorBoard's process: started, listened to, stopped."""
+"""One analysis in a worker process, as TensorBoard's process handles it: started, listened to, stopped."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ AnalysisOutcome: TypeAlias = AnalysisResult | Failure
 OnNews: TypeAlias = Callable[[AnalysisProgress | FirstFindings], object]
 
 WORKER = child.command_for("tb_tidy_plugin.plugin.analysis_worker")
-"""Starts a worker."""
+"""Command that starts a worker."""
 
 AGAIN = "Starting again, since the first try was killed"
 STOPPED = Failure("The analysis was stopped.", "Load the trace again.")
@@ -44,7 +44,7 @@ TRY_AGAIN = "See the server's log, then try again."
 
 
 class AnalysisSettings(msgspec.Struct, frozen=True):
-    """What all analyses are made with: rules, folders of sources, and where what was read is kept."""
+    """Settings of all analyses: rules, folders of sources, and the cache."""
 
     configuration: Path | None = None
     source_roots: tuple[Path, ...] = ()
@@ -55,20 +55,20 @@ UNCONFIGURED = AnalysisSettings()
 
 
 class FileAnalysis:
-    """The analysis of one file. May be stopped from any thread, before, while and after it runs."""
+    """The analysis of one file. Any thread may stop it, before, during and after its run."""
 
     def __init__(
         self, file: TraceFile, command: Sequence[str] | child.Spare, asked: AnalysisSettings = UNCONFIGURED
     ) -> None:
-        """`command` starts a worker, unless a spare one waits."""
+        """`command` starts a worker, or is a spare one that already waits."""
         self.file = file
         self.asked = asked
         self._child = child.Child(command)
 
     def outcome(self, on_news: OnNews) -> AnalysisOutcome:
-        """Runs the worker to its end; whatever becomes of it is told in words.
+        """Runs the worker to its end; describes every failure in words.
 
-        One that is killed gets another try, unless it has taken all that it may: it would do so again.
+        A killed worker is started once more, unless it reached a limit, which it would reach again.
         """
         ended = self._attempt(on_news)
         if isinstance(ended, int) and ended < 0 and limit_of(ended) is None:
@@ -77,7 +77,7 @@ class FileAnalysis:
         return died(ended, self.asked.configuration) if isinstance(ended, int) else ended
 
     def _attempt(self, on_news: OnNews) -> AnalysisOutcome | int:
-        """The outcome, or the code with which the worker ended before there was one."""
+        """The outcome, or the exit code of a worker that ended without one."""
         last: AnalysisOutcome | None = None
         try:
             with self._child.asked(msgspec.json.encode(self._request())) as lines:
@@ -93,7 +93,7 @@ class FileAnalysis:
         return last or ended.code
 
     def stop(self) -> None:
-        """Ends the worker, or keeps it from starting."""
+        """Ends the worker, or prevents its start."""
         self._child.stop()
 
     def _request(self) -> AnalysisRequest:
@@ -105,14 +105,14 @@ class FileAnalysis:
         return AnalysisRequest(self.file.run, self.file.worker, self.file.span, path, configuration, roots, folder)
 
     def _log(self, ended: child.Ended, *, has_answered: bool) -> None:
-        """What the worker complained of goes to the log: it may name paths and is of no use to most."""
+        """Writes the worker's stderr to the log: it may name paths and does not help most users."""
         if not has_answered or ended.complaint:
             end = "" if has_answered else f" ended with {ended.code}"
             log.warning("torchtidy: worker for %s%s: %s", self.file.path, end, Lines(ended.complaint))
 
 
 def _last(lines: Iterable[bytes], on_news: OnNews) -> AnalysisOutcome | None:
-    """The last message, None where it never came."""
+    """The last message; None if it never came."""
     for line in lines:
         message: AnalysisMessage = msgspec.json.decode(line, type=AnalysisMessage)
         if not isinstance(message, AnalysisProgress | FirstFindings):
@@ -122,7 +122,7 @@ def _last(lines: Iterable[bytes], on_news: OnNews) -> AnalysisOutcome | None:
 
 
 def died(code: int, configuration: Path | None = None) -> Failure:
-    """What it means that a worker ended with `code` and without a last message."""
+    """The failure for a worker that exited with `code` and without a last message."""
     if (limit := limit_of(code)) is not None:
         try:
             reached = limits_in(configuration).reached(limit)
@@ -141,7 +141,7 @@ def died(code: int, configuration: Path | None = None) -> Failure:
 
 
 def remembered(analysis: FileAnalysis, on_news: OnNews) -> AnalysisOutcome:
-    """The outcome of an analysis: what is kept of an earlier one, else that of a worker, which is kept."""
+    """The outcome of an analysis: the stored one, else that of a worker, which is then stored."""
     known = _known(analysis.asked)
     key = known.key(analysis.file)
     if (result := known.load(analysis.file, key)) is not None:
@@ -153,7 +153,7 @@ def remembered(analysis: FileAnalysis, on_news: OnNews) -> AnalysisOutcome:
 
 
 def kept_outcome(file: TraceFile, asked: AnalysisSettings) -> AnalysisResult | None:
-    """What is kept of an earlier analysis of the file as it is now; nothing is analysed."""
+    """The stored outcome for the file as it is now; analyses nothing."""
     known = _known(asked)
     return known.load(file, known.key(file))
 
@@ -163,9 +163,9 @@ def _known(asked: AnalysisSettings) -> Remembered[AnalysisResult]:
 
 
 def _settings(asked: AnalysisSettings) -> object:
-    """What the configuration asks for, and whether changes of code can be made.
+    """The content of the configuration, and whether code changes can be made.
 
-    None where the configuration cannot be read, or names rules whose code is unknown here.
+    None if the configuration cannot be read, or names rules with unknown code.
     """
     if asked.configuration is None:
         return [has_libcst()]

@@ -1,7 +1,8 @@
-"""Analysis of one trace file in a process of its own, so that its memory and its crashes are never TensorBoard's.
+"""Analysis of one trace file in a process of its own, so that its memory and its crashes never affect TensorBoard.
 
-`python -m tb_tidy_plugin.plugin.analysis_worker` imports all that an analysis takes, reads one line from its input (an
-`AnalysisRequest`), writes one JSON message per line, the last of which is an `AnalysisResult` or a `Failure`, and ends.
+`python -m tb_tidy_plugin.plugin.analysis_worker` imports everything that an analysis needs, reads one line from its
+input (an `AnalysisRequest`), writes one JSON message per line, the last of which is an `AnalysisResult` or a `Failure`,
+and ends.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -34,16 +36,23 @@ if TYPE_CHECKING:
     from tb_tidy_plugin.sources.align import Aligner
 
 PROGRESS_PERIOD_S = 0.1
-READING_PART = 0.6  # of the whole work; from 50 to 75 % of the time, by what the rules find
-CHECKED_PART = 0.8  # what is left are the tables: 0.1 s to 0.4 s on traces of 40,000 to 200,000 events
-LINES_BUDGET_S = 0.5  # for the costs of lines; 0.2 s on the sample runs, whose 500 own frames are a usual number
+READING_PART = 0.6  # of the whole work; 50 to 75 % of the time, depending on the findings
+CHECKED_PART = 0.8  # the rest is the tables: 0.1 s to 0.4 s on traces of 40,000 to 200,000 events
+LINES_BUDGET_S = 0.5  # for the costs of lines; takes 0.2 s on the sample runs, with the usual 500 own frames
 ADDING_UP = "Adding up operators"
 MOST_CALLERS = 20
 NICE = 5  # TensorBoard goes first
 
+_NEEDED = (
+    *(f"analysis.{name}" for name in ("answers", "assemble", "code_fixes", "lines", "runs", "tables")),
+    "configuration.checks",
+    "plugin.events",
+)
+"""Modules that `analyse` imports."""
+
 
 class AnalysisRequest(msgspec.Struct, frozen=True):
-    """The file and what to call it, with which configuration to check it and where to read sources.
+    """A file and its names, the configuration to check it with, and the folders of sources.
 
     `path`, `configuration`, `source_roots` and `cache` are in bytes, since a path need not be text.
     """
@@ -58,7 +67,7 @@ class AnalysisRequest(msgspec.Struct, frozen=True):
 
 
 class AnalysisProgress(msgspec.Struct, frozen=True, tag="progress"):
-    """How far the analysis is; `fraction` is that of the whole work, 0 to 1."""
+    """Progress of the analysis; `fraction` is that of the whole work, 0 to 1."""
 
     state: Literal["reading", "analysing"]
     stage: str
@@ -66,7 +75,7 @@ class AnalysisProgress(msgspec.Struct, frozen=True, tag="progress"):
 
 
 class FirstFindings(msgspec.Struct, frozen=True, tag="findings"):
-    """What most users wait for, sent while the tables are still made."""
+    """The part that most users wait for, sent before the tables are made."""
 
     report: ProfileReport
     problem: Problem | None
@@ -76,16 +85,16 @@ class AnalysisResult(msgspec.Struct, frozen=True, tag="result", forbid_unknown_f
     """A finished analysis.
 
     Attributes:
-        report: what everybody reads, with the changes of the user's own code, which `FirstFindings` lacks.
-        problem: what could not be read of the file.
+        report: the report for all readers, with the changes of the user's own code, which `FirstFindings` lacks.
+        problem: the part of the file that could not be read.
         source_files: the names of all Python files that the trace names.
-        events: `EventColumns` by the finding's id, left as text until somebody asks.
-        tables: what is shown beside the report.
-        stacks: what called each place of a finding, by the finding's id.
-        summaries: `RankSummary`s, what rules over the run's ranks need, left as text: hundreds of ranks may be kept.
-        captured_sources: text of the user's own files as they ran, by name, where the capture kept them.
-        recipes: what the statements of a finding are made from, by its id; results are kept, and statements never.
-        kind: the recording's kind of device.
+        events: `EventColumns` by the finding's id, left as text until a request needs them.
+        tables: the tables beside the report.
+        stacks: callers of each place of a finding, by the finding's id.
+        summaries: `RankSummary`s for rules over the run's ranks, left as text: hundreds of ranks may be in memory.
+        captured_sources: text of the user's own files as they ran, by name, where the capture stored them.
+        recipes: sources of a finding's statements, by its id; results are stored, but statements never.
+        kind: the kind of device of the recording.
         step_costs: `StepCosts`, which comparisons need, left as text.
         looked_at: the sources that lines were found in, see `Analysis.looked_at`.
     """
@@ -105,7 +114,7 @@ class AnalysisResult(msgspec.Struct, frozen=True, tag="result", forbid_unknown_f
 
 
 class Failure(msgspec.Struct, frozen=True, tag="failure"):
-    """Nothing of the file could be used."""
+    """Nothing in the file could be used."""
 
     error: str
     advice: str
@@ -118,7 +127,7 @@ OUT_OF_MEMORY = Failure("There is not enough memory to analyse this trace.", "Fr
 
 
 def main() -> None:
-    """Serves one request, and none where its input ends before."""
+    """Serves one request; none if its input ends before."""
     output = child.private_output()
     child.step_back(nice=NICE)
     _import_all()
@@ -137,18 +146,17 @@ def main() -> None:
 
 @held_off()
 def _import_all() -> None:
-    """What `analyse` takes, so that a spare process has it when it is asked."""
-    from tb_tidy_plugin.analysis import answers, assemble, code_fixes, lines, runs, tables  # noqa: F401
-    from tb_tidy_plugin.configuration import checks  # noqa: F401
-    from tb_tidy_plugin.plugin import events  # noqa: F401
+    """Imports what `analyse` needs, so that a spare process is ready before its request."""
     from tb_tidy_plugin.rules import catalogue
 
+    for module in _NEEDED:
+        import_module(f"tb_tidy_plugin.{module}")
     catalogue()
 
 
 @held_off()
 def send_analysis(request: AnalysisRequest, send: _Send) -> None:
-    """Sends progress, then the findings, then all of the result; or why there is none."""
+    """Sends progress, then the findings, then the whole result, or the reason if there is none."""
     from tb_tidy_plugin.analysis.assemble import read_file
     from tb_tidy_plugin.configuration.checks import job_of
     from tb_tidy_plugin.configuration.files import Configuration, read_configuration
@@ -196,7 +204,7 @@ def throttled(path: AnyPath, send: _Send, rules: int) -> Callable[[TraceFile, st
 
 
 def first_findings(analysis: Analysis) -> FirstFindings:
-    """The report, whose paths are text from now on."""
+    """The report; from here on, its paths are text."""
     problem = analysis.problem
     return FirstFindings(
         report=msgspec.structs.replace(analysis.report, path=printable(analysis.report.path)),
@@ -205,7 +213,7 @@ def first_findings(analysis: Analysis) -> FirstFindings:
 
 
 def result_of(analysis: Analysis, findings: FirstFindings) -> AnalysisResult:
-    """What TensorBoard's process needs of an analysis."""
+    """The result for TensorBoard's process."""
     from tb_tidy_plugin.analysis.answers import FIXES
     from tb_tidy_plugin.analysis.code_fixes import with_code_fixes
     from tb_tidy_plugin.analysis.lines import line_costs
@@ -242,7 +250,7 @@ def result_of(analysis: Analysis, findings: FirstFindings) -> AnalysisResult:
 
 
 def _files_of_fixes(analysis: Analysis, answer: FixesAnswer) -> dict[str, State]:
-    """The state of each file that a fix is for: where the capture kept its text, no line was looked up in it."""
+    """The state of each file that a fix is for: no line was looked up in files whose text the capture stored."""
     from tb_tidy_plugin.sources.lookup import source_state
 
     findings = (each for each in answer.report.findings if each.id in answer.facts)
@@ -251,7 +259,7 @@ def _files_of_fixes(analysis: Analysis, answer: FixesAnswer) -> dict[str, State]
 
 
 def stack_around(aligner: Aligner, row: int) -> StackAnswer:
-    """What called the user's own function around an event."""
+    """The callers of the user's own function around an event."""
     callers = aligner.stack_of(row, 1 + MOST_CALLERS)[1:]
     frames = [
         StackFrame(file=at.file, line=at.line, function=at.function, precision=at.precision, ties=list(at.ties))
@@ -261,7 +269,7 @@ def stack_around(aligner: Aligner, row: int) -> StackAnswer:
 
 
 def _source_files(analysis: Analysis) -> list[str]:
-    """Files of all Python frames, and of places, which may come from stacks that are no events."""
+    """Files of all Python frames, and of places, which may come from stacks without events."""
     from tb_tidy_plugin.sources.frames import parse_frame
 
     frames = (parse_frame(name) for name in analysis.profile.table.names)

@@ -1,6 +1,6 @@
 """Common parts of the plugin's HTTP answers: JSON, caching, compression and errors, but never HTML.
 
-TensorBoard checks each answer of a plugin for its Content-Type and for `nosniff`, and says so in its log.
+TensorBoard checks each answer of a plugin for its Content-Type and for `nosniff`, and logs violations.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ _Posted = TypeVar("_Posted", bound=Model)
 
 _READING = frozenset({"GET", "HEAD"})
 ACTING_HEADER = "X-TorchTidy"
-"""A header that a page from elsewhere cannot send unless we allow it: a form has no headers of its own."""
+"""A header that a foreign page cannot send without our permission: a form cannot set headers."""
 
 OWN_SITE = frozenset({"same-origin", "none"})
 MOST_POSTED = 1 << 16
-POST_PATIENCE_S = 10.0  # for the next bytes of what is posted: a thread waits for them
+POST_PATIENCE_S = 10.0  # for the next bytes of a request body, since a thread waits for them
 JSON = "application/json"
 API = "/api/"
 _LONGEST_HOST = 255
 COMPRESSED = frozenset({JSON, "text/javascript", "text/css", "image/svg+xml"})
-WORTH_COMPRESSING = 1024  # less fits into one packet anyway
+WORTH_COMPRESSING = 1024  # a smaller answer fits into one packet anyway
 COMPRESSION_LEVEL = 5
 _ADVICE = {
     400: "See the API's description in `docs/api.schema.json`.",
@@ -53,11 +53,11 @@ SEE_LOG = "See the server's log."
 
 
 class BadQueryError(TidyError):
-    """A question that makes no sense."""
+    """An invalid query."""
 
 
 class ForeignRequestError(TidyError):
-    """A request that another site may have made in the user's name."""
+    """A request that another site may have sent in the user's name."""
 
 
 STATUS: dict[type[TidyError], int] = {
@@ -77,7 +77,7 @@ OF_DATA = {
     "Referrer-Policy": "no-referrer",
     "X-Frame-Options": "DENY",
 }
-"""Headers of all answers that hold data: they are no page, belong into no frame, and are nobody else's."""
+"""Headers of all answers with data: they are not pages, belong in no frame, and are for our own pages only."""
 
 
 def json_answer(answer: Model, status: int = 200) -> Response:
@@ -86,14 +86,14 @@ def json_answer(answer: Model, status: int = 200) -> Response:
 
 
 def streamed(states: Iterator[Model]) -> Response:
-    """One line of JSON for each state, sent as soon as it is there."""
+    """One line of JSON for each state, sent as soon as it exists."""
     lines = (msgspec.json.encode(state) + b"\n" for state in states)
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}  # or nginx would hold the lines back
     return Response(lines, mimetype="application/x-ndjson", headers=headers)
 
 
 def guard_answers(app: Flask, acting: Collection[str] = (), hosts: AllowedHosts | None = None) -> None:
-    """Makes all answers of `app` follow these rules; those in `acting` may be posted to, by names that `hosts` has."""
+    """Applies these rules to all answers of `app`; only paths in `acting` accept a POST, and only for known `hosts`."""
     known = hosts or AllowedHosts()
 
     def check() -> None:
@@ -114,10 +114,10 @@ def guard_answers(app: Flask, acting: Collection[str] = (), hosts: AllowedHosts 
 
 
 def posted(kind: type[_Posted]) -> _Posted:
-    """What was posted, as JSON.
+    """The JSON body of the request.
 
     Raises:
-        BadQueryError: it is something else.
+        BadQueryError: the body is something else.
     """
     if request.mimetype != JSON or (request.content_length or MOST_POSTED + 1) > MOST_POSTED:
         raise BadQueryError(
@@ -130,13 +130,13 @@ def posted(kind: type[_Posted]) -> _Posted:
 
 
 def _hurry() -> None:
-    """Bounds the wait for a body, also for one that is refused: the server reads what is left of it."""
-    with contextlib.suppress(KeyError, OSError):  # of the server that TensorBoard starts
+    """Limits the wait for a body, also of a refused request: the server reads the rest of it."""
+    with contextlib.suppress(KeyError, OSError):  # KeyError: the server is not Werkzeug's
         request.environ["werkzeug.socket"].settimeout(POST_PATIENCE_S)
 
 
 def _is_own(known: AllowedHosts) -> None:
-    """Refuses what a page of another site could have sent: it has no way to send our header, nor to hide its origin."""
+    """Refuses requests that a foreign page could send: it can neither send our header nor hide its origin."""
     origin, site = request.headers.get("Origin"), request.headers.get("Sec-Fetch-Site")
     is_own = site in OWN_SITE if site is not None else origin is None or _is_same(origin, known)
     if ACTING_HEADER not in request.headers or not is_own:
@@ -146,16 +146,17 @@ def _is_own(known: AllowedHosts) -> None:
 
 
 def _is_same(origin: str, known: AllowedHosts) -> bool:
-    """True if a page of this origin is the tab: of the address that was asked for, or of a name that is known."""
+    """True if a page of this origin is the tab: from the address of the request, or from a known name."""
     host = origin.partition("://")[2]
     return bool(host) and (host == request.headers.get("Host") or known.knows(host))
 
 
 def _is_meant(known: AllowedHosts) -> bool:
-    """True if a request was meant for us, by its Host.
+    """True if the Host shows that a request was meant for us.
 
-    Browsers send `Sec-Fetch-Site` to HTTPS and to `localhost` only, and no page can add it. With HTTPS somebody holds a
-    certificate for the name; a page that gave its own name our address reaches us by plain HTTP alone.
+    Browsers send `Sec-Fetch-Site` only to HTTPS and to `localhost`, and no page can add it. HTTPS needs a certificate
+    for
+    the name; a page that points its own name at our address reaches us only by plain HTTP.
     """
     return known.knows(request.headers.get("Host")) or request.headers.get("Sec-Fetch-Site") in OWN_SITE
 
@@ -182,7 +183,7 @@ def _http_error(problem: HTTPException) -> Response:
 
 
 def _own_error(problem: Exception) -> Response:
-    """Our own fault. Its text is for the log: it may name paths."""
+    """The answer to a bug of ours. Its text goes to the log, since it may name paths."""
     log.error("torchtidy: %s failed", request.path, exc_info=problem)
     return _error(500, "The plugin failed to answer; this is an error in TorchTidy.", SEE_LOG)
 

@@ -1,9 +1,10 @@
-"""Benchmarks that the tab asks for: one at a time, the others wait; each may be watched and cancelled."""
+"""Benchmarks started in the tab: one at a time, the others wait; each can be watched and cancelled."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from functools import partial
 from itertools import count
 
 import msgspec
@@ -17,7 +18,7 @@ from tb_tidy_plugin.plugin.models import BenchmarkRefusal, BenchmarkRequest, Ben
 
 MOST_WAITING = 20
 MOST_REMEMBERED = 200
-_HEARTBEAT_S = 10.0  # a stream of progress says something this often, so that one without a reader ends
+_HEARTBEAT_S = 10.0  # a stream of progress sends a line this often, so that it ends if its reader is gone
 _OVER = frozenset({"done", "failed", "cancelled"})
 NOT_KEPT = "The result is shown until the server ends, but is not part of any saving."
 LOCAL = frozenset({"", "localhost", "127.0.0.1", "::1"})
@@ -44,7 +45,7 @@ class BenchmarksRefusedError(TidyError):
 
 
 def refusal_of(flag: str, host: str, *, bind_all: bool, has_torch: bool) -> BenchmarkRefusal | None:
-    """Why the tab can run no benchmarks: TensorBoard's flags, or want of PyTorch; None where it can."""
+    """The reason why the tab cannot run benchmarks: TensorBoard's flags, or missing PyTorch; None if it can."""
     if flag not in {"any", "local"}:
         return OFF
     if flag == "local" and (bind_all or host not in LOCAL):
@@ -56,9 +57,9 @@ class BenchmarkQueue:
     """All methods may be called from any thread."""
 
     def __init__(self, refusal: BenchmarkRefusal | None = OFF) -> None:
-        """`refusal` says why nothing may be run, None where it may."""
+        """`refusal` says why nothing may run; None if benchmarks may."""
         self.refusal = refusal
-        self.devices: tuple[str, ...] = ()  # those that PyTorch has here, as the last benchmark said
+        self.devices: tuple[str, ...] = ()  # those that PyTorch sees here, by the last benchmark
         self._changed = threading.Condition()
         self._numbers = count(1)
         self._states: dict[int, BenchmarkState] = {}
@@ -66,7 +67,7 @@ class BenchmarkQueue:
         self._is_running = False
 
     def add(self, asked: BenchmarkRequest, request: MeasuringRequest) -> BenchmarkState:
-        """Puts a pair in the queue; one that waits there already, or runs, is given back.
+        """Adds a pair to the queue; returns the existing job if the pair already waits or runs.
 
         Args:
             asked: the finding that a client has named.
@@ -94,7 +95,7 @@ class BenchmarkQueue:
             return self._described(job)
 
     def cancel(self, job: int) -> BenchmarkState:
-        """Ends a benchmark, or takes it out of the queue; one that is over stays as it is.
+        """Ends a benchmark, or removes it from the queue; a finished one stays as it is.
 
         Raises:
             NotFoundError: there is no such benchmark.
@@ -112,22 +113,22 @@ class BenchmarkQueue:
 
     @property
     def is_busy(self) -> bool:
-        """True if something is measured now, which other work would disturb."""
+        """True if a measurement runs, which other work would disturb."""
         with self._changed:
             return bool(self._runs)
 
     def states(self, run: str, worker: str, span: str) -> list[BenchmarkState]:
-        """The benchmarks of one profile, in the order in which they were asked for."""
+        """The benchmarks of one profile, in the order of their requests."""
         with self._changed:
             return [
                 self._described(job) for job, each in self._states.items() if _names(each)[:3] == (run, worker, span)
             ]
 
     def progress(self, job: int) -> Iterator[BenchmarkState]:
-        """The state now and whenever it changes, until the benchmark is over.
+        """The state now and after each change, until the benchmark is over.
 
         Raises:
-            NotFoundError: at once, where there is no such benchmark.
+            NotFoundError: at once, if there is no such benchmark.
         """
         with self._changed:
             if job not in self._states:
@@ -138,14 +139,14 @@ class BenchmarkQueue:
         last: BenchmarkState | None = None
         while last is None or last.state not in _OVER:
             with self._changed:
-                self._changed.wait_for(
-                    lambda before=last: job not in self._states or self._described(job) != before,  # type: ignore[misc]
-                    _HEARTBEAT_S,
-                )
+                self._changed.wait_for(partial(self._has_changed, job, last), _HEARTBEAT_S)
                 if job not in self._states:
                     return
                 last = self._described(job)
             yield last
+
+    def _has_changed(self, job: int, last: BenchmarkState | None) -> bool:
+        return job not in self._states or self._described(job) != last
 
     def _work(self) -> None:
         """Measures one after the other until none is left."""
@@ -156,7 +157,7 @@ class BenchmarkQueue:
                     self._is_running = False
                     return
                 run = self._runs[job]
-            result = run.result(lambda progress, of=job: self._note(of, progress))  # type: ignore[misc]
+            result = run.result(partial(self._note, job))
             problem = _keep(result) if isinstance(result, Measurement) else None
             with self._changed:
                 self._finish(job, result, problem)
@@ -170,7 +171,7 @@ class BenchmarkQueue:
         return msgspec.structs.replace(self._states[job], ahead=self._ahead_of(job))
 
     def _ahead_of(self, job: int) -> int:
-        """How many benchmarks come before this one; 0 for one that is over."""
+        """Number of benchmarks before this one; 0 for a finished one."""
         return list(self._runs).index(job) if job in self._runs else 0
 
     def _note(self, job: int, progress: MeasuringProgress) -> None:
@@ -187,7 +188,7 @@ def _names(of: BenchmarkState | BenchmarkRequest) -> tuple[str, str, str, str]:
 
 
 def _keep(measurement: Measurement) -> ErrorInfo | None:
-    """Keeps it for the next time; the result says why that cannot be done."""
+    """Stores the measurement; returns the reason if that fails."""
     try:
         keep(measurement)
     except StoreError as problem:

@@ -28,7 +28,7 @@ from tb_tidy_plugin.trace.remote import AnyPath
 
 
 def known(served: Served, asked: ProfileQuery) -> BenchmarksAnswer:
-    """What is known of one profile's benchmarks; has it analysed again where its report lacks some of that."""
+    """The known benchmarks of one profile; renews its analysis if the report lacks measurements."""
     profiles, queue, key = served.profiles, served.benchmarks, asked.key
     kept = profiles.kept(key, ANALYSIS_PATIENCE_S)
     result, pairs = kept.result, _pairs(kept.result, profiles.configuration)
@@ -59,7 +59,7 @@ def measure(served: Served, asked: BenchmarkRequest) -> BenchmarkState:
 
 
 def _pairs(result: AnalysisResult, configuration: Path | None) -> dict[str, Benchmark]:
-    """The statements of a result's findings; rules of the user's own are loaded where one of them has made some.
+    """The statements of a result's findings; loads the user's own rules if one of them has made some.
 
     Raises:
         ConfigurationError: these can no longer be loaded.
@@ -75,7 +75,7 @@ def _pairs(result: AnalysisResult, configuration: Path | None) -> dict[str, Benc
 
 
 def _not_in(report: ProfileReport, measurements: Mapping[str, Measurement]) -> str:
-    """Names the measurements that a report was made without; empty where it has them all."""
+    """Names the measurements that a report lacks; empty if it has them all."""
     shown = {finding.id: finding.measurement for finding in report.findings}
     news = (
         f"{finding} {each.measured_at} {each.ratio}"

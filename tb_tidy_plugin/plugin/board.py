@@ -8,7 +8,7 @@ from tb_tidy_plugin.plugin.scan import FoundFile, Key
 from tb_tidy_plugin.report.model import Finding, ProfileReport
 
 UNASKED = 8
-"""So many of the newest runs are analysed because the list is looked at; the others are when a user asks for it."""
+"""Number of the newest runs that are analysed when the list is shown; the others wait for the user's request."""
 
 MILLISECONDS = 13
 NANOSECONDS = 19
@@ -26,7 +26,7 @@ class Glance(msgspec.Struct, frozen=True):
 
 
 def glance_of(report: ProfileReport) -> Glance:
-    """A report at a glance."""
+    """The key figures of a report."""
     names = list(dict.fromkeys(device.name or device.kind for device in report.devices))
     count = f"{len(report.devices)} × " if len(report.devices) > 1 else ""
     step_ns = report.true_step_ns
@@ -53,7 +53,7 @@ def shown_of(keys: list[Key]) -> Key:
 
 
 def recorded_ms(found: FoundFile) -> int | None:
-    """When a trace was recorded, in ms since 1970: by its span, else by its file; None where neither says."""
+    """Time of the recording in ms since 1970: from its span, else from its file; None if neither has it."""
     span = found.file.span
     if span.isascii() and span.isdigit() and MILLISECONDS <= len(span) <= NANOSECONDS:
         return int(span[:MILLISECONDS])

@@ -29,9 +29,9 @@ COMPARISON_WORK = "comparison"
 
 
 class SideAsked(msgspec.Struct, frozen=True):
-    """One side: what it is called, its recordings, how many could not be read, and the steps that were asked for.
+    """One side: its name, its recordings, the number of unreadable ones, and the steps asked for.
 
-    `steps` is a range, empty for all that do not warm up. `of_runs` are findings about all ranks together.
+    `steps` is a range, empty for all steps after the warm-up. `of_runs` are findings about all ranks together.
     """
 
     path: str
@@ -42,7 +42,7 @@ class SideAsked(msgspec.Struct, frozen=True):
 
 
 class ComparisonQuestion(msgspec.Struct, frozen=True):
-    """What to compare with what; `configuration` is the file that says what that may take."""
+    """Both sides of a comparison; `configuration` is the file with its limits."""
 
     base: SideAsked
     candidate: SideAsked
@@ -50,7 +50,7 @@ class ComparisonQuestion(msgspec.Struct, frozen=True):
 
 
 class _Configured(msgspec.Struct, frozen=True):
-    """What is read of a question before the rest of it."""
+    """The part of a question that is read before the rest."""
 
     configuration: bytes | None = None
 
@@ -69,7 +69,7 @@ class NoSuchSteps(msgspec.Struct, frozen=True, tag="refused"):
 
 
 class OverLimit(msgspec.Struct, frozen=True, tag="given_up"):
-    """It takes more than it may."""
+    """The comparison exceeds a limit."""
 
     error: str
     advice: str
@@ -90,7 +90,7 @@ def main() -> None:
 
 
 def _answer_to(question: bytes) -> bytes:
-    """The comparison, or why there is none, as JSON like the question."""
+    """The comparison, or the reason if there is none, as JSON like the question."""
     from tb_tidy_plugin.compare.compare import compared
 
     file = msgspec.json.decode(question, type=_Configured).configuration

@@ -1,4 +1,4 @@
-"""Comparisons for the page: worked out by a process of their own, and kept while their recordings are the same."""
+"""Comparisons for the page: computed by a process of their own, and kept while their recordings are the same."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _Change = TypeVar("_Change", OperatorChange, KernelChange)
 
 COMPARISON_COMMAND = child.command_for("tb_tidy_plugin.plugin.comparison_worker")
 _MOST_KEPT = 8
-MOST_RECORDINGS = 64  # on each side: a question with more would not fit beside all else that is kept
+MOST_RECORDINGS = 64  # on each side: more would not fit beside everything else in memory
 
 
 class ComparisonError(TidyError):
@@ -49,9 +49,9 @@ class SideText(msgspec.Struct, frozen=True):
 
 
 class AskedSide(msgspec.Struct, frozen=True):
-    """One side as the page asks for it: a run, one of its ranks (all where it is empty), a range of steps.
+    """One side as the page asks for it: a run, one of its ranks (all if empty), a range of steps.
 
-    `rank` is a worker's name as `api/runs` has it, else the number of a rank.
+    `rank` is a worker's name as in `api/runs`, else the number of a rank.
     """
 
     run: str
@@ -61,7 +61,7 @@ class AskedSide(msgspec.Struct, frozen=True):
 
 
 class RowFilter(msgspec.Struct, frozen=True):
-    """Which operators and kernels are wanted: those whose name or shapes hold `text`, in any case."""
+    """Filter for operators and kernels: their name or shapes contain `text`, in any case."""
 
     text: str
     offset: int
@@ -69,7 +69,7 @@ class RowFilter(msgspec.Struct, frozen=True):
 
 
 class _Read(msgspec.Struct, frozen=True):
-    """One side's analyses, how many of its traces could not be read, and what is found of all its ranks together."""
+    """One side's analyses, the number of its unreadable traces, and findings about all its ranks together."""
 
     side: AskedSide
     kept: list[KeptResult]
@@ -78,7 +78,7 @@ class _Read(msgspec.Struct, frozen=True):
 
 
 class _Known(msgspec.Struct, frozen=True):
-    """A comparison without its rows, these as text, and what it was made from."""
+    """A comparison without its rows, the rows as text, and its sources."""
 
     made_from: tuple[KeptResult, ...]
     comparison: Comparison
@@ -87,7 +87,7 @@ class _Known(msgspec.Struct, frozen=True):
 
 
 class Comparisons:
-    """May be asked from any thread; questions wait for each other, since each takes most of a core."""
+    """May be called from any thread; questions wait for each other, since each takes most of a core."""
 
     def __init__(self, profiles: Profiles) -> None:
         self._profiles = profiles
@@ -95,11 +95,11 @@ class Comparisons:
         self._known: OrderedDict[tuple[AskedSide, AskedSide], _Known] = OrderedDict()
 
     def answer(self, base: AskedSide, candidate: AskedSide, rows: RowFilter, patience_s: float) -> CompareAnswer:
-        """What changed from `base` to `candidate`.
+        """Differences from `base` to `candidate`.
 
         Raises:
             NotFoundError: there is no such run or rank.
-            StepsError: a range of steps is none, or has no steps.
+            StepsError: the text is not a range of steps, or the range has no steps.
             TraceError: one of the traces could not be read.
             StillAnalysingError: an analysis takes longer than `patience_s`; it goes on.
             ComparisonError: there are too many recordings, or the process could not be started, broke or reached a
@@ -122,7 +122,7 @@ class Comparisons:
         return _page(known, rows)
 
     def _read(self, side: AskedSide, deadline: float) -> _Read:
-        """The analyses of one side. What cannot be read is left out, unless it is all there is."""
+        """The analyses of one side. Leaves out unreadable traces, unless all are unreadable."""
         keys = self._profiles.keys_of(side.run, side.span)
         named = [key for key in keys if key.worker == side.rank]
         wanted = named or keys
@@ -174,7 +174,7 @@ def _recording(side: AskedSide, kept: KeptResult) -> msgspec.Raw:
 
 
 def _asked(base: SideText, candidate: SideText, configuration: Path | None) -> Comparison:
-    """The answer of a process of its own; its end is waited for, and whatever it complains of goes to the log."""
+    """The answer of a separate process; waits for its end, and logs its stderr."""
     file = None if configuration is None else os.fsencode(configuration)
     question = msgspec.json.encode({"configuration": file, "base": base, "candidate": candidate})
     process = child.Child(COMPARISON_COMMAND)

@@ -21,7 +21,7 @@ NO_STEP = -1
 
 
 class EventColumns(msgspec.Struct, frozen=True):
-    """Events in order of start. A text is a number into `texts`; `step` is one into `steps`, -1 outside all steps."""
+    """Events in order of start. A text is a position in `texts`; `step` is one in `steps`, -1 outside all steps."""
 
     texts: list[str]
     steps: list[str]
@@ -91,7 +91,7 @@ def _place_text(frame: Frame | None) -> str:
 
 
 def events_page(columns: EventColumns, offset: int, limit: int, order: str, *, descending: bool) -> EventsAnswer:
-    """`limit` rows from `offset` on, by one of `ORDERS`; equal ones stay in order of start in both directions."""
+    """`limit` rows from `offset`, sorted by one of `ORDERS`; equal ones stay in order of start in both directions."""
     at = sorted(range(len(columns.start_ns)), key=_sort_key(columns, order), reverse=descending)
     return EventsAnswer(total=len(at), offset=offset, rows=[_row(columns, row) for row in at[offset : offset + limit]])
 

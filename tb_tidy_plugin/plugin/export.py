@@ -1,4 +1,4 @@
-"""A profile's report to take along: one page of HTML with what the tab lists."""
+"""A profile's report as a file: one page of HTML with the content of the tab."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def exported(profiles: Profiles, key: Key, muted: Collection[str], patience_s: f
         TraceError: it could not be read.
         StillAnalysingError: its analysis takes longer than `patience_s`.
     """
-    from tb_tidy_plugin.render.html import to_html  # TensorBoard's start need not wait for them
+    from tb_tidy_plugin.render.html import to_html  # TensorBoard's start does not wait for them
     from tb_tidy_plugin.render.report import report_document
 
     profiles.kept(key, patience_s)

@@ -1,6 +1,6 @@
 """Address on which a server of the page listens, and the token in it.
 
-Imports the standard library only: a browser starts while the rest is imported.
+Imports only the standard library: a browser starts while the rest is imported.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ _WAITING = 128  # connections
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A secret that the server's address holds, and then a cookie: whoever knows it may read and act."""
+    """A secret in the server's address, then in a cookie: whoever knows it may read and act."""
 
     text: str = field(default_factory=lambda: secrets.token_urlsafe(_TOKEN_BYTES), repr=False)
 
     @property
     def cookie(self) -> str:
-        """The name of its cookie: cookies of all servers on one machine are sent to each of them."""
+        """The name of its cookie, since the cookies of all servers on one machine are sent to each of them."""
         return f"torchtidy-{hashlib.sha256(self.text.encode()).hexdigest()[:12]}"
 
     def is_in(self, given: str | None) -> bool:
-        """Compares in a time that tells nothing of the token."""
+        """Compares in constant time."""
         return given is not None and hmac.compare_digest(given.encode(), self.text.encode())
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """A socket on which connections wait to be served; port 0 is a free one.
+    """A socket that accepts connections; port 0 is any free one.
 
     Raises:
         TidyError: it cannot listen there.
@@ -52,6 +52,6 @@ def listening(host: str, port: int) -> socket.socket:
 
 
 def address_of(listener: socket.socket, host: str, token: Token) -> str:
-    """The address to open in a browser, with the token; of this machine's name where it listens on all addresses."""
+    """The address to open in a browser, with the token; has this machine's name if it listens on all addresses."""
     name = socket.gethostname() if host in ALL_ADDRESSES else f"[{host}]" if ":" in host else host
     return f"http://{name}:{listener.getsockname()[1]}/?token={token.text}"

@@ -1,7 +1,7 @@
 """Entry point of the `tensorboard_plugins` group.
 
-TensorBoard imports this module without a guard: an exception here would stop TensorBoard itself. So it imports the
-standard library and TensorBoard's own base class only, and everything else inside `load`.
+TensorBoard imports this module without a guard: an exception here would stop TensorBoard itself. So it imports only the
+standard library and TensorBoard's own base class, and everything else inside `load`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ names, IP addresses, this machine's own name, and HTTPS requests."""
 
 
 class Loader(base_plugin.TBLoader):
-    """Adds the plugin's flags to TensorBoard's, and loads the plugin where its dependencies are installed."""
+    """Adds the plugin's flags to TensorBoard's, and loads the plugin if its dependencies are installed."""
 
     def define_flags(self, parser: argparse.ArgumentParser) -> None:
         group = parser.add_argument_group("torchtidy")
@@ -57,7 +57,7 @@ class Loader(base_plugin.TBLoader):
 
 
 def _add(group: argparse._ArgumentGroup, name: str, value: str | None, text: str) -> None:
-    """Adds a flag with a `value`, or one that is given or not."""
+    """Adds a flag with a `value`, or a boolean flag if it is None."""
     try:
         if value is None:
             group.add_argument(name, action="store_true", help=text)

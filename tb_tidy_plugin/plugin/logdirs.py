@@ -10,16 +10,16 @@ from msgspec.structs import replace
 
 from tb_tidy_plugin.trace.remote import ADDRESS
 
-PATH_START = ("/", "\\", "~")  # a part that begins so has no name, whatever colons are in it
+PATH_START = ("/", "\\", "~")  # a part that starts like this has no name, whatever colons are in it
 
 
 class Logdir(msgspec.Struct, frozen=True):
-    """One folder to look in, or one trace.
+    """One folder to search, or one trace.
 
     Attributes:
-        path: absolute, or the address of a remote folder as it was given.
-        name: from `--logdir_spec`, put before the names of its runs; empty where it has none.
-        follow_links: whether links in it may lead out of it.
+        path: absolute, or the address of a remote folder as given.
+        name: from `--logdir_spec`, a prefix of its runs' names; empty without one.
+        follow_links: True if links in it may lead out of it.
     """
 
     path: str
@@ -33,15 +33,16 @@ class Logdir(msgspec.Struct, frozen=True):
 
     @property
     def is_trace(self) -> bool:
-        """True if it is one trace and not a folder; false where the disk does not answer."""
+        """True if it is one trace and not a folder; False if the disk does not answer."""
         return os.path.isfile(self.path)  # noqa: PTH113 - Path's raises then
 
 
 def parse_logdirs(logdir: str, logdir_spec: str, *, follow_links: bool = False) -> tuple[Logdir, ...]:
     """The folders of `--logdir`, else those of `--logdir_spec` (`name:path,path,…`), each once.
 
-    The form is that of TensorBoard's own `--logdir_spec`: only the first colon of a part ends its name; a scheme and a
-    Windows drive are no names.
+    The syntax is that of TensorBoard's own `--logdir_spec`: only the first colon of a part ends its name; a scheme and
+    a
+    Windows drive are not names.
     """
     found = [Logdir(_absolute(logdir))] if logdir else list(_parts(logdir_spec))
     return tuple(replace(each, follow_links=follow_links) for each in dict.fromkeys(found))

@@ -27,21 +27,21 @@ _LONGEST = 80
 _ROOT = "."
 EXPERIMENT = ""
 FAULTS = (errors.PublicError, error.HParamsError, NotImplementedError, LookupError, TypeError, ValueError)
-"""What a store raises for a run or a question that it does not know."""
+"""Exceptions of a store for an unknown run or an unsupported query."""
 
 
 class LoggedRuns:
-    """Last scalars and hyperparameters by run; asked for at most every 10 s. May be called from any thread."""
+    """Last scalars and hyperparameters by run, read at most every 10 s. May be called from any thread."""
 
     def __init__(self, provider: DataProvider | None) -> None:
-        """Without a `provider` nothing is known."""
+        """Without a `provider` there are no values."""
         self._provider = provider
         self._lock = threading.Lock()
         self._asked_at = float("-inf")  # on the monotonic clock
         self._known: dict[str, LoggedRun] = {}
 
     def __call__(self) -> Mapping[str, LoggedRun]:
-        """What is known now."""
+        """The current values."""
         with self._lock:
             if self._provider is not None and time.monotonic() - self._asked_at >= _FRESH_S:
                 self._known = _read(self._provider)
@@ -60,7 +60,7 @@ def _read(provider: DataProvider) -> dict[str, LoggedRun]:
 
 
 def _named(run: str) -> str:
-    """The folder of the logdir itself has no name here."""
+    """The name of a run; empty for the folder of the logdir itself."""
     return "" if run == _ROOT else run
 
 
@@ -78,7 +78,7 @@ def _scalars(provider: DataProvider) -> dict[str, dict[str, float]]:
 
 
 def _hparams(provider: DataProvider) -> dict[str, dict[str, str | float | bool]]:
-    """By the run that they were logged in; `SummaryWriter.add_hparams` makes a run below it, which counts as it."""
+    """Hyperparameters by run; `SummaryWriter.add_hparams` creates a run below the logged one, which counts as it."""
     asked = {"ctx": context.RequestContext(), "experiment_id": EXPERIMENT, "plugin_name": metadata.PLUGIN_NAME}
     chosen = data.RunTagFilter(tags=[metadata.SESSION_START_INFO_TAG])
     found: dict[str, dict[str, str | float | bool]] = {}

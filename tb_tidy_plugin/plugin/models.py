@@ -28,18 +28,18 @@ LoadState: TypeAlias = Literal["queued", "reading", "analysing", "done", "error"
 
 
 class ProfileState(Model, frozen=True):
-    """How far the analysis of one trace file is.
+    """Progress of the analysis of one trace file.
 
     Attributes:
-        span_index: position of the span among its worker's, from 1, as torch-tb-profiler numbers them; null where the
+        span_index: position of the span among its worker's, from 1, as torch-tb-profiler numbers them; null if the
             file's name has no span.
         size: the file's size on disk in bytes.
         fraction: work done, 0 to 1.
-        stage: what is being done, in words (`Reading 12 of 35 MB`), empty when nothing is.
+        stage: the current work in words (`Reading 12 of 35 MB`), empty if there is none.
         problem: why it failed, or what could not be read of it; both `done` and `error` may have one.
         version: changes with each new analysis: the file, or a measurement of it, has changed.
         recording: changes whenever the file has changed.
-        reported: its report is there; while its state is not `done`, what stands beside the report is still made.
+        reported: true if its report exists; while its state is not `done`, the tables beside the report are still made.
     """
 
     worker: str
@@ -63,10 +63,10 @@ class RunState(Model, frozen=True):
 
 
 class RunsAnswer(Model, frozen=True):
-    """`GET api/runs`: what the logdir holds. `scanning` is true while the first look is still going on.
+    """`GET api/runs`: the content of the logdir. `scanning` is true during the first search.
 
-    With `look=calm` nobody waits for a new look, which begins if the last one is long over. A page that asks again and
-    again thus never keeps a slow disk busy.
+    With `look=calm` nobody waits for a new search, which starts if the last one is long over. A page that polls thus
+    never keeps a slow disk busy.
     """
 
     logdirs: list[str]
@@ -85,14 +85,14 @@ class BoardRow(Model, frozen=True):
     """One run at a glance: of the recording that the page opens, the first worker's latest span.
 
     Attributes:
-        recorded_ms: when it was recorded, in ms since 1970; null where nothing says.
-        state: how far its analysis is.
-        known: whether the figures are there; without them the fields from `device` to `finding` are empty or null.
-        step_ns: median step, without the profiler where that is known; null where there are no steps.
-        saving_ns: what all fixes together are expected to save per step; null where there is no estimate.
-        findings: how many there are.
+        recorded_ms: time of the recording, in ms since 1970; null if unknown.
+        state: progress of its analysis.
+        known: true if the figures are known; without them the fields from `device` to `finding` are empty or null.
+        step_ns: median step, without the profiler if that is known; null without steps.
+        saving_ns: expected saving of all fixes together per step; null without an estimate.
+        findings: number of findings.
         action, finding: what to do first, and the id of that finding.
-        logged: what the job logged; null where nothing is known of it.
+        logged: what the job logged; null if nothing is known of it.
     """
 
     run: str
@@ -113,8 +113,10 @@ class BoardRow(Model, frozen=True):
 class BoardAnswer(Model, frozen=True):
     """`GET api/board`: all runs at a glance, in the order of `GET api/runs`.
 
-    Figures come from reports that are known or kept. The eight newest runs are analysed for it, all with
-    `analyse=all`. `unasked` is the number of runs without figures that wait for that, `pending` of those under way.
+    Figures come from reports in memory or in the cache. The request starts the analysis of the eight newest runs, or of
+    all with `analyse=all`. `unasked` is the number of runs without figures that wait for that, `pending` that of
+    running
+    analyses.
     """
 
     runs: list[BoardRow]
@@ -123,11 +125,11 @@ class BoardAnswer(Model, frozen=True):
 
 
 class ReportAnswer(Model, frozen=True):
-    """`GET api/report`: states of the asked profiles, and the reports of those that are done.
+    """`GET api/report`: states of the requested profiles, and the reports of those that are done.
 
-    The run's own outcomes and findings are those of all its ranks whose analysis is done, asked for or not: `ranks`.
+    The run's own outcomes and findings are those of all its analysed ranks, requested or not: `ranks`.
     `report.ranks` is null: `GET api/ranks` answers it.
-    `pending` is the number of the run's traces that were not analysed yet; those that cannot be read do not count.
+    `pending` is the number of the run's traces that were not analysed yet, except unreadable ones.
     """
 
     states: list[ProfileState]
@@ -139,15 +141,15 @@ class ReportAnswer(Model, frozen=True):
 class ExportAnswer(Model, frozen=True):
     """`GET api/export`: the report of a profile, with what is known of its run, as a page of its own.
 
-    `muted` of the query are ids of findings to be left out, with commas between them. The page comes inside of JSON,
-    so that no address of TensorBoard's ever is a page of ours.
+    `muted` of the query are ids of findings to leave out, separated by commas. The page comes inside JSON, so that no
+    address of TensorBoard's ever is a page of ours.
     """
 
     html: str
 
 
 class RanksAnswer(Model, frozen=True):
-    """`GET api/ranks`: the ranks of a run that were analysed, null where these are fewer than two.
+    """`GET api/ranks`: the ranks of a run that were analysed, null if there are fewer than two.
 
     `pending` is the number of the run's traces that were not analysed yet.
     """
@@ -164,7 +166,7 @@ class RuleSection(Model, frozen=True):
 
 
 class ThresholdInfo(Model, frozen=True):
-    """A number that users may set: its name in the configuration, what it is where they do not, and why."""
+    """A number that users may set: its name in the configuration, its default, and the reason for that."""
 
     name: str
     default: int | float
@@ -192,9 +194,9 @@ class RulesAnswer(Model, frozen=True):
 class SourceAnswer(Model, frozen=True):
     """`GET api/source`: the text of one source file named in a finding's places.
 
-    `lines` is the whole file, empty where it may not or cannot be read; `reason` then says why and what to do.
-    `changed` is true when the file is newer than the recording. `path` is where the file lies on the server, for
-    editors there; null where it may not be shown, and where it is not text.
+    `lines` is the whole file, empty if it may not or cannot be read; `reason` then says why and what to do.
+    `changed` is true if the file is newer than the recording. `path` is the file's path on the server, for
+    editors there; null if it may not be shown, or is not text.
     """
 
     file: str
@@ -206,16 +208,16 @@ class SourceAnswer(Model, frozen=True):
 
 
 class LineColumns(Model, frozen=True):
-    """What lines of one file cost over the whole recording: one entry per line in each column, in order of lines.
+    """Costs of the lines of one file over the whole recording: one entry per line in each column, in order of lines.
 
     Attributes:
-        wall_ns: length of the recording.
+        wall_ns: duration of the recording.
         line: numbers of the lines, from 1.
-        host_ns: time of the calls on the line, with all that they call in turn.
+        host_ns: time of the calls on the line, including all that they call in turn.
         device_ns: time of the kernels, copies and fills that they launch.
         calls: their number.
-        shared: how many lines a kernel of compiled code on the line computes; its time stands with one of them.
-        known_by: the least certain way in which calls of replayed graphs are known to be the line's; null without any.
+        shared: number of lines that a kernel of compiled code on the line computes; its time counts for one of them.
+        known_by: the least certain way in which calls of replayed graphs are attributed to the line; null without any.
         left_out: functions whose lines are not counted, since going through their calls would have taken too long.
     """
 
@@ -230,7 +232,7 @@ class LineColumns(Model, frozen=True):
 
 
 class LinesAnswer(Model, frozen=True):
-    """`GET api/lines`: what the lines of one source file cost; null where no call could be placed in it."""
+    """`GET api/lines`: costs of the lines of one source file; null if no call could be placed in it."""
 
     file: str
     costs: LineColumns | None
@@ -256,7 +258,7 @@ class FilesAnswer(Model, frozen=True):
 
 
 class StackFrame(Model, frozen=True):
-    """One of the user's own functions, and the line in it that leads on; `precision` and `ties` as those of a place."""
+    """One of the user's own functions, and its calling line; `precision` and `ties` as those of a place."""
 
     file: str
     line: int
@@ -266,9 +268,9 @@ class StackFrame(Model, frozen=True):
 
 
 class StackAnswer(Model, frozen=True):
-    """`GET api/stack`: what called a place of a finding, nearest first, for the match that costs most there.
+    """`GET api/stack`: callers of a place of a finding, nearest first, for the most expensive match there.
 
-    `more` functions further out are left out.
+    `more` is the number of further callers.
     """
 
     frames: list[StackFrame]
@@ -278,7 +280,7 @@ class StackAnswer(Model, frozen=True):
 class EventRow(Model, frozen=True):
     """One matched event. `lane` is the host thread or device stream in words, `shapes` the input shapes as text.
 
-    `id` names the event on the timeline, in this recording.
+    `id` identifies the event on the timeline, in this recording.
     """
 
     id: int
@@ -302,10 +304,11 @@ class EventsAnswer(Model, frozen=True):
 class OperatorsAnswer(Model, frozen=True):
     """`GET api/operators`: one page of one grouping, sorted and filtered by the server.
 
-    Of the whole grouping, whatever is filtered: `host_ns` and `device_ns` are the sums of self times, the latter null
-    without a device, and `empty` the columns of which no row has a value.
-    `left_out` rows with less host time are not listed, found or counted in `total`: there are too many. `missing` says
-    why the grouping is not there and which option records it, null where it is.
+    Regardless of the filter: `host_ns` and `device_ns` are the sums of self times, the latter null without a device,
+    and
+    `empty` the columns in which no row has a value.
+    `left_out` is the number of rows with less host time that are not listed, found or counted in `total`: there are too
+    many. `missing` says why the grouping is absent and which option records it, null if it is there.
     """
 
     group: OperatorGroup
@@ -322,8 +325,9 @@ class OperatorsAnswer(Model, frozen=True):
 class KernelsAnswer(Model, frozen=True):
     """`GET api/kernels`: one page of the device's work, sorted and filtered by the server.
 
-    `families` are all, whatever is filtered, and `empty` the columns of which no row has a value. `missing` says why
-    there is nothing and which option records it, null where there is something.
+    Regardless of the filter: `families` are all, and `empty` the columns in which no row has a value. `missing` says
+    why
+    there is nothing and which option records it, null if there is something.
     """
 
     total: int
@@ -344,7 +348,7 @@ class ModulesAnswer(Model, frozen=True):
 class MemoryAnswer(Model, frozen=True):
     """`GET api/memory`: one entry per device with memory events, and per device of a memory snapshot.
 
-    `missing` says why there are no events, `snapshot_problem` why a snapshot that lies beside the trace is not used.
+    `missing` says why there are no events, `snapshot_problem` why a snapshot beside the trace is not used.
     """
 
     devices: list[DeviceMemoryRow]
@@ -353,21 +357,22 @@ class MemoryAnswer(Model, frozen=True):
 
 
 class CpuAnswer(Model, frozen=True):
-    """`GET api/cpu`: what the CPU did."""
+    """`GET api/cpu`: work of the CPU."""
 
     cpu: CpuFigures
 
 
 class CompareAnswer(Model, frozen=True):
-    """`GET api/compare?base=RUN&candidate=RUN`: what changed, with one page of its operators and kernels.
+    """`GET api/compare?base=RUN&candidate=RUN`: the differences, with one page of operators and kernels.
 
-    Each side takes `…_rank` (a worker's name, or the number of a rank; all where it is not given), `…_span` and
-    `…_steps` (`3-7` or `5`, by the numbers in the steps' names; all that do not warm up where it is not given). `q`
-    finds operators and kernels by name and shapes; `offset` and `limit` say which of those found are here, largest
-    difference first.
+    Each side takes `…_rank` (a worker's name, or the number of a rank; all by default), `…_span` and `…_steps` (`3-7`
+    or
+    `5`, by the numbers in the steps' names; all after the warm-up by default). `q` finds operators and kernels by name
+    and
+    shapes; `offset` and `limit` select those to return, largest difference first.
 
     Attributes:
-        operators, kernels: how many were found.
+        operators, kernels: number of matching rows.
     """
 
     comparison: Comparison
@@ -377,26 +382,26 @@ class CompareAnswer(Model, frozen=True):
 
 
 class Mutes(Model, frozen=True):
-    """Findings by id and checks by name that users do not want to see. Also the form of `.torchtidy.json`."""
+    """Findings by id and checks by name that users have muted. Also the form of `.torchtidy.json`."""
 
     findings: list[str]
     rules: list[str]
 
 
 class MuteChange(Model, frozen=True):
-    """`POST api/mutes`: what to mute and what to show again; makes `.torchtidy.json` where there is none."""
+    """`POST api/mutes`: what to mute and what to show again; creates `.torchtidy.json` if it does not exist."""
 
     mute: Mutes
     unmute: Mutes
 
 
 class MutesAnswer(Model, frozen=True):
-    """`GET api/mutes`: what is muted for everybody.
+    """`GET api/mutes`: mutes that apply to everybody.
 
     Attributes:
-        kept: whether mutes are kept beside the runs; where they are not, each browser keeps its own.
-        can_keep: whether they could be: the folder of the runs is on this machine and can be written.
-        path: the file that holds them or would hold them, null where the runs are elsewhere.
+        kept: true if mutes are stored beside the runs; otherwise each browser stores its own.
+        can_keep: true if they could be: the folder of the runs is on this machine and can be written.
+        path: the file that holds them or would hold them, null if the runs are elsewhere.
     """
 
     kept: bool
@@ -406,7 +411,7 @@ class MutesAnswer(Model, frozen=True):
 
 
 class RetryRequest(Model, frozen=True):
-    """`POST api/retry`: analyse a trace again whose analysis failed; answered by its `ProfileState`."""
+    """`POST api/retry`: repeat an analysis that failed; answered by its `ProfileState`."""
 
     run: str
     worker: str
@@ -414,7 +419,7 @@ class RetryRequest(Model, frozen=True):
 
 
 class CancelRequest(Model, frozen=True):
-    """`POST api/cancel`: stop an analysis that waits or is under way; answered by its `ProfileState`."""
+    """`POST api/cancel`: stop an analysis that waits or runs; answered by its `ProfileState`."""
 
     run: str
     worker: str
@@ -432,7 +437,8 @@ class ErrorInfo(Model, frozen=True):
 class BenchmarkRequest(Model, frozen=True):
     """`POST api/benchmarks`: measure the statements of a finding; answered by a `BenchmarkState`.
 
-    `device` is `cuda`, `cuda:1`, `rocm`, `mps`, `xpu` or `cpu`, empty for the recording's kind or what there is.
+    `device` is `cuda`, `cuda:1`, `rocm`, `mps`, `xpu` or `cpu`; empty for the recording's kind, else for any that
+    exists.
     """
 
     run: str
@@ -450,10 +456,10 @@ class BenchmarkCancel(Model, frozen=True):
 
 
 class BenchmarkState(Model, frozen=True):
-    """How far a benchmark is; `GET api/benchmarks/progress?job=…` streams these, one a line, until it is over.
+    """Progress of a benchmark; `GET api/benchmarks/progress?job=…` streams these, one a line, until it is over.
 
-    `ahead` is how many others are measured before it, `measurement` is set once it is `done`, `problem` where it
-    `failed` or was `cancelled`, and where it is `done` and could not be kept.
+    `ahead` is the number of others that are measured before it, `measurement` is set once it is `done`, `problem` if it
+    `failed` or was `cancelled`, or is `done` but could not be stored.
     """
 
     job: int
@@ -478,7 +484,7 @@ class BenchmarkRefusal(Model, frozen=True):
 
 
 class BenchmarkStatements(Model, frozen=True):
-    """What is run for a finding; `of_events` says whether a saving can use what comes of it.
+    """Statements measured for a finding; `of_events` is true if a saving can use the result.
 
     `devices` are those of this machine that a `BenchmarkRequest` may name; empty until a first benchmark has seen them.
     """
@@ -493,15 +499,16 @@ class BenchmarkStatements(Model, frozen=True):
 class BenchmarksAnswer(Model, frozen=True):
     """`GET api/benchmarks`: the benchmarks of one profile.
 
-    Asked while nothing is measured, it has the profile analysed again, with a new version, where the report lacks
-    measurements that are known.
+    Requested while nothing is measured, it starts a new analysis of the profile, with a new version, if the report
+    lacks
+    known measurements.
 
     Attributes:
-        refusal: why none can be started here, null where they can.
-        command: measures this profile's findings from a shell; `--finding ID` added, that one alone.
-        kind: the recording's kind of device; what is measured on another one is in no saving.
-        findings: what there is to measure, by finding.
-        jobs: those that were started since TensorBoard was, in their order.
+        refusal: why none can be started here, null if they can.
+        command: measures this profile's findings from a shell; with `--finding ID`, that one alone.
+        kind: the recording's kind of device; results from other kinds are in no saving.
+        findings: statements to measure, by finding.
+        jobs: those started since TensorBoard's start, in their order.
         measurements: stored results, by finding.
     """
 

@@ -10,14 +10,13 @@ if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
 CONTENT_TYPE_KEY = "torchtidy.content_type"
-"""In a request's environment: the Content-Type of its answer, written by the app for `Mount`."""
+"""Key in a request's environment: the Content-Type of its answer, written by the app for `Mount`."""
 
 
 class Mount:
-    """A WSGI app below `prefix`, which TensorBoard leaves in PATH_INFO; made with the first request.
+    """A WSGI app below `prefix`, which TensorBoard leaves in PATH_INFO; created with the first request.
 
-    It also puts the Content-Type back on a 304, from which Werkzeug removes it, since TensorBoard asks for it on every
-    answer.
+    It also restores the Content-Type of a 304, which Werkzeug removes, since TensorBoard checks for it on every answer.
     """
 
     def __init__(self, make_app: Callable[[], WSGIApplication], prefix: str) -> None:
@@ -33,7 +32,7 @@ class Mount:
             inner["SCRIPT_NAME"] = inner.get("SCRIPT_NAME", "") + self._prefix
             inner["PATH_INFO"] = path[len(self._prefix) :] or "/"
 
-        def start(status: str, headers: list[tuple[str, str]], *error: Any) -> Callable[[bytes], object]:  # noqa: ANN401
+        def start(status: str, headers: list[tuple[str, str]], *error: Any) -> Callable[[bytes], object]:
             if not any(name.lower() == "content-type" for name, _ in headers):
                 headers = [*headers, ("Content-Type", inner.get(CONTENT_TYPE_KEY, "application/json"))]
             return start_response(status, headers, *error)

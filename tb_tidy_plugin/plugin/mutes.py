@@ -1,6 +1,6 @@
 """Muted findings and rules, stored beside the runs on request so that a team can share them.
 
-Without such a file each browser keeps its own mutes and nothing is written anywhere.
+Without such a file each browser stores its own mutes and nothing is written anywhere.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ SOUND = re.compile(r"[a-z0-9][a-z0-9-]{0,99}")  # ids of findings and names of r
 
 
 class MutesError(TidyError):
-    """The mutes cannot be kept beside the runs."""
+    """The mutes cannot be stored beside the runs."""
 
 
 class MuteStore:
     """The file with the mutes of a logdir. All methods may be called from any thread."""
 
     def __init__(self, logdirs: Sequence[Logdir]) -> None:
-        """The file lies in the first folder that is on this machine, else on the first store that can be written."""
+        """The file lies in the first folder on this machine, else in the first writable store."""
         local = next((_folder_of(logdir) for logdir in logdirs if not logdir.is_remote), None)
         store = next((RemotePath(logdir.path.rstrip("/")) for logdir in logdirs if is_store(logdir)), None)
         folder = local or store
@@ -42,9 +42,9 @@ class MuteStore:
         self._changing = threading.Lock()
 
     def answer(self) -> MutesAnswer:
-        """What is muted, and whether it is, or could be, kept beside the runs."""
+        """The mutes, and whether they are, or could be, stored beside the runs."""
         kept = self._read()
-        can_keep = isinstance(self._file, RemotePath)  # what a store allows shows when it is tried
+        can_keep = isinstance(self._file, RemotePath)  # only an attempt shows what a store allows
         if isinstance(self._file, Path):
             can_keep = os.access(self._file.parent, os.W_OK)
         return MutesAnswer(
@@ -55,10 +55,10 @@ class MuteStore:
         )
 
     def change(self, change: MuteChange) -> MutesAnswer:
-        """Adds and takes away, and makes the file where there is none yet.
+        """Adds and removes mutes; creates the file if it does not exist.
 
         Raises:
-            MutesError: the change names what cannot be muted, or the file cannot be read or written.
+            MutesError: the change names something that cannot be muted, or the file cannot be read or written.
         """
         if self._file is None:
             raise MutesError("The folder of the runs is not writable.", "Mutes stay in the browser.")
@@ -91,18 +91,18 @@ class MuteStore:
 
 
 def _folder_of(logdir: Logdir) -> Path:
-    """Where the runs of a logdir on this machine are; beside the trace where it is one trace."""
+    """The folder of a logdir's runs on this machine, or the folder of a single trace."""
     path = Path(logdir.path)
     return path.parent if logdir.is_trace else path
 
 
 def is_store(logdir: Logdir) -> bool:
-    """True if it is an address to which files may be written, and the packages for that are there."""
+    """True if it is an address of a writable store, and the packages for that are installed."""
     return logdir.is_remote and not logdir.path.lower().startswith("http") and can_be_opened(logdir.path)
 
 
 def _sound(names: Iterable[str]) -> list[str]:
-    """What can be muted of what somebody wrote into the file."""
+    """The valid names among those in the file, which anybody may have written."""
     return [name for name in names if SOUND.fullmatch(name)][:MOST_MUTES]
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _NAME = "torchtidy"
 MOUNT_POINT = f"/data/plugin/{_NAME}"
 
-for needed in ("flask", "msgspec", "numpy", "platformdirs"):  # imported later than this, but the loader has to know now
+for needed in ("flask", "msgspec", "numpy", "platformdirs"):  # imported later, but the loader must know now
     if find_spec(needed) is None:
         raise ImportError(f"{needed} is not installed")
 
@@ -46,7 +46,7 @@ class Plugin(base_plugin.TBPlugin):
         background.shutdown(wait=False)
 
     def is_active(self) -> bool:
-        """Asked for each load of the page; true while nobody knows yet."""
+        """Called for each load of the page; true until the first search is over."""
         if not self._profiles.done():
             return True
         profiles = self._profiles.result()

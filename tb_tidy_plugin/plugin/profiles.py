@@ -1,4 +1,4 @@
-"""The traces in the logdirs and what is known of each: found, waited for, analysed, kept, given up."""
+"""The traces in the logdirs and the state of each: found, queued, analysed, kept, evicted."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from itertools import count, groupby
 from pathlib import Path
 
@@ -44,19 +45,19 @@ from tb_tidy_plugin.report.model import Finding, Problem, ProfileReport
 from tb_tidy_plugin.trace.cache import NOWHERE, Cache
 from tb_tidy_plugin.trace.files import TraceFile
 
-FRESH_S = 2.0  # what was seen later than this ago is believed
-LOOK_PATIENCE_S = 0.5  # a request waits this long for a new look; on a slow disk it is answered with the last one
-PERIOD_S = 10.0  # between looks that nobody asked for
-REST_RATIO = 20  # and at least this many times as long as a look takes, for large trees on slow disks
-_HEARTBEAT_S = 10.0  # a stream of progress says something this often, so that one without a reader ends
+FRESH_S = 2.0  # a look at the logdirs that is not older than this is current
+LOOK_PATIENCE_S = 0.5  # most time that a request waits for a new look; on a slow disk, it gets the last one
+PERIOD_S = 10.0  # between looks without a request
+REST_RATIO = 20  # and at least this many times the duration of a look, for large trees on slow disks
+_HEARTBEAT_S = 10.0  # a stream of progress sends a line this often, so that it ends if its reader is gone
 KEPT_BYTES = 256 << 20  # of results; a result is 50 kB to a few MB
-SMALL_BYTES = 64 << 20  # of text that a trace should hold; the largest of such recordings take 2 s and 150 MB
+SMALL_BYTES = 64 << 20  # most text expected of a small trace; the largest of these take 2 s and 150 MB
 
 
 class ProfileEntry(msgspec.Struct, frozen=True):
-    """One trace and how far its analysis is.
+    """One trace and the progress of its analysis.
 
-    `recording` is the version in which the file was as it is now; `reported` says that its findings are known.
+    `recording` is the first version with the file as it is now; `reported` is true if its findings are known.
     """
 
     found: FoundFile
@@ -70,11 +71,11 @@ class ProfileEntry(msgspec.Struct, frozen=True):
 
     @property
     def is_over(self) -> bool:
-        """True if waiting is of no use."""
+        """True if there is nothing to wait for."""
         return self.state in {"done", "error"}
 
     def described(self) -> ProfileState:
-        """The state as it is answered."""
+        """The state as the API answers it."""
         return ProfileState(
             worker=self.found.file.worker,
             span=self.found.file.span,
@@ -91,7 +92,7 @@ class ProfileEntry(msgspec.Struct, frozen=True):
 
 
 class KeptResult(msgspec.Struct, frozen=True):
-    """A result, the file it is of, and the memory it takes."""
+    """A result, its file, and its size in memory."""
 
     file: TraceFile
     result: AnalysisResult
@@ -121,20 +122,20 @@ class Profiles:
         self._workers = child.Spare(command)
         self._is_watched = False
         self._kept_bytes = kept_bytes
-        self._most_large = max(1, (os.cpu_count() or 1) // 2)  # at a time; one more may run, which has to be small
+        self._most_large = max(1, (os.cpu_count() or 1) // 2)  # at a time; one more may run if it is small
         self._changed = threading.Condition()
         self._versions = count(1)
         self._entries: dict[Key, ProfileEntry] = {}
         self._wanted: OrderedDict[Key, None] = OrderedDict()  # the last one is next
         self._running: dict[Key, FileAnalysis] = {}
-        self._large: set[Key] = set()  # of those
-        self._kept: OrderedDict[Key, KeptResult] = OrderedDict()  # the first one was unused longest
+        self._large: set[Key] = set()  # subset of the running ones
+        self._kept: OrderedDict[Key, KeptResult] = OrderedDict()  # least recently used first
         self._early: dict[Key, ProfileReport] = {}  # of analyses whose tables are still made
-        self._parts: dict[Key, RunPart] = {}  # of all that was analysed, kept or not
-        self._glances: dict[Key, Glance] = {}  # of all whose report was seen, kept or not
+        self._parts: dict[Key, RunPart] = {}  # of all analysed traces, kept or evicted
+        self._glances: dict[Key, Glance] = {}  # of all traces with a report, kept or evicted
         self._to_look_up: dict[Key, None] = {}  # whose report may be in the cache
         self._looked_up: set[tuple[Key, int]] = set()  # with the recording
-        self._renewed: dict[Key, str] = {}  # why each was last analysed again
+        self._renewed: dict[Key, str] = {}  # reason for the last renewal of each
         self._run_findings = RunFindings(configuration)
         self._has_traces = False
         self._looks = 0
@@ -143,11 +144,11 @@ class Profiles:
         self._look_now = False
 
     def start(self) -> None:
-        """Looks at the logdirs, in the background and from now on."""
+        """Starts to look at the logdirs in the background, periodically."""
         threading.Thread(target=self._keep_looking, daemon=True, name="torchtidy-scan").start()
 
     def watch(self) -> None:
-        """Says that the page was asked for: from now on a worker waits for the next trace, where there are any."""
+        """Notes that the page was opened: from now on a worker waits for the next trace, if there are any."""
         self._is_watched = True
         self._have_worker_wait()
 
@@ -159,7 +160,7 @@ class Profiles:
 
     @property
     def scanning(self) -> bool:
-        """True if the first look is still going on."""
+        """True during the first look."""
         return not self._looks
 
     @property
@@ -168,9 +169,9 @@ class Profiles:
         return self._has_traces
 
     def runs(self, *, calm: bool = False) -> RunsAnswer:
-        """Everything in the logdirs; runs of which nothing can be opened come last, since the tab opens the first.
+        """Everything in the logdirs; runs without a readable trace come last, since the tab opens the first.
 
-        With `calm` the answer is that of the last look, and a new one begins where looks cost little.
+        With `calm` the answer is that of the last look, and a new one starts if looks are cheap.
         """
         if calm:
             self._look_calmly()
@@ -187,7 +188,7 @@ class Profiles:
             return RunsAnswer(logdirs=logdirs, scanning=self.scanning, runs=runs)
 
     def board(self, logged: Mapping[str, LoggedRun], *, every: bool = False) -> BoardAnswer:
-        """All runs at a glance; the analysis of the newest that are not known begins, with `every` that of all."""
+        """All runs at a glance; starts the analysis of the newest unknown ones, or of all with `every`."""
         self._refresh()
         with self._changed:
             shown = [shown_of(keys) for keys in self._by_run().values()]
@@ -225,7 +226,7 @@ class Profiles:
         )
 
     def _look_up(self, key: Key) -> None:
-        """Has the cache asked for a report, in the background; once for each recording."""
+        """Looks for a report in the cache, in the background, once for each recording."""
         name = (key, self._entries[key].recording)
         if name in self._looked_up:
             return
@@ -250,7 +251,7 @@ class Profiles:
     def report(
         self, run: str, worker: str | None = None, span: str | None = None, *, every_rank: bool = False
     ) -> ReportAnswer:
-        """What is known now; the analysis of what is not known begins, with `every_rank` that of the run's rest, too.
+        """The known reports; starts the analysis of the others, with `every_rank` also that of the run's other ranks.
 
         Raises:
             NotFoundError: there is no such trace.
@@ -263,19 +264,19 @@ class Profiles:
                 raise _no_such(run, worker, span)
             if every_rank:
                 for key in reversed(of_run):
-                    if key not in self._parts:  # what was given up for want of memory has told what the run needs
+                    if key not in self._parts:  # an evicted result leaves its part for the run
                         self._want(key, first=False)
             for key in reversed(keys):
                 self._want(key)
             states = [self._entries[key].described() for key in keys]
             profiles = self._reports(keys)
             parts, pending = self._parts_of(of_run)
-        about, ranks = self._run_findings.about(run, parts)  # takes a while, so the lock is not held
-        report = msgspec.structs.replace(about, profiles=profiles, ranks=None)  # those have an answer of their own
+        about, ranks = self._run_findings.about(run, parts)  # slow, so without the lock
+        report = msgspec.structs.replace(about, profiles=profiles, ranks=None)  # ranks have an answer of their own
         return ReportAnswer(states=states, report=report, ranks=ranks, pending=pending)
 
     def ranks(self, run: str) -> RanksAnswer:
-        """The ranks of a run beside each other, as far as they are analysed; begins nothing.
+        """The comparison of a run's analysed ranks; starts nothing.
 
         Raises:
             NotFoundError: there is no such run.
@@ -290,28 +291,28 @@ class Profiles:
         return RanksAnswer(ranks=about.ranks, pending=pending)
 
     def run_findings(self, run: str) -> list[Finding]:
-        """What rules over several ranks find in a run, as far as its ranks are analysed."""
+        """Findings of rules over several ranks in a run, from its analysed ranks."""
         with self._changed:
             parts, _ = self._parts_of([key for key in self._entries if key.run == run])
         return self._run_findings.about(run, parts)[0].findings
 
     def _parts_of(self, keys: Sequence[Key]) -> tuple[dict[Key, RunPart], int]:
-        """What is known of these traces for their run, and how many are not analysed yet."""
+        """The parts of these traces for their run, and the number of traces that are not analysed yet."""
         parts = {key: self._parts[key] for key in keys if key in self._parts}
         return parts, sum(key not in parts and self._entries[key].state != "error" for key in keys)
 
     def _reports(self, keys: Sequence[Key]) -> list[ProfileReport]:
-        """What is known; the last findings of an analysis that goes on are newer than those of an earlier one."""
+        """The known reports; the early report of a running analysis is newer than that of a finished one."""
         kept = {key: self._kept[key].result.report for key in keys if key in self._kept}
         early = {key: self._early[key] for key in keys if key in self._early}
         known = kept | early
         return [known[key] for key in keys if key in known]
 
     def keys_of(self, run: str, span: str = "") -> list[Key]:
-        """The run's traces, of one span where one is named.
+        """The run's traces, of one span if it is given.
 
         Raises:
-            NotFoundError: there is none.
+            NotFoundError: there are none.
         """
         self._refresh()
         with self._changed:
@@ -321,10 +322,10 @@ class Profiles:
         return keys
 
     def progress(self, key: Key) -> Iterator[ProfileState]:
-        """The state now and whenever it changes, until there is nothing to wait for or the trace is gone.
+        """The state now and after each change, until there is nothing to wait for or the trace is gone.
 
         Raises:
-            NotFoundError: at once, where there is no such trace.
+            NotFoundError: at once, if there is no such trace.
         """
         with self._changed:
             if key not in self._entries:
@@ -336,14 +337,17 @@ class Profiles:
         while last is None or not last.is_over:
             with self._changed:
                 self._want(key, first=last is None)
-                self._changed.wait_for(lambda before=last: self._entries.get(key) != before, _HEARTBEAT_S)  # type: ignore[misc]
+                self._changed.wait_for(partial(self._has_changed, key, last), _HEARTBEAT_S)
                 last = self._entries.get(key)
             if last is None:
                 return
             yield last.described()
 
+    def _has_changed(self, key: Key, last: ProfileEntry | None) -> bool:
+        return self._entries.get(key) != last
+
     def kept(self, key: Key, patience_s: float) -> KeptResult:
-        """A finished analysis; one that is not finished, or was given up meanwhile, is waited for.
+        """A finished analysis; waits for a running one, or repeats an evicted one.
 
         Raises:
             NotFoundError: there is no such trace.
@@ -364,9 +368,9 @@ class Profiles:
             raise _no_such(*key)
 
     def renew(self, key: Key, reason: str) -> None:
-        """Has a finished analysis made again, since more is known than its trace tells; once for each reason.
+        """Repeats a finished analysis because there is new data besides its trace; once for each reason.
 
-        Until that is done, what came of the earlier one is the answer.
+        Until it is done, answers use the earlier result.
         """
         with self._changed:
             entry = self._entries.get(key)
@@ -376,7 +380,7 @@ class Profiles:
             self._again(key, entry)
 
     def retry(self, key: Key) -> ProfileState:
-        """Has an analysis that failed made again; whatever else becomes of a trace stays as it is.
+        """Repeats a failed analysis; a trace in any other state stays as it is.
 
         Raises:
             NotFoundError: there is no such trace.
@@ -391,7 +395,7 @@ class Profiles:
             return self._entries[key].described()
 
     def cancel(self, key: Key) -> ProfileState:
-        """Stops an analysis that waits or is under way; whatever else becomes of a trace stays as it is.
+        """Stops an analysis that waits or runs; a trace in any other state stays as it is.
 
         Raises:
             NotFoundError: there is no such trace.
@@ -411,7 +415,7 @@ class Profiles:
     def _again(self, key: Key, entry: ProfileEntry) -> None:
         """Puts a trace whose analysis is over in the queue, as a new version."""
         self._entries[key] = replace(entry, version=next(self._versions), state="queued", fraction=0.0, stage="")
-        if key in self._running:  # what was stopped is still on its way out
+        if key in self._running:  # the stopped worker has not ended yet
             self._wanted[key] = None
         self._want(key)
         self._changed.notify_all()
@@ -477,7 +481,7 @@ class Profiles:
         self._start_wanted()
 
     def _give_up(self, key: Key) -> None:
-        """Forgets what was made of an earlier state of the file; what was being made is still wanted."""
+        """Forgets the results for an earlier state of the file, and restarts its running analysis."""
         self._kept.pop(key, None)
         self._early.pop(key, None)
         self._parts.pop(key, None)
@@ -505,7 +509,7 @@ class Profiles:
             entry = self._entries[key]
             is_large = entry.found.likely_text > SMALL_BYTES
             if len(self._running) > self._most_large or (is_large and len(self._large) == self._most_large):
-                continue  # so that what becomes of large traces never keeps small ones waiting
+                continue  # so that large traces never keep small ones waiting
             del self._wanted[key]
             if is_large:
                 self._large.add(key)
@@ -513,7 +517,7 @@ class Profiles:
             threading.Thread(target=self._analyse, args=(key, entry, analysis), daemon=True).start()
 
     def _can_start(self, key: Key) -> bool:
-        """True if there is a file to be read: what was wanted may have gone, or become a link that is passed over."""
+        """True if there is a file to read that no worker reads: it may be gone, or have become a skipped link."""
         entry = self._entries.get(key)
         return entry is not None and entry.found.problem is None and key not in self._running
 
@@ -568,7 +572,7 @@ class Profiles:
         self._make_room()
 
     def _make_room(self) -> None:
-        """Gives up what was unused longest; it is analysed again when somebody asks for it."""
+        """Evicts the least recently used results; a request for one repeats its analysis."""
         while len(self._kept) > 1 and sum(kept.size for kept in self._kept.values()) > self._kept_bytes:
             key, _ = self._kept.popitem(last=False)
             self._entries[key] = replace(self._entries[key], state="queued", fraction=0.0, problem=None, reported=False)

@@ -1,6 +1,6 @@
-"""Queries of the web API, one struct for each form, and how they are read from an address.
+"""Queries of the web API, one struct for each form, and their parser.
 
-A field without a default has to be given, though it may be empty. What else an address names is ignored.
+A field without a default must be given, though it may be empty. Other parameters of an address are ignored.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ KernelSort: TypeAlias = Annotated[str, _sorts(KERNEL_ORDERS)]
 
 
 class Query(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Base of all queries, and the one of routes that ask for nothing."""
+    """Base of all queries, and the query of routes without parameters."""
 
 
 class RunQuery(Query, frozen=True):
@@ -54,13 +54,13 @@ class RunQuery(Query, frozen=True):
 
 
 class RunsQuery(Query, frozen=True):
-    """What the logdir holds: looked at `now`, or `calm`ly, as often as that costs little."""
+    """Query for the content of the logdir: looked up `now`, or `calm`ly, only if that is cheap."""
 
     look: Literal["now", "calm"] = "now"
 
 
 class BoardQuery(Query, frozen=True):
-    """All runs; `analyse=all` has those analysed that are not known."""
+    """All runs; `analyse=all` also analyses the unknown ones."""
 
     analyse: Literal["few", "all"] = "few"
 
@@ -78,7 +78,7 @@ class ProfileQuery(RunQuery, frozen=True):
 
 
 class ReportQuery(RunQuery, frozen=True):
-    """Names the traces of a run, of one worker and of one span where these are given, though empty.
+    """Names the traces of a run, of one worker and of one span if these are given, though empty.
 
     With `ranks=all` the run's other ranks are analysed, too.
     """
@@ -89,13 +89,13 @@ class ReportQuery(RunQuery, frozen=True):
 
 
 class ExportQuery(ProfileQuery, frozen=True):
-    """`muted` are ids of findings, with commas between them."""
+    """`muted` are ids of findings, separated by commas."""
 
     muted: str = ""
 
 
 class FileQuery(ProfileQuery, frozen=True):
-    """`file` is the name of a source file, as the trace has it."""
+    """`file` is the name of a source file, as in the trace."""
 
     file: str
 
@@ -162,7 +162,7 @@ class EventQuery(ProfileQuery, frozen=True):
 
 
 class FindQuery(ProfileQuery, frozen=True):
-    """`q` is part of an event's name; the search goes on at `event`, else at `from_ns`."""
+    """`q` is part of an event's name; the search continues at `event`, else at `from_ns`."""
 
     q: Annotated[str, msgspec.Meta(max_length=MOST_LETTERS)]
     from_ns: _Count = 0
@@ -178,7 +178,7 @@ class WindowQuery(ProfileQuery, frozen=True):
 
 
 class CropQuery(WindowQuery, frozen=True):
-    """`around_ns` is the time whose step is kept in any case, by default the middle of the window."""
+    """`around_ns` is the time whose step is always kept, by default the middle of the window."""
 
     around_ns: _Count | UnsetType = UNSET
 
@@ -191,13 +191,13 @@ class MarksQuery(WindowQuery, frozen=True):
 
 
 class SliceQuery(MarksQuery, frozen=True):
-    """`lanes` are numbers with commas between them, none for all."""
+    """`lanes` are numbers separated by commas; empty for all."""
 
     lanes: LaneNumbers = ""
 
 
 class CompareQuery(Query, frozen=True, kw_only=True):
-    """Two sides, each a run, one of its ranks, spans and a range of steps; and a page of what changed."""
+    """Two sides, each a run, one of its ranks, spans and a range of steps; and a page of the differences."""
 
     base: str
     base_rank: str = ""
@@ -223,15 +223,15 @@ _Value = TypeVar("_Value")
 
 
 def given(value: _Value | UnsetType) -> _Value | None:
-    """The value, None where the address does not have it."""
+    """The value; None if the address does not contain it."""
     return None if isinstance(value, UnsetType) else value
 
 
 def read_query(kind: type[_Query], address: Mapping[str, str]) -> _Query:
-    """The query that an address holds.
+    """The query in an address.
 
     Raises:
-        BadQueryError: a field is missing, or is something else than it has to be.
+        BadQueryError: a field is missing or invalid.
     """
     values: dict[str, object] = {}
     for field in _fields(kind):

@@ -1,7 +1,7 @@
-"""The web API: one table of what may be asked, by what, and what answers it.
+"""The web API: one table of all routes with their queries and handlers.
 
-Flask's rules, the checks of queries, `docs/openapi.json` and the client's types are made of it. Nothing that a query
-names is opened: runs, findings and files are looked up among what the search for traces and the analyses have found.
+It defines Flask's rules, the checks of queries, `docs/openapi.json` and the client's types. No path in a query is
+opened: runs, findings and files are looked up among the results of the search for traces and of the analyses.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ _Answer = TypeVar("_Answer", bound=Model)
 
 
 class Route(msgspec.Struct, Generic[_Asked, _Answer], frozen=True):
-    """One thing that can be asked.
+    """One route.
 
     Attributes:
-        path: the address, below where the app is mounted.
-        asked: a `Query`, which is read from the address, or the model of the JSON that is posted.
-        answer: the model of the answer, of each line of a stream; None where the answer is a trace.
+        path: the address, relative to the app's mount point.
+        asked: a `Query` for the address's parameters, or the model of the posted JSON.
+        answer: the model of the answer, of each line of a stream; None if the answer is a trace.
         handler: gives the answer, the answer as JSON, or the states of a stream.
-        streamed: whether the answer is a stream: one JSON object per line.
-        file_name: the answer is saved as a file of this name, not shown.
+        streamed: True if the answer is a stream: one JSON object per line.
+        file_name: the browser saves the answer as a file of this name instead of showing it.
     """
 
     path: str
@@ -57,11 +57,11 @@ class Route(msgspec.Struct, Generic[_Asked, _Answer], frozen=True):
 
     @property
     def is_posted(self) -> bool:
-        """True if it is posted, as all that acts; everything else is read."""
+        """True for a POST: every route that acts. All others only read."""
         return not issubclass(self.asked, Query)
 
 
-# What is known of runs and rules
+# Runs and rules
 
 
 def _board(served: Served, asked: queries.BoardQuery) -> models.BoardAnswer:
@@ -121,7 +121,7 @@ def _compare(served: Served, asked: queries.CompareQuery) -> models.CompareAnswe
     )
 
 
-# What a finding shows: source files, what their lines cost, callers, events
+# Details of a finding: source files, costs of their lines, callers, events
 
 
 def _source(served: Served, asked: queries.FileQuery) -> models.SourceAnswer:
@@ -143,7 +143,7 @@ def _source(served: Served, asked: queries.FileQuery) -> models.SourceAnswer:
 
 
 def _text_of(path: Path | None) -> str | None:
-    """A path as text, None where it is none: with another letter in it, it would name another file."""
+    """A path as text; None if it is not text: with a replaced character, it would name another file."""
     text = None if path is None else str(path)
     return text if text is not None and printable(text) == text else None
 

@@ -13,9 +13,9 @@ from tb_tidy_plugin.report.model import RunReport
 
 
 class RunPart(msgspec.Struct, frozen=True):
-    """What one trace tells about its run: the version of its analysis, and its `RankSummary`s as text.
+    """One trace's part of its run: the version of its analysis, and its `RankSummary`s as text.
 
-    As text a rank takes some 40 kB, as values ten times that.
+    As text a rank takes about 40 kB, as values ten times that.
     """
 
     version: int
@@ -23,9 +23,9 @@ class RunPart(msgspec.Struct, frozen=True):
 
 
 class RunFindings:
-    """The last answer for each run, kept for as long as its parts are the same. May be asked from any thread.
+    """The last answer for each run, kept while its parts are the same. May be called from any thread.
 
-    Questions about different runs wait for each other: an answer takes a fraction of a second, 0.6 s for 256 ranks.
+    Calls about different runs wait for each other: an answer takes a fraction of a second, 0.6 s for 256 ranks.
     """
 
     def __init__(self, configuration: Path | None) -> None:
@@ -34,7 +34,7 @@ class RunFindings:
         self._known: dict[str, tuple[frozenset[tuple[Key, int]], RunReport, list[int]]] = {}
 
     def about(self, run: str, parts: Mapping[Key, RunPart]) -> tuple[RunReport, list[int]]:
-        """The run's report without its profiles, and the ranks that it knows.
+        """The run's report without its profiles, and its known ranks.
 
         Raises:
             ConfigurationError: the rules to check cannot be read.
@@ -56,7 +56,7 @@ class RunFindings:
             summary for part in parts for summary in msgspec.json.decode(part.summaries, type=list[RankSummary])
         ]
         ranks = sorted({summary.rank for summary in summaries})
-        if len(ranks) < 2:  # as those of nearly all runs; there is nothing to check
+        if len(ranks) < 2:  # as in nearly all runs; there is nothing to check
             return RunReport(run=run, profiles=[]), ranks
         file = self._configuration
         job = job_of(Configuration() if file is None else read_configuration(file))

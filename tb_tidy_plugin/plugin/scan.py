@@ -30,7 +30,7 @@ FOLLOWED = f"TensorBoard with `{_FOLLOW}`, or `tb-tidy serve` with `--follow-lin
 
 
 class Key(NamedTuple):
-    """What names a profile everywhere."""
+    """Identifies a profile everywhere."""
 
     run: str
     worker: str
@@ -38,10 +38,10 @@ class Key(NamedTuple):
 
 
 class Stamp(NamedTuple):
-    """Tells a file from what it was before. Change times also change with permissions.
+    """State of a file that changes with its content. Change times also change with permissions.
 
     `side_ns` is that of the side file with a device's activity, 0 without one: it is written after the trace.
-    `configured_ns` is that of the configuration, 0 without one: what it asks for is part of each analysis.
+    `configured_ns` is that of the configuration, 0 without one: each analysis depends on it.
     `tags` are the entity tags that a store gives the trace and the files beside it, empty on a disk.
     """
 
@@ -54,12 +54,12 @@ class Stamp(NamedTuple):
 
 
 class FoundFile(msgspec.Struct, frozen=True):
-    """One trace file, or a place that cannot be looked into, which `problem` then says.
+    """One trace file, or a place that cannot be searched; `problem` then says why.
 
     Attributes:
         file: its names are printable, its path is as the system has it.
         span_index: see `models.ProfileState`.
-        is_link: whether it is a link that was passed over; what it leads to may be a trace.
+        is_link: True if it is a link that was skipped; its target may be a trace.
     """
 
     file: TraceFile
@@ -70,27 +70,27 @@ class FoundFile(msgspec.Struct, frozen=True):
 
     @property
     def likely_text(self) -> int:
-        """How many bytes of text it should hold."""
+        """Expected bytes of its text."""
         return likely_text(self.file.path.name, self.stamp.size)
 
 
 Catalog: TypeAlias = Mapping[Key, FoundFile]
 
 GONE = (FileNotFoundError, NotADirectoryError, PermissionError)
-"""Errors that say something of a file, and not of the disk that it is on."""
+"""Errors about a file, and not about its disk."""
 
 NOTHING_YET: Catalog = MappingProxyType({})
 
 
 def look(logdirs: Iterable[Logdir], configuration: Path | None = None, last: Catalog = NOTHING_YET) -> Catalog:
-    """All traces in `logdirs`, ordered by run, worker and span; they are analysed with `configuration`.
+    """All traces in `logdirs`, ordered by run, worker and span; `configuration` applies to their analysis.
 
-    A link that leads out of its logdir, and is not to be followed, is there as a problem.
+    A link that leads out of its logdir, and is not to be followed, appears as a problem.
 
-    What is known of a store, or a folder, since the `last` look stays known while that cannot be reached.
+    The traces of a store or a folder that cannot be reached stay as in the `last` look.
 
     Raises:
-        OSError: a logdir went away meanwhile; the next look will tell.
+        OSError: a logdir went away meanwhile; the next look will show that.
     """
     configured_ns = _changed_ns(configuration)
     found: dict[Key, FoundFile] = {}
@@ -102,7 +102,7 @@ def look(logdirs: Iterable[Logdir], configuration: Path | None = None, last: Cat
 
 
 def _prefer(entry: FoundFile) -> tuple[int, str]:
-    """Of two files of one name (plain and gz, or in two logdirs) the newer one counts."""
+    """Sort key that prefers the newer of two files with the same name (plain and gz, or in two logdirs)."""
     return entry.stamp.mtime_ns, str(entry.file.path)
 
 
@@ -122,10 +122,10 @@ def _in(logdir: Logdir, configured_ns: int, last: Catalog) -> Iterator[FoundFile
         assert isinstance(path, Path)
         try:
             about = path.stat()
-        except OSError as problem:  # gone already, a link to nowhere, or a disk that does not answer
+        except OSError as problem:  # already gone, a broken link, or a disk that does not answer
             unseen.append(problem)
             continue
-        if not stat.S_ISREG(about.st_mode):  # a pipe would be waited for
+        if not stat.S_ISREG(about.st_mode):  # opening a pipe would block
             continue
         named = TraceFile(printable(file.run), printable(file.worker), file.span, file.path)
         side_file = side_file_of(path)
@@ -139,7 +139,7 @@ def _in(logdir: Logdir, configured_ns: int, last: Catalog) -> Iterator[FoundFile
 
 
 def _still_there(unseen: Iterable[OSError], last: Catalog) -> Iterator[FoundFile]:
-    """What was known of files and folders that a disk did not show this time; what is gone or forbidden is not."""
+    """Known files and folders that a disk did not show this time, unless they are gone or forbidden."""
     hidden = {Path(problem.filename) for problem in unseen if not isinstance(problem, GONE)}
     for found in last.values() if hidden else ():
         path = found.file.path
@@ -161,7 +161,7 @@ def _not_followed(link: TraceFile) -> FoundFile:
 def _changed_ns(beside: Path | None) -> int:
     try:
         return beside.stat().st_ctime_ns if beside else 0
-    except OSError:  # gone already
+    except OSError:  # already gone
         return 0
 
 
@@ -202,7 +202,7 @@ def _unreachable(logdir: Logdir, problem: OSError | TraceError) -> FoundFile:
 
 
 def _numbered(catalog: Catalog) -> Catalog:
-    """The same with the number of each span among its worker's; the order of their texts is torch-tb-profiler's."""
+    """The catalog with the number of each span among its worker's; sorted by text, as in torch-tb-profiler."""
     numbered: dict[Key, FoundFile] = {}
     for _, entries in groupby(catalog.items(), key=lambda item: (item[0].run, item[0].worker)):
         number = 0

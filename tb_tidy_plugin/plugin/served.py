@@ -16,18 +16,18 @@ from tb_tidy_plugin.plugin.profiles import Profiles
 from tb_tidy_plugin.plugin.timelines import Timelines
 
 Logged: TypeAlias = Callable[[], Mapping[str, LoggedRun]]
-"""Gives what jobs logged beside their traces, by run."""
+"""Gives the values that jobs logged beside their traces, by run."""
 
-ANALYSIS_PATIENCE_S = 20.0  # for an analysis that has to be made again before an answer is possible
+ANALYSIS_PATIENCE_S = 20.0  # for an analysis that must be repeated before an answer is possible
 
 
 def nothing_logged() -> Mapping[str, LoggedRun]:
-    """For servers that know traces only."""
+    """For servers without TensorBoard's event files."""
     return {}
 
 
 class Served(msgspec.Struct, frozen=True):
-    """The profiles in the logdirs, and all that is kept and worked out beside them."""
+    """The profiles in the logdirs, and all data beside them."""
 
     profiles: Profiles
     source_roots: Sequence[Path]

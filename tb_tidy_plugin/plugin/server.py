@@ -1,7 +1,7 @@
 """The page without TensorBoard: the app that TensorBoard mounts, behind a token, with a server of its own.
 
-The server is Werkzeug's, a thread for each request, as is TensorBoard's own: streams of progress hold their threads for
-long, and the bound on slow request bodies is known to hold there. It is meant for one user and a few colleagues.
+The server is Werkzeug's, a thread for each request, as in TensorBoard: streams of progress hold their threads for long,
+and the limit on slow request bodies is known to work there. It is meant for one user and a few colleagues.
 """
 
 from __future__ import annotations
@@ -71,10 +71,10 @@ class ServerOptions(msgspec.Struct, frozen=True):
         logdir: a folder of runs, or one trace.
         source_roots: folders from which sources may be shown.
         configuration: the file to check traces with.
-        cache: a folder, `off`, or empty for the usual one.
-        host: the address that is listened on.
-        allowed_hosts: further names by which the server may be asked for.
-        benchmarks: whether the page may run some.
+        cache: a folder, `off`, or empty for the default one.
+        host: the address to listen on.
+        allowed_hosts: further host names that requests may use.
+        benchmarks: True if the page may run benchmarks.
     """
 
     logdir: Logdir
@@ -87,7 +87,7 @@ class ServerOptions(msgspec.Struct, frozen=True):
 
 
 def server_of(wanted: ServerOptions, token: Token, listener: socket.socket) -> BaseWSGIServer:
-    """A server that begins to look for traces, and answers what comes to `listener` from `serve_forever` on."""
+    """A server that starts to look for traces, and serves `listener` once `serve_forever` runs."""
     profiles = open_profiles([wanted.logdir], wanted.configuration, wanted.source_roots, wanted.cache)
     profiles.watch()
     refusal = refusal_of("any" if wanted.benchmarks else "", wanted.host, bind_all=False, has_torch=has_torch())
@@ -100,9 +100,9 @@ def server_of(wanted: ServerOptions, token: Token, listener: socket.socket) -> B
 
 
 def add_page(app: Flask, token: Token) -> None:
-    """Gives the app a page at its root, and answers nothing without the token.
+    """Gives the app a page at its root, and refuses requests without the token.
 
-    The first address holds the token. It leads on to one without, which may be shown, kept in a history and sent.
+    The first address contains the token. It redirects to one without, which may be shown, kept in a history and sent.
     """
 
     @app.before_request
@@ -113,7 +113,7 @@ def add_page(app: Flask, token: Token) -> None:
             return answer
         if token.is_in(request.cookies.get(token.cookie)):
             return None
-        if request.path == "/":  # asked by a person
+        if request.path == "/":  # opened by a person
             return Response(f"{WITHOUT_TOKEN}\n{OPEN_PRINTED}\n", 403, mimetype="text/plain")
         raise ForeignRequestError(WITHOUT_TOKEN, OPEN_PRINTED)
 
@@ -123,7 +123,7 @@ def add_page(app: Flask, token: Token) -> None:
 
 
 class _Quiet(WSGIRequestHandler):
-    """Logs faults, and not each request."""
+    """Logs only faults, not each request."""
 
     def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
         pass

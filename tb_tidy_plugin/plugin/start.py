@@ -15,18 +15,18 @@ CONFIGURATION = "TB_TIDY_CONFIG"
 
 
 def configuration_file(given: str) -> Path | None:
-    """The file that is given, else that of the environment, seen from here.
+    """The given file, else that of the environment, relative to the current folder.
 
-    None is looked for, least of all in a logdir: a configuration names Python files to run.
+    Nothing is searched for, least of all in a logdir: a configuration names Python files to run.
     """
     named = given or os.environ.get(CONFIGURATION, "")
     return current_folder() / named if named else None
 
 
 def open_profiles(logdirs: Sequence[Logdir], configuration: Path | None, roots: Sequence[Path], cache: str) -> Profiles:
-    """Begins to look; `cache` is a folder, `off`, or empty for the usual one.
+    """Starts to look for traces; `cache` is a folder, `off`, or empty for the default one.
 
-    Imports what TensorBoard's start need not wait for.
+    Its imports would delay TensorBoard's start.
     """
     from tb_tidy_plugin.plugin.profiles import Profiles
     from tb_tidy_plugin.trace.cache import NOWHERE, Cache, default_folder
@@ -39,7 +39,7 @@ def open_profiles(logdirs: Sequence[Logdir], configuration: Path | None, roots: 
 
 
 def current_folder() -> Path:
-    """The folder this process was started in; the root of the disk, which is nobody's, where it was deleted."""
+    """The folder that this process was started in; if it was deleted, the disk's root, which belongs to no user."""
     try:
         return Path.cwd()
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""The tables beside the report: kept as text until somebody asks, then filtered, sorted and cut into pages."""
+"""The tables beside the report: left as text until a request, then filtered, sorted and cut into pages."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 class Tables(msgspec.Struct, frozen=True):
-    """`Figures` whose parts are left as text: most of them are never asked for."""
+    """`Figures` with its parts left as text: most of them are never requested."""
 
     operators: dict[OperatorGroup, msgspec.Raw]
     left_out: dict[OperatorGroup, int]
@@ -53,14 +53,14 @@ class Tables(msgspec.Struct, frozen=True):
 
     @property
     def size(self) -> int:
-        """Bytes of memory that it takes."""
+        """Size in memory in bytes."""
         tables = (self.families, self.kernels, self.modules, self.memory, self.cpu, self.flame, self.roofline)
         parts = (*self.operators.values(), *tables, self.idle, *self.lines.values())
         return sum(memoryview(part).nbytes for part in parts)
 
 
 def tables_of(figures: Figures, lines: LineCosts, wall_ns: int) -> Tables:
-    """The figures as text, and what lines cost by file; `wall_ns` is the length of the recording."""
+    """The figures as text, and costs of lines by file; `wall_ns` is the duration of the recording."""
     return Tables(
         operators={group: _text(rows) for group, rows in figures.operators.items()},
         left_out=figures.left_out,
@@ -78,7 +78,7 @@ def tables_of(figures: Figures, lines: LineCosts, wall_ns: int) -> Tables:
 
 
 def line_columns(costs: LineCosts, wall_ns: int) -> dict[str, LineColumns]:
-    """The costs of lines by file; a file of which there was only no time for anything has no lines."""
+    """The costs of lines by file; a file whose functions were all left out has no lines."""
     functions: dict[str, list[str]] = {}
     for frame in costs.left_out:
         functions.setdefault(frame.file, []).append(frame.function)
@@ -105,12 +105,12 @@ def _text(value: object) -> msgspec.Raw:
 
 
 class Page(msgspec.Struct, frozen=True):
-    """Which of the rows are wanted, and in which order.
+    """Selection and order of rows.
 
     Attributes:
         order: one of `OPERATOR_ORDERS`, of kernels of `KERNEL_ORDERS`.
-        text: only rows whose name, shapes, file, function or module holds it, in any case; or the row with this key.
-        kind: only rows of this kind, of kernels of this family; all where it is empty.
+        text: only rows whose name, shapes, file, function or module contains it, in any case; or the row with this key.
+        kind: only rows of this kind, of kernels of this family; all if empty.
     """
 
     offset: int
@@ -122,7 +122,7 @@ class Page(msgspec.Struct, frozen=True):
 
 
 def operators_answer(tables: Tables, group: OperatorGroup, page: Page) -> OperatorsAnswer:
-    """One page of one grouping. Rows without the figure that orders them come last, whichever the direction."""
+    """One page of one grouping. Rows without the figure that orders them come last in either direction."""
     text = tables.operators.get(group)
     rows = msgspec.json.decode(text, type=list[OperatorRow]) if text is not None else []
     found = ordered(chosen_operators(rows, page.text, page.kind), page.order, descending=page.descending)
@@ -149,7 +149,7 @@ def _empty(rows: Sequence[OperatorRow] | Sequence[DeviceKernelRow], columns: Seq
 
 
 def kernels_answer(tables: Tables, page: Page) -> KernelsAnswer:
-    """One page of the device's work: rows whose family, operator or name holds the text, or the row with this key."""
+    """One page of the device's work: rows with the text in their family, operator or name, or the row with this key."""
     rows = msgspec.json.decode(tables.kernels, type=list[DeviceKernelRow])
     found = ordered(chosen_kernels(rows, page.text, page.kind), page.order, descending=page.descending)
     return KernelsAnswer(
@@ -176,7 +176,7 @@ def memory_answer(tables: Tables) -> MemoryAnswer:
 
 
 def lines_answer(tables: Tables, file: str) -> LinesAnswer:
-    """What the lines of one file cost; nothing for a file in which nothing was placed."""
+    """Costs of the lines of one file; null for a file in which no call was placed."""
     text = tables.lines.get(file)
     columns = None if text is None else msgspec.json.decode(text, type=LineColumns)
     return LinesAnswer(file=file, costs=columns)
@@ -195,7 +195,7 @@ def files_answer(tables: Tables, files: Container[str]) -> FilesAnswer:
 
 
 def cpu_answer(tables: Tables) -> CpuAnswer:
-    """What the CPU did."""
+    """Work of the CPU."""
     return CpuAnswer(cpu=msgspec.json.decode(tables.cpu, type=CpuFigures))
 
 

@@ -47,12 +47,12 @@ CATEGORY_WORDS = {
 
 
 def shortened(name: str, most: int = _NAME_LETTERS) -> str:
-    """`name`, cut to `most` letters: a trace may hold names of any length."""
+    """`name`, cut to `most` characters: a trace may hold names of any length."""
     return name if len(name) <= most else f"{name[: most - 1]}…"
 
 
 def lanes_answer(timeline: Timeline) -> TimelineLanes:
-    """What there is to draw."""
+    """Lanes, steps and length to draw."""
     steps = timeline.steps.items[:_MOST_STEPS]
     return TimelineLanes(
         until_ns=timeline.until_ns,
@@ -80,7 +80,7 @@ def _percent(shares: NDArray[np.float64]) -> list[int]:
 def slice_answer(
     timeline: Timeline, from_ns: int, to_ns: int, width: int, lanes: Sequence[int], marked: Sequence[int]
 ) -> TimelineSlice:
-    """What `width` pixels show of a window, in all lanes where none are named; events with ids in `marked` are."""
+    """Bars for `width` pixels of a window, in all lanes if none are given, with the events in `marked` marked."""
     bars = bars_in(timeline, from_ns, to_ns, width, np.array(lanes, np.int64) if lanes else None)
     first, last = bars.first, bars.last
     single = last - first == 1
@@ -114,7 +114,7 @@ def slice_answer(
 
 
 def arrows_to(timeline: Timeline, launched: Rows, left_out: int) -> TimelineArrows:
-    """Arrows to the events at the positions `launched`, from what launched them."""
+    """Arrows to the events at the positions `launched`, from their launches."""
     calls = timeline.launch[launched].astype(np.int64)
     from_rows, to_rows = timeline.row_of(calls), timeline.row_of(launched)
     return TimelineArrows(
@@ -129,7 +129,7 @@ def arrows_to(timeline: Timeline, launched: Rows, left_out: int) -> TimelineArro
 
 
 def event_answer(timeline: Timeline, event: int) -> TimelineEvent | None:
-    """One event; None where no event on the timeline has this id."""
+    """One event; None if no event on the timeline has this id."""
     position = timeline.position_of(event)
     if position is None:
         return None
@@ -173,9 +173,9 @@ def _ref(timeline: Timeline, position: int | None) -> TimelineRef | None:
 
 
 def found_answer(timeline: Timeline, text: str, from_ns: int, event: int, *, back: bool) -> TimelineFound:
-    """The next event after `event` whose name has `text`, or the one before; around the ends it goes on at the other.
+    """The next event after `event` whose name contains `text`, or the previous one; wraps around at the ends.
 
-    Where `event` is not among them, the first one that starts at `from_ns` or later, or the last one before.
+    If `event` is not among them, the first one that starts at `from_ns` or later, or the last one before.
     """
     folded = text.casefold()
     names = np.array([folded in name.casefold() for name in timeline.names], bool)
@@ -195,7 +195,7 @@ def found_answer(timeline: Timeline, text: str, from_ns: int, event: int, *, bac
 
 
 def marks_answer(timeline: Timeline, from_ns: int, to_ns: int, width: int, marked: Sequence[int]) -> TimelineMarks:
-    """Where in a window the events with these ids begin, by pixel."""
+    """Pixels of a window in which the events with these ids begin."""
     positions = timeline.positions_of(np.array(marked, np.int64))
     start_ns = timeline.start_ns[positions]
     here = (start_ns >= from_ns) & (start_ns < to_ns)

@@ -1,4 +1,4 @@
-"""A part of a timeline as a trace of its own, for other viewers: only names, times, shapes and launches are in it."""
+"""A part of a timeline as a separate trace for other viewers, with names, times, shapes and launches only."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
 from tb_tidy_plugin.trace.sets import among, distinct
 
 _MOST_EVENTS = 50_000
-"""Some 10 MB of text. A longer window is cut down around its event to this size."""
+"""About 10 MB of text. A longer window is reduced to this size around its event."""
 
 _NAME_LETTERS = 500
 HOST_PID, STREAM_PID = 0, 1
@@ -84,7 +84,7 @@ def _events(timeline: Timeline, positions: Rows, lanes: list[int]) -> Iterator[d
 
 
 def _flows(timeline: Timeline, positions: Rows) -> Iterator[dict[str, object]]:
-    """Arrows whose two ends are both here."""
+    """Arrows with both ends in the part."""
     launched = positions[timeline.launch[positions] != ABSENT]
     launched = launched[among(timeline.launch[launched], positions)]
     for number, position in enumerate(launched.tolist()):

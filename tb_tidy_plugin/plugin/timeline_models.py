@@ -1,4 +1,4 @@
-"""Answers of the web API about the timeline. Times count from the profile's start; events are named by their `id`."""
+"""Answers of the web API about the timeline. Times count from the profile's start; `id` identifies an event."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from tb_tidy_plugin.vocabulary import KnownBy
 
 
 class TimelineLane(Model, frozen=True):
-    """A host thread, a device stream, or the steps; its place in the list is its number.
+    """A host thread, a device stream, or the steps; its number is its position in the list.
 
-    `rows` is how many rows its events take, `deeper` how many events are not drawn, since too many others enclose them.
+    `rows` is the number of rows that its events take, `deeper` the number of events that are nested too deep to draw.
     """
 
     kind: LaneKind
@@ -21,7 +21,7 @@ class TimelineLane(Model, frozen=True):
 
 
 class TimelineSteps(Model, frozen=True):
-    """The steps in order of start; `left_out` further ones are too many to be listed."""
+    """The steps in order of start; `left_out` is the number of further ones, too many to list."""
 
     names: list[str]
     start_ns: list[int]
@@ -30,9 +30,9 @@ class TimelineSteps(Model, frozen=True):
 
 
 class TimelineBusy(Model, frozen=True):
-    """Percent of each of equally long parts of the recording in which something works.
+    """Percentage of busy time in each of equally long parts of the recording.
 
-    `host` is operators on any thread, `device` kernels, copies and fills; empty where none of them was recorded.
+    `host` is operators on any thread, `device` kernels, copies and fills; empty if none of them was recorded.
     """
 
     host: list[int]
@@ -40,7 +40,7 @@ class TimelineBusy(Model, frozen=True):
 
 
 class TimelineLanes(Model, frozen=True):
-    """`GET api/timeline/lanes`: what there is to draw, from 0 up to `until_ns`."""
+    """`GET api/timeline/lanes`: the lanes to draw, from 0 to `until_ns`."""
 
     until_ns: int
     events: int
@@ -54,11 +54,11 @@ class TimelineBars(Model, frozen=True):
 
     Attributes:
         depth: the row within the lane.
-        events: how many a bar stands for; more than 1 for a block of events too short to tell apart.
+        events: number of events in a bar; more than 1 for a block of events too short to tell apart.
         busy_ns: sum of their durations.
         id, name, category: of a single event; of a block -1, -1, and the category of its first event.
-            `name` is a number in the answer's `names`, `category` one of `CATEGORIES`.
-        marked: how many of them the finding matched.
+            `name` is a position in the answer's `names`, `category` one of `CATEGORIES`.
+        marked: number of them that the finding matched.
     """
 
     lane: list[int]
@@ -74,7 +74,7 @@ class TimelineBars(Model, frozen=True):
 
 
 class TimelineArrows(Model, frozen=True):
-    """From launches to what they launched, one entry per arrow in each column; `left_out` further ones are too many."""
+    """From launches to what they launched, one entry per arrow in each column; `left_out` is the number of others."""
 
     from_lane: list[int]
     from_depth: list[int]
@@ -86,15 +86,17 @@ class TimelineArrows(Model, frozen=True):
 
 
 class TimelineSlice(Model, frozen=True):
-    """`GET api/timeline?from_ns=…&to_ns=…&width=…`: what that many pixels show of a window.
+    """`GET api/timeline?from_ns=…&to_ns=…&width=…`: a window at that many pixels.
 
-    `lanes=0,3` are the only lanes asked for, `finding` the one whose events are marked. Every event of the window is in
-    exactly one bar. An answer has at most 12,000 bars, 300 arrows and names of at most 160 letters: below 3 MB, and
-    usually 20 to 200 kB, a quarter of that on the wire.
+    `lanes=0,3` selects lanes, `finding` the finding whose events are marked. Every event of the window is in exactly
+    one
+    bar. An answer has at most 12,000 bars, 300 arrows and names of at most 160 characters: below 3 MB, and usually 20
+    to
+    200 kB, a quarter of that when compressed.
 
     Attributes:
-        pixel_ns: what is shorter was merged; wider than asked for where there would have been too many bars.
-        left_out: bars that are missing.
+        pixel_ns: shorter events were merged; wider than asked for if there would have been too many bars.
+        left_out: number of missing bars.
     """
 
     from_ns: int
@@ -120,14 +122,14 @@ class TimelineEvent(Model, frozen=True):
     """`GET api/timeline/event?event=…`: one event, and where it is.
 
     Attributes:
-        category: what kind of event it is, in words.
+        category: kind of the event, in words.
         step: the step it begins in.
         inside: the event around it.
         launched_by: the call that launched it.
         launched: number of kernels, copies and fills that were launched while it ran, and the sum of their durations.
         arrows: to those, or from the launch.
-        operator: of a replayed kernel the operator that launched it when its graph was captured. known_by: how that is
-            known; for events of the capture how their kernels are. Null for what was recorded as it is.
+        operator: of a replayed kernel, the operator that launched it when its graph was captured. known_by: how that is
+            known; for events of the capture, how their kernels are. Null for events that were recorded themselves.
     """
 
     id: int
@@ -149,12 +151,12 @@ class TimelineEvent(Model, frozen=True):
 
 
 class TimelineFound(Model, frozen=True):
-    """`GET api/timeline/found?q=…`: an event whose name has the text, next to another one or to a point in time.
+    """`GET api/timeline/found?q=…`: an event whose name contains the text, next to another one or to a point in time.
 
     Attributes:
-        total: how many events have it.
-        index: which of them this is by its start, from 0; null where there is none.
-        event: its id; null where there is none.
+        total: number of matching events.
+        index: position of this one among them by its start, from 0; null if there is none.
+        event: its id; null if there is none.
     """
 
     total: int
@@ -163,9 +165,9 @@ class TimelineFound(Model, frozen=True):
 
 
 class TimelineMarks(Model, frozen=True):
-    """`GET api/timeline/marks?finding=…`: where in a window a finding's events are.
+    """`GET api/timeline/marks?finding=…`: positions of a finding's events in a window.
 
-    One entry per pixel that has some. `first` is the id of the first event there.
+    One entry per pixel with any. `first` is the id of the first event there.
     """
 
     total: int

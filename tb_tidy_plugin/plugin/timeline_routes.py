@@ -1,4 +1,4 @@
-"""Answers about the timeline. Each is that of a process of its own, passed on as it is."""
+"""Answers about the timeline, computed by a separate process and passed on unchanged."""
 
 from __future__ import annotations
 
@@ -49,21 +49,21 @@ def event(served: Served, asked: EventQuery) -> bytes:
 
 
 def found(served: Served, asked: FindQuery) -> bytes:
-    """The next event of a name, or the one before."""
+    """The next event of a name, or the previous one."""
     event = given(asked.event)
     about = FindQuestion(asked.q, asked.from_ns, -1 if event is None else event, asked.direction == "previous")
     return _answer(served, asked, about)
 
 
 def marks(served: Served, asked: MarksQuery) -> bytes:
-    """Where the events of a finding are in a window."""
+    """Positions of a finding's events in a window."""
     from_ns, to_ns = _window(asked)
     marked = served.timelines.marked(asked.key, asked.finding, ANALYSIS_PATIENCE_S)
     return _answer(served, asked, MarksQuestion(from_ns, to_ns, asked.width, marked))
 
 
 def cropped(served: Served, asked: CropQuery) -> bytes:
-    """A part of the recording as a trace of its own."""
+    """A part of the recording as a separate trace."""
     from_ns, to_ns = _window(asked)
     around_ns = given(asked.around_ns)
     return _answer(served, asked, Crop(from_ns, to_ns, (from_ns + to_ns) // 2 if around_ns is None else around_ns))
@@ -83,7 +83,7 @@ def _window(asked: WindowQuery) -> tuple[int, int]:
 
 
 def _lane_numbers(text: str) -> list[int]:
-    """Numbers of lanes, none for all of them."""
+    """Numbers of lanes; empty for all of them."""
     numbers = [int(each) for each in text.split(",") if each] if re.fullmatch(LANES, text) else None
     if numbers is None or len(numbers) > MOST_LANES:
         raise BadQueryError(f"`lanes={text[:60]}` is not a list of lanes.", f"Name at most {MOST_LANES}: `lanes=0,3`.")

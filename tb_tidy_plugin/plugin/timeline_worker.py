@@ -1,4 +1,4 @@
-"""Timelines in a process of their own: one that is asked about windows of traces, and keeps the last ones it has read.
+"""Timelines in a process of their own, which answers questions about windows of traces, and keeps recent timelines.
 
 It reads one `FileQuestion` a line from its input and writes one `Answered` or `Unreadable` a line, until its input
 ends.
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from tb_tidy_plugin.profile.timeline import Timeline
 
 TIMELINE_WORK = "timeline"
-_KEPT_BYTES = 512 << 20  # of timelines: 60 bytes per event, so that eight of the largest traces are kept
+_KEPT_BYTES = 512 << 20  # of timelines: 60 bytes per event, so that eight of the largest traces fit
 
 
 class LanesQuestion(msgspec.Struct, frozen=True, tag="lanes"):
-    """`timeline_answers.lanes_answer`."""
+    """Arguments of `timeline_answers.lanes_answer`."""
 
 
 class SliceQuestion(msgspec.Struct, frozen=True, tag="slice"):
-    """`timeline_answers.slice_answer`; `marked` are ids of events."""
+    """Arguments of `timeline_answers.slice_answer`; `marked` are ids of events."""
 
     from_ns: int
     to_ns: int
@@ -44,13 +44,13 @@ class SliceQuestion(msgspec.Struct, frozen=True, tag="slice"):
 
 
 class EventQuestion(msgspec.Struct, frozen=True, tag="event"):
-    """`timeline_answers.event_answer`."""
+    """Arguments of `timeline_answers.event_answer`."""
 
     event: int
 
 
 class MarksQuestion(msgspec.Struct, frozen=True, tag="marks"):
-    """`timeline_answers.marks_answer`."""
+    """Arguments of `timeline_answers.marks_answer`."""
 
     from_ns: int
     to_ns: int
@@ -59,7 +59,7 @@ class MarksQuestion(msgspec.Struct, frozen=True, tag="marks"):
 
 
 class FindQuestion(msgspec.Struct, frozen=True, tag="find"):
-    """`timeline_answers.found_answer`; `event` is -1 for none."""
+    """Arguments of `timeline_answers.found_answer`; `event` is -1 for none."""
 
     text: str
     from_ns: int
@@ -68,7 +68,7 @@ class FindQuestion(msgspec.Struct, frozen=True, tag="find"):
 
 
 class Crop(msgspec.Struct, frozen=True, tag="crop"):
-    """`timeline_crop.cropped`."""
+    """Arguments of `timeline_crop.cropped_trace`."""
 
     from_ns: int
     to_ns: int
@@ -79,9 +79,9 @@ About: TypeAlias = LanesQuestion | SliceQuestion | EventQuestion | MarksQuestion
 
 
 class FileQuestion(msgspec.Struct, frozen=True):
-    """A question about the file `path` (in bytes, since a path need not be text), in the state that `stamp` tells.
+    """A question about the file `path` (in bytes, since a path need not be text), in the state of `stamp`.
 
-    `cache` is the folder in which its columns may be, `configuration` the file that says how much a trace may hold.
+    `cache` is the folder that may hold its columns, `configuration` the file with the limits of a trace.
     """
 
     path: bytes
@@ -92,7 +92,7 @@ class FileQuestion(msgspec.Struct, frozen=True):
 
 
 class Answered(msgspec.Struct, frozen=True, tag="answered"):
-    """The answer as JSON, null where there is no such event."""
+    """The answer as JSON, null if there is no such event."""
 
     answer: msgspec.Raw
 
@@ -108,7 +108,7 @@ Reply: TypeAlias = Answered | Unreadable
 
 
 def main() -> None:
-    """Answers until nobody asks."""
+    """Answers until the input ends."""
     output = child.private_output()
     child.step_back()
     allowance.enforce()
@@ -119,13 +119,13 @@ def main() -> None:
 
 
 class Shelf:
-    """The timelines that were asked for last."""
+    """The most recently used timelines."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[tuple[bytes, str], Timeline] = OrderedDict()
 
     def reply(self, question: FileQuestion) -> Reply:
-        """The answer, or why there is none."""
+        """The answer, or the reason if there is none."""
         try:
             limits = limits_in(None if question.configuration is None else Path(os.fsdecode(question.configuration)))
             with held_to(limits, TIMELINE_WORK):
@@ -145,7 +145,7 @@ class Shelf:
         return self._known[key]
 
     def _make_room(self, path: bytes) -> None:
-        """Gives up earlier states of the file, and what was asked for longest ago."""
+        """Evicts earlier states of the file, and the least recently used timelines."""
         for key in [key for key in self._known if key[0] == path]:
             del self._known[key]
         while sum(timeline.size for timeline in self._known.values()) > _KEPT_BYTES:

@@ -1,4 +1,4 @@
-"""The process that holds timelines, seen from TensorBoard's: started when first needed, asked, ended when idle."""
+"""The process that holds timelines, as TensorBoard's handles it: started on first use, queried, ended when idle."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ class _Ids(msgspec.Struct, frozen=True):
 
 
 class Timelines:
-    """May be asked from any thread; questions wait for each other."""
+    """May be called from any thread; questions wait for each other."""
 
     def __init__(self, profiles: Profiles) -> None:
         self._profiles = profiles
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
-        self._open = ExitStack()  # what the process complains into, as long as it runs
+        self._open = ExitStack()  # holds the file for the process's stderr, while it runs
         self._idle: threading.Timer | None = None
 
     def answer(self, key: Key, about: About, patience_s: float) -> bytes | None:
-        """The answer as JSON, None where there is no such event.
+        """The answer as JSON; None if there is no such event.
 
         Raises:
             NotFoundError: there is no such trace.
@@ -70,7 +70,7 @@ class Timelines:
         return None if answer == b"null" else answer
 
     def marked(self, key: Key, finding: str, patience_s: float) -> msgspec.Raw:
-        """The ids of a finding's events; none where `finding` is empty.
+        """The ids of a finding's events; empty if `finding` is empty.
 
         Raises:
             NotFoundError: there is no such finding.
@@ -127,7 +127,7 @@ class Timelines:
             self.close()
 
     def close(self) -> None:
-        """Ends the process, which ends with its input; another question starts a new one."""
+        """Closes the process's input, which ends it; another question starts a new one."""
         process, self._process = self._process, None
         if process is not None:
             process.kill()
@@ -141,7 +141,7 @@ def _log(errors: IO[bytes]) -> None:
 
 
 def _stamp(kept: KeptResult) -> str:
-    """Tells a state of the file from a later one.
+    """A text that differs between two states of the file.
 
     Raises:
         TraceError: the file is gone.

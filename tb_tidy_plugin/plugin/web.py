@@ -23,7 +23,7 @@ from tb_tidy_plugin.plugin.timelines import Timelines
 from tb_tidy_plugin.report.value import Model
 
 STATIC = Path(__file__).parent / "static"
-ASSETS = "assets/"  # their names hold a hash of their contents
+ASSETS = "assets/"  # their names contain a hash of their contents
 YEAR_S = 365 * 24 * 3600
 
 STATIC_TYPES = {
@@ -35,7 +35,7 @@ STATIC_TYPES = {
     ".svg": "image/svg+xml",
     ".woff2": "font/woff2",
 }
-"""What is served of the bundle, and as what: an operating system's own table may call JavaScript plain text."""
+"""Content-Type of each file of the bundle: an operating system's own table may say that JavaScript is plain text."""
 
 
 def create_app(
@@ -46,15 +46,15 @@ def create_app(
     hosts: AllowedHosts | None = None,
     logged: Logged = nothing_logged,
 ) -> Flask:
-    """The app, with addresses relative to where it is mounted.
+    """The app, with addresses relative to its mount point.
 
     Args:
-        profiles: what it answers from.
+        profiles: the analysed traces.
         source_roots: folders from which sources may be shown.
-        mutes: what is muted for everybody.
-        queue: the benchmarks; without it none can be started.
-        hosts: the names by which the app may be asked for.
-        logged: gives what jobs logged beside their traces.
+        mutes: mutes that apply to everybody.
+        queue: the benchmarks; without it, none can be started.
+        hosts: the host names that requests may use.
+        logged: gives the values that jobs logged beside their traces.
     """
     app = Flask(__name__, static_folder=None)
     app.url_map.strict_slashes = False  # a redirect has a body of HTML

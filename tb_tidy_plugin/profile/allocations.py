@@ -1,8 +1,8 @@
-"""Allocations: the `[memory]` instants that `profile_memory=True` records, and what lives from which to which.
+"""Allocations: the `[memory]` instants that `profile_memory=True` records, and the lifetimes of allocations.
 
 Each instant is one allocation (positive `Bytes`) or one free (negative) of one device's allocator, at an address. An
 allocation lives until the next free at its address, on whatever thread; addresses are used again. Traces of 2021 have
-no addresses: nobody can then say what is alive when.
+no addresses, so their lifetimes are unknown.
 Source: `reportMemoryUsage` in https://github.com/pytorch/pytorch/blob/v2.13.0/torch/csrc/profiler/collection.cpp.
 """
 
@@ -33,21 +33,21 @@ DEVICE_KINDS = {
 ALLOCATORS = aten.names(
     "factory", "empty empty_like empty_permuted empty_strided new_empty new_empty_strided"
 ) | aten.names("in_place", "resize_ resize_as_")
-"""Operators that only hand out memory: what asked for it is the operator around them."""
+"""Operators that only allocate memory, on behalf of the operator around them."""
 
 ADDRESS_BITS = (1 << 63) - 1
 """Addresses are only compared; a column holds 63 bits of them."""
 
 INDEX_BITS = 17
-"""Of a device's index, `ABSENT` to 65,535, which stands below its kind in a number for both."""
+"""Bits of a device's index, `ABSENT` to 65,535, below its kind in a number for both."""
 
-_AT_ONCE = 1 << 15  # events that exist as objects at a time
+_AT_ONCE = 1 << 15  # most events that exist as objects at a time
 
 _Size: TypeAlias = Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]
 
 
 class _Args(msgspec.Struct):
-    """Args of one instant; all of an event whose args cannot be right take their defaults, so it has no effect."""
+    """Args of one instant; implausible args take their defaults, so the event has no effect."""
 
     type: Annotated[int, msgspec.Meta(ge=0, le=255)] = msgspec.field(name="Device Type", default=0)
     index: Annotated[int, msgspec.Meta(ge=-1, le=65_535)] = msgspec.field(name="Device Id", default=ABSENT)
@@ -58,7 +58,7 @@ class _Args(msgspec.Struct):
 
 
 class MemoryDevice(msgspec.Struct, frozen=True):
-    """Whose memory: `kind` as PyTorch calls it (`cpu`, `cuda`, …), but `rocm` on AMD; `index` -1 for the CPU."""
+    """Device of memory: `kind` as PyTorch calls it (`cpu`, `cuda`, …), but `rocm` on AMD; `index` -1 for the CPU."""
 
     kind: str
     index: int
@@ -70,10 +70,10 @@ class MemoryEvents(msgspec.Struct, frozen=True):
     Attributes:
         devices: every device that occurs, the CPU first.
         row: row of the profile. time_ns: relative to the profile's start. device: number in `devices`.
-        address: 0 where none was recorded.
-        bytes: negative for a free; what was asked for where memory ran out.
-        allocated, reserved: the allocator's own totals right after, bytes, `ABSENT` where not recorded.
-        failed: it is an `[OutOfMemory]`: nothing was allocated.
+        address: 0 if none was recorded.
+        bytes: negative for a free; the requested size if memory ran out.
+        allocated, reserved: the allocator's own totals right after, bytes, `ABSENT` if not recorded.
+        failed: True for `[OutOfMemory]`: nothing was allocated.
     """
 
     devices: tuple[MemoryDevice, ...]
@@ -90,18 +90,17 @@ class MemoryEvents(msgspec.Struct, frozen=True):
         return len(self.row)
 
     def take(self, which: Rows | Mask) -> MemoryEvents:
-        """Only `which`, in that order."""
         columns = ("row", "time_ns", "device", "address", "bytes", "allocated", "reserved", "failed")
         return replace(self, **{name: getattr(self, name)[which] for name in columns})
 
 
 class Allocations(msgspec.Struct, frozen=True):
-    """Allocations that the recording saw, one entry each.
+    """Recorded allocations, one entry each.
 
     Attributes:
         row: the `[memory]` row. device: number in `MemoryEvents.devices`.
         bytes: size, with the allocator's rounding.
-        allocated_ns, freed_ns: relative to the profile's start; `freed_ns` is `ABSENT` where no free was recorded.
+        allocated_ns, freed_ns: relative to the profile's start; `freed_ns` is `ABSENT` if no free was recorded.
     """
 
     row: Rows
@@ -114,20 +113,19 @@ class Allocations(msgspec.Struct, frozen=True):
         return len(self.row)
 
     def take(self, which: Rows | Mask) -> Allocations:
-        """Only `which`, in that order."""
         return Allocations(
             self.row[which], self.device[which], self.bytes[which], self.allocated_ns[which], self.freed_ns[which]
         )
 
     @property
     def largest_first(self) -> Allocations:
-        """The same, by size; among equals in the order they have."""
+        """The allocations by descending size; equal ones keep their order."""
         return self.take(np.argsort(-self.bytes, kind="stable"))
 
 
 @once
 def memory_events(profile: Profile) -> MemoryEvents:
-    """All instants about memory, decoded once; empty where none were recorded."""
+    """All instants about memory, decoded once; empty if none were recorded."""
     table = profile.table
     rows = np.flatnonzero(table.category == Category.MEMORY)
     rows = rows[np.lexsort((table.file_order[rows], table.event_index[rows], table.start_ns[rows]))]
@@ -150,7 +148,7 @@ def memory_events(profile: Profile) -> MemoryEvents:
 
 
 def _amounts(args: list[_Args]) -> Times:
-    """One row per event: the device's kind and index, address, bytes, and what is allocated and reserved after it."""
+    """One row per event: the device's kind and index, address, bytes, and allocated and reserved bytes after it."""
     rows = [
         (each.type, each.index, each.address & ADDRESS_BITS, each.bytes, each.allocated, each.reserved) for each in args
     ]
@@ -170,11 +168,11 @@ def _kind(number: int, platform: str) -> str:
 
 
 def ends_of_life(events: MemoryEvents) -> tuple[Rows, Mask]:
-    """For each allocation the position in `events` at which it ends, and which frees end nothing that was seen.
+    """Position in `events` at which each allocation ends, and mask of frees of unseen allocations.
 
-    An allocation ends at the next event with its device and address. That is a free, or, where the free is missing in
-    the recording, the next allocation there. The position is `ABSENT` for frees, for what never ends, and for events
-    without an address; of frees without one nothing is said.
+    An allocation ends at the next event with its device and address. That is a free, or, if the free is missing in the
+    recording, the next allocation there. The position is `ABSENT` for frees, for allocations that never end, and for
+    events without an address. Frees without an address are not in the mask.
     """
     position = np.flatnonzero(events.address != 0)
     order = position[np.lexsort((position, events.address[position], events.device[position]))]
@@ -200,9 +198,9 @@ def allocations_of(events: MemoryEvents, end: Rows, which: Mask) -> Allocations:
 
 
 def asked_by(profile: Profile, rows: Rows) -> Rows:
-    """For each `[memory]` row the innermost operator around it that does more than hand out memory.
+    """The innermost operator around each `[memory]` row that does more than allocate memory.
 
-    Where there is none: the innermost operator, else the innermost host event of any kind, else `ABSENT`.
+    Without one: the innermost operator, else the innermost host event of any kind, else `ABSENT`.
     """
     table, size = profile.table, profile.tree.size
     is_operator = table.category[:size] == Category.OPERATOR

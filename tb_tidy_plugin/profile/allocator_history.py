@@ -1,10 +1,10 @@
 """Data of a memory snapshot by device: memory over time by kind, and the holders of the peak by stack.
 
-The history of a snapshot ends when it was taken, so what was allocated before its first action is what is allocated in
-the end, less what was allocated in between. Blocks that were allocated before it may still have their stacks.
+The history of a snapshot ends when it was taken, so the memory allocated before its first action is the final memory
+minus the sum of the history. Blocks that were allocated before it may still have their stacks.
 
-What a stack is for follows from its frames: those of `torch.optim` are the optimizer's, those of `nn.Module`'s own
-methods make parameters, and the backward pass runs in a thread that has no frames of Python.
+The purpose of a stack follows from its frames: those of `torch.optim` are the optimizer's, those of `nn.Module`'s own
+methods create parameters, and the backward pass runs in a thread without Python frames.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ class AllocatorHistory(msgspec.Struct, frozen=True):
 
     Attributes:
         device: its index.
-        time_ns: from the first action on, thinned so that peaks stay.
+        time_ns: counted from the first action, thinned so that peaks stay.
         allocated_bytes, reserved_bytes: at each of them. kinds: one row per kind in `MEMORY_KINDS`, which add up.
-        peak: position of the largest allocated memory. peak_reserved_bytes: the most that was held at any time.
-        allocations: how many were recorded.
-        holders: what is alive at the peak and has a stack, largest first. other_bytes: all else at the peak.
-        failures: allocations for which there was not enough memory.
+        peak: position of the largest allocated memory. peak_reserved_bytes: the most reserved at any time.
+        allocations: number of recorded allocations.
+        holders: allocations alive at the peak with a stack, largest first. other_bytes: all others at the peak.
+        failures: allocations that failed for lack of memory.
     """
 
     device: int
@@ -78,15 +78,15 @@ class _Life(msgspec.Struct):
 class _Lives(msgspec.Struct):
     all: list[_Life] = msgspec.field(default_factory=list)
     unseen_bytes: dict[int, int] = msgspec.field(default_factory=dict)
-    """Of what was allocated before the first action and has no stack: bytes by the position of their free."""
+    """Bytes allocated before the first action and without a stack, by the position of their free."""
 
 
 def allocator_histories(snapshot: MemorySnapshot, points: int = POINTS) -> Iterator[AllocatorHistory]:
-    """One per device that has memory.
+    """One history per device that has memory.
 
     Args:
         snapshot: of one process.
-        points: about as many points as a curve has at most.
+        points: most points of a curve, approximately.
     """
     devices = {each.device for each in snapshot.segments}
     devices |= {at for at, actions in enumerate(snapshot.device_traces) if actions}
@@ -138,7 +138,7 @@ def _history(
 
 
 def _lives_of(actions: Sequence[Action], blocks: Sequence[SnapshotBlock]) -> _Lives:
-    """All allocations. An address that is allocated twice was freed unseen in between."""
+    """All allocations. If an address is allocated twice, an unseen free lies in between."""
     lives, alive = _Lives(), dict[int, _Life]()
     for at, each in enumerate(actions):
         if each.action == "alloc":
@@ -159,13 +159,13 @@ def _lives_of(actions: Sequence[Action], blocks: Sequence[SnapshotBlock]) -> _Li
 
 
 def _passes_of(actions: Sequence[Action]) -> Sequence[_Pass | None]:
-    """The pass of each allocation; None of all else, and of all where stacks of Python were not recorded."""
+    """The pass of each allocation; None for other actions, and for all actions without Python stacks."""
     has_python = any(_python(each.frames) for each in actions)
     return [_pass_of(each.frames) if has_python and each.action == "alloc" else None for each in actions]
 
 
 def _tell_kinds(lives: Sequence[_Life], passes: Sequence[_Pass | None]) -> None:
-    """Gives each allocation of the history its kind, by its pass and by whether it outlives that."""
+    """Sets the kind of each allocation in the history, by its pass and by whether it outlives that."""
     ends = _ends_of_passes(passes)
     backward = np.array([at for at, each in enumerate(passes) if each == "backward"], np.int64)
     for life in lives:
@@ -186,7 +186,7 @@ def _tell_kinds(lives: Sequence[_Life], passes: Sequence[_Pass | None]) -> None:
 
 
 def _ends_of_passes(passes: Sequence[_Pass | None]) -> Sequence[int]:
-    """For each action where the pass that it is in ends: the first allocation of another one."""
+    """End of the pass of each action: the first allocation of another pass."""
     ends = [len(passes)] * len(passes)
     of, begins, end = None, len(passes), len(passes)
     for at in range(len(passes) - 1, -1, -1):
@@ -203,7 +203,7 @@ def _python(stack: Sequence[SnapshotFrame]) -> list[SnapshotFrame]:
 
 
 def _pass_of(stack: Sequence[SnapshotFrame]) -> _Pass:
-    """In which pass a stack allocates. Autograd's own threads have no frames of Python."""
+    """The pass in which a stack allocates. Autograd's own threads have no Python frames."""
     python = _python(stack)
     if not python:
         return "backward"

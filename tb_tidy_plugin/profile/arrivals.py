@@ -1,7 +1,7 @@
 """Arrival times of ranks at the collectives of a run, by aligned clocks, with their errors.
 
-Other than `stragglers`, nothing is judged here: each collective has a rank that came last, on a balanced job another
-one each time.
+Unlike `stragglers`, this module judges nothing: each collective has a rank that came last, on a balanced job a
+different one each time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tb_tidy_plugin.profile.stragglers import in_steady_steps, summed
 from tb_tidy_plugin.trace.columns import Numbers
 from tb_tidy_plugin.trace.sets import distinct
 
-_NEARLY_ALL = 2  # so many standard deviations hold 95 % of what is normally distributed
+_NEARLY_ALL = 2  # standard deviations that contain 95 % of a normal distribution
 FOREVER = 1 << 62
 
 
@@ -27,11 +27,11 @@ class Arrival(msgspec.Struct, frozen=True):
     """One rank at the collectives of the steps; times are means per step.
 
     Attributes:
-        met: how many of the collectives it took part in.
-        last: to how many of them it came last.
-        late_ns: how much later than the middle rank it came to all collectives of a step together; negative before it.
-        waited_ns: how long each of the other ranks waited for it, on average of them.
-        waits_ns: how long it waited for others.
+        met: number of collectives that it took part in.
+        last: number of them in which it came last.
+        late_ns: lateness relative to the middle rank, over all collectives of a step; negative if it came earlier.
+        waited_ns: time that each of the other ranks waited for it, on average.
+        waits_ns: time that it waited for others.
     """
 
     met: int
@@ -45,10 +45,10 @@ class CollectivePlace(msgspec.Struct, frozen=True):
     """The collectives that one place of the source begins with tensors of one size.
 
     Attributes:
-        operation: what they have in common.
-        met: how often ranks met in it.
+        operation: their common properties.
+        met: number of meetings.
         last_rank, last: the rank that came last most often, and how often.
-        waited_ns: how long a rank waits in it per step, on average of all but the last.
+        waited_ns: time that a rank waits in it per step, on average of all but the last.
     """
 
     operation: Operation
@@ -78,7 +78,7 @@ def arrivals_of(run: Run) -> tuple[Arrival | None, ...]:
 
 
 def meeting_places_of(run: Run) -> tuple[CollectivePlace, ...]:
-    """Where ranks meet, the longest waiting first."""
+    """Places at which ranks meet, longest waiting first."""
     meetings = in_steady_steps(run.meetings)
     steps = max(len(distinct(meetings.step)), 1)
     found = sorted(_places(run, meetings, steps), key=lambda place: -place.waited_ns)
@@ -98,18 +98,19 @@ def _places(run: Run, meetings: Meetings, steps: int) -> Iterator[CollectivePlac
 
 
 def _last(meetings: Meetings) -> Numbers:
-    """Column of the rank that came last to each."""
+    """Column of the last rank in each meeting."""
     starts = np.where(meetings.there, meetings.start_ns, -FOREVER)
     columns: Numbers = starts.argmax(axis=1) if len(meetings) else np.empty(0, np.int64)
     return columns
 
 
 def clock_errors_ns(run: Run) -> tuple[int | None, ...]:
-    """How wrong each of `Run.clocks_ns` may be; 0 for the first rank, None where the clock is not known.
+    """Error of each of `Run.clocks_ns`; 0 for the first rank, None if the clock is unknown.
 
-    Two things can be wrong. Ends of one collective lie apart, as `_spread` says. And a rank could leave all collectives
-    at another moment than the others: none before the last one came, so the time from then on, which by any clock is
-    how long the last one itself is in the collective, bounds that. The best of the rank's collectives counts.
+    Errors have two sources. Ends of one collective lie apart, as in `_spread`. And a rank could always leave
+    collectives
+    at another moment than the others: never before the last one came, so the last one's own time in the collective, by
+    any clock, is an upper bound. The best of the rank's collectives counts.
     """
     meetings = run.meetings
     spread = _spread(np.where(meetings.there, meetings.end_ns, np.nan))
@@ -123,7 +124,7 @@ def clock_errors_ns(run: Run) -> tuple[int | None, ...]:
 
 
 def _spread(ends: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Standard deviation of each rank's ends around the middle one of all, by their median absolute deviation."""
+    """Standard deviation of each rank's ends around the middle rank's, from their median absolute deviation."""
     if not len(ends):
         return np.zeros(ends.shape[1])
     apart = np.abs(ends - np.nanmedian(ends, axis=1)[:, None])

@@ -22,7 +22,7 @@ BUILDERS: Mapping[Builder, str] = {
     "Numba": r"(?:^|/)numba/(?:core|cuda)/dispatcher\.py\(\d+\): (?:_compile_for_args|compile)$",
     "a C++ extension": r"(?:^|/)torch/utils/cpp_extension\.py\(\d+\): _jit_compile$",
 }
-"""Frames of each. Those of caches that find what was built before take a part of a millisecond."""
+"""Frames of each builder. Lookups in a cache of earlier builds are excluded: they take less than a millisecond."""
 
 BUILDS = re.compile("|".join(BUILDERS.values()))
 

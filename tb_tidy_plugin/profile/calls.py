@@ -18,19 +18,20 @@ BUILT_IN = "<built-in "
 
 
 class Calls(msgspec.Struct, frozen=True):
-    """Calls of a profile and the bodies they stand in; a body is what one call of a function ran itself, in order.
+    """Calls of a profile and their bodies; a body is the sequence of calls that one call of a function made itself.
 
-    Calls are operators that no other operator runs, Python functions, modules and annotations. Built-ins are looked
-    through: what `<built-in method arange …>` runs was called by the function around it.
+    Calls are operators that no other operator runs, Python functions, modules and annotations. Built-ins are
+    transparent:
+    the function around `<built-in method arange …>` counts as the caller of what it runs.
 
     Attributes:
         table, tree: of the profile.
-        caller: for each row of the tree the function, module or annotation that called it, `ABSENT` for none.
-        outermost: which rows of the tree are operators that no other operator runs.
-        operators_before: how many of these there are before each row, and before the end.
-        body: for each row of the tree the number of the body it is a call of, `ABSENT` for all else.
+        caller: for each row of the tree, the function, module or annotation that called it, `ABSENT` for none.
+        outermost: mask of the tree's rows that are operators which no other operator runs.
+        operators_before: number of these before each row, and before the end.
+        body: for each row of the tree, the number of the body that it is a call of, `ABSENT` for other rows.
         rows: all calls, body by body.
-        bounds: where each body begins in `rows`, and the end of the last one.
+        bounds: start of each body in `rows`, and the end of the last one.
     """
 
     table: EventTable
@@ -43,40 +44,42 @@ class Calls(msgspec.Struct, frozen=True):
     bounds: Rows
 
     def caller_name(self, row: int) -> str:
-        """The name of what called `row`, empty where nothing did."""
+        """The name of the caller of `row`, empty without a caller."""
         caller = int(self.caller[row])
         return "" if caller == ABSENT else self._name(caller)
 
     def among(self, operators: Rows) -> Rows:
-        """Those of `operators` that no other operator runs."""
+        """The `operators` that no other operator runs."""
         return operators[self.outermost[operators]]
 
     def bodies_with(self, calls: Rows) -> list[list[int]]:
-        """The bodies that hold one of `calls`. Calls that nothing called make one body per thread."""
+        """The bodies that contain one of `calls`. Calls without a caller form one body per thread."""
         wanted = distinct(self.body[calls])
         wanted = wanted[wanted != ABSENT]
         return [self.rows[self.bounds[number] : self.bounds[number + 1]].tolist() for number in wanted.tolist()]
 
     def body_of(self, row: int) -> list[int]:
-        """What the call `row` ran itself, nothing for an operator."""
+        """Calls that the call `row` made itself; empty for an operator."""
         below = np.arange(row + 1, int(self.tree.last_descendant[row]) + 1)
         own = below[(self.caller[below] == row) & (self.body[below] != ABSENT)]
         return next(iter(self.bodies_with(own[:1])), [])
 
     def operators_in(self, calls: Iterable[int]) -> list[int]:
-        """The operators among `calls` and those that they run, without what operators run inside themselves."""
+        """The operators among `calls` and those that they run, without operators inside other operators."""
         spans = [(call, int(self.tree.last_descendant[call]) + 1) for call in calls]
         return [row for first, end in spans for row in (np.flatnonzero(self.outermost[first:end]) + first).tolist()]
 
     def loops(
         self, picks: Rows, heads: Rows, limits: LoopLimits, is_own: Callable[[str], bool | None]
     ) -> Iterator[Loop]:
-        """Groups of calls that follow one another in one body, as the iterations of a Python loop do.
+        """Groups of successive calls in one body, like the iterations of a Python loop.
 
-        A group is begun by one of `picks` or by a function that calls one; in bodies without such groups, by what
-        follows one of `heads`, which hand out pieces. `is_own` tells by name whether a function is the user's own code,
-        None for no function; bodies of other code hold no loops. A function that holds a loop itself begins no group of
-        the loop that calls it.
+        A group starts with one of `picks` or with a function that calls one; in bodies without such groups, with the
+        call
+        after one of `heads`, which produce pieces. `is_own` says by name whether a function is the user's own code,
+        None if
+        the name is not a function; bodies of other code hold no loops. A function that contains a loop itself starts no
+        group of the loop that calls it.
         """
         functions = {row for row in self.caller[picks].tolist() if row != ABSENT and is_own(self._name(row))}
         starts, from_heads = functions.union(picks.tolist()), set(heads.tolist())
@@ -100,7 +103,7 @@ class Calls(msgspec.Struct, frozen=True):
         at = [position for position, row in enumerate(body) if row in heads]
         for head, end in pairwise([*at, len(body)]):
             after = body[head + 1 : end]
-            # What follows may be a function that holds the loop, as a list comprehension does.
+            # The call may be a function that contains the loop, such as a list comprehension.
             for rest in (after, *(self.body_of(row) for row in after[:1])):
                 starts = {row for row in rest if self._name(row) == self._name(rest[0])}
                 yield from self._loops_in(rest, starts, limits)[:1]
@@ -111,7 +114,7 @@ class Calls(msgspec.Struct, frozen=True):
 
 
 def rows_of(events: Iterable[int]) -> Rows:
-    """The rows of `events` as the array that whole-column questions take."""
+    """The rows of `events` as an array."""
     return np.array([*events], np.int64)
 
 

@@ -1,4 +1,4 @@
-"""Collective operations of one rank: what they are, who issued them, and when the rank does nothing but wait for them.
+"""Collective operations of one rank: their kinds, their issuers, and the time that the rank only waits for them.
 
 On devices a collective is a kernel (NCCL, RCCL, vendor all-reduce); on the CPU it is gloo's annotation, on a thread of
 gloo's own. Both backends annotate with the tensors that are sent, `nccl:all_reduce` around the kernel's launch.
@@ -26,7 +26,7 @@ ISSUE = re.compile(r"^c10d::|^_c10d_functional::(?!wait)")
 PARAMETERS = re.compile(r"^record_param_comms$")
 WAITING_OPERATOR = re.compile(r"wait_tensor$")
 WAITING_FRAME = re.compile(r"^<built-in method (wait|run_backward|synchronize)\b")
-"""Where Python waits: in `Work.wait`, and in the backward pass, at whose end DDP waits for its buckets."""
+"""Calls in which Python waits: `Work.wait`, and the backward pass, at whose end DDP waits for its buckets."""
 
 COLLECTIVE_KINDS = tuple(
     (kind, re.compile(pattern, re.IGNORECASE))
@@ -43,7 +43,7 @@ COLLECTIVE_KINDS = tuple(
         ("scatter", r"scatter"),
     )
 )
-"""Names of collectives in `torch.distributed`, by what finds them in names of annotations and kernels."""
+"""Names of collectives in `torch.distributed`, with the patterns that match annotations and kernels."""
 
 UNKNOWN_KIND = "collective"
 
@@ -57,11 +57,11 @@ class Collectives(msgspec.Struct, frozen=True):
 
     Attributes:
         rows: the kernel, or gloo's annotation.
-        issue: the host event that issued it, `ABSENT` where that is unknown.
-        kinds: `all_reduce`, `all_gather`, …; `collective` where no name tells.
-        groups: name of the process group, empty where it was not recorded.
-        sizes: bytes of the tensors that this rank gives, `ABSENT` where shapes were not recorded.
-        exposed_ns: how much of each is exposed; time that two of them share is the earlier one's.
+        issue: the host event that issued it, `ABSENT` if unknown.
+        kinds: `all_reduce`, `all_gather`, …; `collective` if the name does not show it.
+        groups: name of the process group, empty if it was not recorded.
+        sizes: bytes of the tensors that this rank sends, `ABSENT` if shapes were not recorded.
+        exposed_ns: exposed time of each; time that two of them share counts for the earlier one.
         exposed: when a device, or without one the host, does nothing but communicate.
     """
 
@@ -77,18 +77,17 @@ class Collectives(msgspec.Struct, frozen=True):
 class ExposedKind(msgspec.Struct, frozen=True):
     """The exposed collectives of one kind that belong to steps.
 
-    A collective is taken to send for as long as the fastest equal one takes, at its end: what comes before is waiting
-    for a rank that comes later. Equal are those of one process group and size; where sizes are unknown, those of one
-    position in the step.
+    A collective is assumed to send for as long as the fastest equal one takes, at its end: the time before is waiting
+    for a later rank. Equal collectives share process group and size; if sizes are unknown, their position in the step.
 
     Attributes:
         kind: as in `Collectives.kinds`.
-        issue: the host event that issued the one which is exposed longest; its row where that is unknown.
-        steps: for each step that has some, the rows of its collectives and the spans in which they send, exposed.
+        issue: the host event that issued the collective with the longest exposure; its row if that is unknown.
+        steps: for each step with any, the rows of its collectives and the exposed spans in which they send.
         per_step: number of these collectives per step.
-        bytes_per_step: what this rank gives, None where it was not recorded.
-        total_ns: what they take per step; time that two share counts once.
-        sending_ns, waiting_ns: exposed time per step, by what it is spent on.
+        bytes_per_step: bytes that this rank sends, None if not recorded.
+        total_ns: their time per step; time that two share counts once.
+        sending_ns, waiting_ns: exposed time per step, split into sending and waiting.
     """
 
     kind: str
@@ -102,9 +101,9 @@ class ExposedKind(msgspec.Struct, frozen=True):
 
 
 def exposed_collectives(profile: Profile) -> Iterator[ExposedKind]:
-    """What is exposed, one value per kind of collective.
+    """Exposed collectives, one value per kind.
 
-    Kernels that do not say what they are and were launched before the recording are left out: nobody could act on them.
+    Leaves out kernels of unknown kind that were launched before the recording: nobody could act on them.
     """
     found = collectives_of(profile)
     step = profile.step_of(found.rows)
@@ -118,7 +117,7 @@ def exposed_collectives(profile: Profile) -> Iterator[ExposedKind]:
 
 
 def collectives_of(profile: Profile) -> Collectives:
-    """The collectives on devices; those of the host where no device has any."""
+    """The collectives on devices, or those of the host if no device has any."""
     table = profile.table
     rows = np.flatnonzero(is_collective(table) & (table.category == Category.KERNEL))
     if len(rows):
@@ -147,7 +146,7 @@ def collectives_of(profile: Profile) -> Collectives:
 
 
 def _exposed_on_devices(profile: Profile, rows: Rows) -> Intervals:
-    """When only collectives run on a device: what `communication_exposed` of `step_parts` counts."""
+    """Spans in which a device runs only collectives, as in `communication_exposed` of `step_parts`."""
     table, found = profile.table, Intervals.none()
     kernels = table.category == Category.KERNEL
     kernels[rows] = False
@@ -158,10 +157,10 @@ def _exposed_on_devices(profile: Profile, rows: Rows) -> Intervals:
 
 
 def _exposed_on_host(profile: Profile, rows: Rows) -> Intervals:
-    """When the threads that train wait for a collective.
+    """Spans in which the training threads wait for a collective.
 
-    Such a wait is a gap between operators in which a collective ends: whoever waits goes on when it is over. Where
-    Python was recorded, it must also stand in a call that waits, so that Python's own work in the gap does not count.
+    Such a wait is a gap between operators in which a collective ends, since its end releases the waiting thread. If
+    Python was recorded, the gap must also lie in a call that waits, so that Python's own work in it does not count.
     """
     table = profile.table
     theirs = among(table.thread, distinct(table.thread[rows]))
@@ -203,7 +202,7 @@ def _sent_in_step(profile: Profile, sent: Intervals, rows: Rows) -> tuple[Rows, 
 
 
 def _fastest_ns(profile: Profile, found: Collectives, here: Rows, step: Rows) -> Times:
-    """For each collective how long the fastest equal one takes."""
+    """Duration of the fastest equal collective, for each collective."""
     first = np.append(0, np.flatnonzero(np.diff(step)) + 1)
     position = np.arange(len(step)) - first[np.searchsorted(first, np.arange(len(step)), side="right") - 1]
     sized = found.sizes[here] != ABSENT
@@ -216,7 +215,7 @@ def _fastest_ns(profile: Profile, found: Collectives, here: Rows, step: Rows) ->
     return np.array([fastest[key] for key in keys], np.int64)
 
 
-# What each one is
+# Properties of each collective
 
 
 def _launching(profile: Profile, rows: Rows) -> Rows:
@@ -253,7 +252,7 @@ def _kind(name: str) -> str:
 
 
 def _groups(profile: Profile, issue: Rows) -> tuple[str, ...]:
-    """The process group by the `record_param_comms` around the issuing event."""
+    """The process group, from the `record_param_comms` around the issuing event."""
     tree = profile.tree
     parameters = profile.table.is_named(PARAMETERS.search)[: tree.size]
     if not parameters.any() or not len(issue):
@@ -276,6 +275,6 @@ def _sizes(profile: Profile, annotation: Rows) -> Rows:
 
 
 def _bytes(inputs: Inputs) -> int:
-    """All tensors of the annotation together."""
+    """Bytes of all tensors of the annotation."""
     shapes = [(inputs.shape(position), inputs.dtype(position)) for position in range(len(inputs.dims))]
     return sum(tensor_bytes(shape, dtype) or 0 for shape, dtype in shapes if shape) or ABSENT

@@ -1,10 +1,11 @@
 """Events of `torch.compile` in a profile: compilations, and compiled code that runs in pieces.
 
 Each call of compiled code is an operator `Torch-Compiled Region: 2/1`: the third function compiled, in its second
-variant. Where Dynamo cannot go on it breaks the graph: the region runs what comes before, Python runs what Dynamo
-could not read, and the rest is compiled as a function of its own, `torch_dynamo_resume_in_forward_at_13`, whose region
-lies inside the one that was broken. So a region inside another one is a piece of it. It costs a look-up of its guards
-and the prologues of its graph. (Seen in recordings of torch 2.13; the prologues have names since 2.6.)
+variant. Where Dynamo cannot go on it breaks the graph: the region runs the code before the break, Python runs the code
+that Dynamo could not compile, and the rest is compiled as a function of its own,
+`torch_dynamo_resume_in_forward_at_13`, whose region lies inside the broken one. So a region inside another one is a
+piece of it. It costs a look-up of its guards and the prologues of its graph. (Seen in recordings of torch 2.13; the
+prologues have names since 2.6.)
 """
 
 from __future__ import annotations
@@ -45,12 +46,12 @@ COMPILE_ID = re.compile(r"compile_id=(?:!\d+/)?(?P<function>\d+)/(?P<variant>\d+
 
 
 class Compilation(msgspec.Struct, frozen=True):
-    """One stay in the compiler, for a function or for its backward pass.
+    """One run of the compiler, for a function or for its backward pass.
 
     Attributes:
         row: the outermost event of the compiler.
-        function: Dynamo's number of the function, empty where the trace has none.
-        variant: 0 for the first time the function is compiled, `ABSENT` where the trace has no numbers.
+        function: Dynamo's number of the function, empty if the trace has none.
+        variant: 0 for the first compilation of the function, `ABSENT` if the trace has no numbers.
     """
 
     row: int
@@ -59,18 +60,18 @@ class Compilation(msgspec.Struct, frozen=True):
 
 
 class CodePiece(msgspec.Struct, frozen=True):
-    """Compiled code that runs apart because the code around it was broken.
+    """Compiled code that runs separately because the code around it was broken.
 
     Attributes:
         region: row of its region.
         parent: row of the region it lies in.
-        resumed: row of the frame that goes on after a break; `ABSENT` for a function that the broken code calls, and
+        resumed: row of the frame that resumes after a break; `ABSENT` for a function that the broken code calls, and
             without stacks.
-        gap: the rows between the graph before the piece and the piece: what broke the graph ran there.
-        overhead: its look-up and its prologues, which one piece alone would not need.
+        gap: the rows between the graph before the piece and the piece, with what broke the graph.
+        overhead: its look-up and its prologues, which unbroken code would not need.
         eager: operators that ran in the gap.
-        graphs: what its graph is called in the profile, for autograd a single operator.
-        inside: when other pieces ran in it, each with the gap before it; starts and ends in ns.
+        graphs: events of its graph, for autograd a single operator.
+        inside: spans of other pieces in it, each with the gap before it; starts and ends in ns.
     """
 
     region: int
@@ -91,10 +92,11 @@ class BrokenCall(msgspec.Struct, frozen=True):
 
     @property
     def causes(self) -> list[CodePiece]:
-        """The pieces that go on after a break of their own, in order; the first piece where none is known to.
+        """The pieces that resume after a break of their own, in order; the first piece if none is known to.
 
-        A break in a function breaks its callers too, so that a piece that goes on after a call with pieces of its own
-        is not a cause; and functions that would have been part of the graph are compiled apart.
+        A break in a function also breaks its callers, so a piece that resumes after a call with pieces of its own is
+        not a
+        cause; nor are functions that would have been part of the graph but are compiled separately.
         """
         callers = {piece.parent for piece in self.pieces if piece.resumed < 0}
         causes = [piece for piece in self.pieces if piece.resumed >= 0 and piece.parent not in callers]
@@ -102,7 +104,7 @@ class BrokenCall(msgspec.Struct, frozen=True):
 
 
 class _Region(msgspec.Struct):
-    """A region while it is read, with what was seen in it so far."""
+    """A region under construction, with what was seen in it so far."""
 
     row: int
     parent: int = ABSENT
@@ -121,7 +123,7 @@ class _Region(msgspec.Struct):
 def compilations(profile: Profile) -> list[Compilation]:
     """All compilations, thread by thread; nested ones are part of the outermost.
 
-    Nested by time: with stacks the tree ends what Python opened together with the built-in that opened it.
+    Nested by time: with stacks, the tree ends an event that Python opened together with the built-in that opened it.
     """
     table, rows = profile.table, profile.matching(COMPILING, Category.OPERATOR)
     outermost = rows[:0]
@@ -131,26 +133,26 @@ def compilations(profile: Profile) -> list[Compilation]:
         reach = np.append(ABSENT, np.maximum.accumulate(table.end_ns[ours]))[:-1]
         outermost = np.append(outermost, ours[table.end_ns[ours] > reach])
     marks = profile.matching(COMPILE_ID.pattern, Category.ANNOTATION, Category.OPERATOR)
-    marks = marks[np.argsort(table.start_ns[marks], kind="stable")][::-1]  # of several the first is written last
+    marks = marks[np.argsort(table.start_ns[marks], kind="stable")][::-1]  # the first of several is written last
     around = profile.covering(marks, outermost).tolist()
     first_mark = dict(zip(around, marks.tolist(), strict=True))
     return [_compilation(profile, row, first_mark.get(row)) for row in outermost.tolist()]
 
 
 def break_reasons(profile: Profile) -> Mapping[tuple[str, int], str]:
-    """Why Dynamo broke graphs, by file and line, as far as a capture noted it."""
+    """Reasons for graph breaks in Dynamo's words, by file and line, if a capture recorded them."""
     code = profile.metadata.captured.compiled
     return {(each.file, each.line): _short(each.reason) for each in (code.breaks if code else ())}
 
 
 def recompile_reasons(profile: Profile) -> Mapping[str, str]:
-    """The guard that failed before a variant was compiled, by `2/1`, as far as a capture noted it."""
+    """The guard that failed before each compilation of a variant, by `2/1`, if a capture recorded it."""
     code = profile.metadata.captured.compiled
     return {each.id: _short(GUARD_OF.sub("", each.reason)) for each in (code.recompiles if code else ())}
 
 
 def skip_reasons(profile: Profile) -> Mapping[str, GraphSkip]:
-    """Why functions run without CUDA graphs that were asked for, by `2/1`, as far as a capture noted it."""
+    """Reasons why functions run without the CUDA graphs asked for, by `2/1`, if a capture recorded them."""
     code = profile.metadata.captured.compiled
     skips = code.skips if code else ()
     return {each.id: msgspec.structs.replace(each, reason=_short(each.reason)) for each in skips}
@@ -179,9 +181,9 @@ def broken_calls(profile: Profile) -> Iterator[BrokenCall]:
 
 
 def whole_calls(profile: Profile) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Calls of compiled code that no break took apart, in row order.
+    """Calls of compiled code without graph breaks, in row order.
 
-    Each is the row of its region, and those of what it costs beside its graph: its look-up and its prologues.
+    Each has the row of its region, and the rows of its overhead: its look-up and its prologues.
     """
     regions, tree = profile.matching(COMPILED_PARTS["region"], Category.OPERATOR), profile.tree
     found = dict[int, _Part]()
@@ -203,10 +205,10 @@ def whole_calls(profile: Profile) -> Iterator[tuple[int, tuple[int, ...]]]:
 
 
 def time_around(profile: Profile, region: int, rows: Sequence[int]) -> Spans:
-    """When a whole call is not at its operators: before the first one and after the last one, as starts and ends in ns.
+    """Spans of a whole call before its first operator and after its last one, as starts and ends in ns.
 
     Args:
-        profile: holds the call.
+        profile: contains the call.
         region, rows: as `whole_calls` yields them. Dynamo's frame around the region belongs to it.
     """
     frames = (row for row in profile.ancestors(region) if DYNAMO_FRAME.search(profile.name(row)))
@@ -221,16 +223,16 @@ def time_around(profile: Profile, region: int, rows: Sequence[int]) -> Spans:
 
 
 def is_lookup(profile: Profile, row: int) -> bool:
-    """True if an event finds the variant of a compiled function, which evaluates guards."""
+    """True if an event looks up the variant of a compiled function, which evaluates guards."""
     return re.search(COMPILED_PARTS["lookup"], profile.name(row)) is not None
 
 
 def _marks(profile: Profile, regions: Rows) -> list[tuple[int, _Part]]:
-    """What calls of compiled code consist of, in row order."""
+    """The parts of calls of compiled code, in row order."""
     parts: dict[int, _Part] = {}
     for part, pattern in COMPILED_PARTS.items():
         parts |= dict.fromkeys(profile.matching(pattern, Category.OPERATOR, Category.ANNOTATION).tolist(), part)
-    if "pregraph" in parts.values():  # before PyTorch 2.6 nothing tells operators of a graph from others
+    if "pregraph" in parts.values():  # before PyTorch 2.6 nothing distinguishes operators of a graph from others
         parts |= dict.fromkeys(_eager_operators(profile, regions, parts), "operator")
     return sorted(parts.items())
 
@@ -242,14 +244,14 @@ def _eager_operators(profile: Profile, regions: Rows, parts: Mapping[int, _Part]
     rows = without(united(np.flatnonzero(is_operator), graphs), regions)
     reach = np.maximum.accumulate(profile.tree.last_descendant[rows])
     rows = rows[rows > np.append(ABSENT, reach)[: len(rows)]]
-    in_graph = profile.covered(graphs).containing(profile.table.start_ns[rows])  # by time, as annotations end early
+    in_graph = profile.covered(graphs).containing(profile.table.start_ns[rows])  # by time, since annotations end early
     for row in rows[~in_graph].tolist():
         if row not in parts and _works(profile.name(row)):
             yield row
 
 
 def _pieces(profile: Profile, marks: Sequence[tuple[int, _Part]]) -> Iterator[CodePiece]:
-    """The pieces of one call, whose region is the first of `marks`; in the order in which they begin."""
+    """The pieces of one call, in order of start; the first of `marks` is the call's region."""
     first = marks[0][0]
     last, found, eager = profile.tree.last_descendant, [_Region(first, went_on_ns=profile.start_ns(first))], list[int]()
     around = found[:]
@@ -283,9 +285,9 @@ def _pieces(profile: Profile, marks: Sequence[tuple[int, _Part]]) -> Iterator[Co
 
 
 def time_apart(profile: Profile, pieces: Sequence[CodePiece]) -> Intervals:
-    """What pieces take to be some: their regions and nodes of the backward pass, without operators and other pieces.
+    """Extra time of running in pieces: their regions and backward nodes, without operators and other pieces.
 
-    That is Python code of Dynamo and AOTAutograd, which wraps each graph; the recorder makes it longer than it is.
+    That is Python code of Dynamo and AOTAutograd, which wraps each graph; recording lengthens it.
     """
     return reduce(Intervals.plus, (_apart(profile, piece) for piece in pieces), Intervals.none())
 
@@ -305,17 +307,17 @@ def _operators_in(profile: Profile, row: int) -> Rows:
 
 
 def _works(name: str) -> bool:
-    """True if it is an operator of PyTorch that computes something: to read an element back is waiting."""
+    """True for an operator of PyTorch that computes something; reading an element back only waits."""
     return name.startswith(aten.PREFIX) and aten.without_overload(name) not in OF_ONE_ELEMENT
 
 
 def _runs(name: str) -> bool:
-    """Whether it computes something: an operator, or a graph that Inductor compiled."""
+    """True for an operator that computes something, or a graph that Inductor compiled."""
     return _works(name) or name.startswith(GRAPH_CALL)
 
 
 def _resumed(profile: Profile, region: int) -> int:
-    """The frame that a region runs first, where it goes on after a break."""
+    """The frame that a region runs first if it resumes after a break."""
     first = region + 1
     runs = region < profile.tree.last_descendant[region] and profile.category(first) is Category.PYTHON
     return first if runs and RESUMED.search(profile.name(first)) else ABSENT

@@ -1,4 +1,4 @@
-"""Calls of the graphs that `torch.compile` generated: which events run in them, and for which region.
+"""Calls of the graphs that `torch.compile` generated: the events that run in them, and their regions.
 
 A call of compiled code is `Torch-Compiled Region: 2/1`. In it, or in the node `CompiledFunctionBackward` of the
 backward pass, PyTorch since 2.6 records `## Call CompiledFxGraph <key> ##`, with the key of the graph in Inductor's
@@ -30,18 +30,18 @@ GRAPH = re.compile(r"^## Call CompiledFxGraph (?P<key>\S+) ##$")
 EXTERN = re.compile(r"^(?:extern_kernels|aten)\.(?P<name>\w+)|^torch\.ops\.(?P<space>\w+)\.(?P<operator>\w+)")
 NUMBERED = re.compile(r"^graph_\d+_")
 CUSTOM = re.compile(r"^(?!(?:aten|prims|inductor|_?c10d\w*|mkl|mkldnn|onednn|quantized|autograd|profiler)::)\w+::")
-"""A custom operator: all that is in none of PyTorch's own name spaces."""
+"""A custom operator: one outside PyTorch's own namespaces."""
 
 
 class GraphCall(msgspec.Struct, frozen=True):
     """One run of generated code.
 
     Attributes:
-        row: the event that stands for it.
-        key: of the graph in Inductor's cache, empty where the trace has none.
-        region: row of the compiled region, `ABSENT` where it is not known.
+        row: the event that represents it.
+        key: of the graph in Inductor's cache, empty if the trace has none.
+        region: row of the compiled region, `ABSENT` if unknown.
         forward: row of the event in the region that runs the forward pass, the call itself in that pass.
-        is_backward: whether it computes gradients.
+        is_backward: True if it computes gradients.
     """
 
     row: int
@@ -52,14 +52,13 @@ class GraphCall(msgspec.Struct, frozen=True):
 
 
 class CompiledGraphs(msgspec.Struct, frozen=True):
-    """Which events run in generated code.
+    """Events that run in generated code.
 
     Attributes:
-        calls: in row order; of those inside others only what stands inside counts.
-        call: for each row of the tree the number of the innermost call around it, itself included; else `ABSENT`.
-        launch: for each row of the tree the number of the kernel, among those that the capture knows of its graph, that
-            it belongs to; else `ABSENT`.
-        graphs: what the capture knows of the graph of each call, None where it knows nothing.
+        calls: in row order, nested ones included; `call` refers to the innermost.
+        call: number of the innermost call around each row of the tree, including the row; else `ABSENT`.
+        launch: number of each tree row's kernel among those that the capture knows of its graph; else `ABSENT`.
+        graphs: the capture's data on the graph of each call, None without any.
     """
 
     calls: tuple[GraphCall, ...]
@@ -79,7 +78,7 @@ class EagerOperator(msgspec.Struct, frozen=True):
     Attributes:
         row: its event.
         call: row of the call of the generated graph.
-        custom: row of the custom operator that runs it; `ABSENT` where the generated code calls it.
+        custom: row of the custom operator that runs it; `ABSENT` if the generated code calls it.
     """
 
     row: int
@@ -88,7 +87,7 @@ class EagerOperator(msgspec.Struct, frozen=True):
 
 
 def eager_operators(profile: Profile) -> Iterator[EagerOperator]:
-    """Operators of PyTorch that code of Inductor calls, itself or in a custom operator, in row order."""
+    """Operators of PyTorch that Inductor's code calls, itself or in a custom operator, in row order."""
     graphs, tree = profile.compiled_graphs, profile.tree
     is_inductors = np.array([*(each.key != "" for each in graphs.calls), False])
     if not is_inductors.any():
@@ -106,7 +105,7 @@ def eager_operators(profile: Profile) -> Iterator[EagerOperator]:
 
 
 def compiled_graphs_of(profile: Profile) -> CompiledGraphs:
-    """The calls of generated code in a profile, with what the capture knows of them."""
+    """The calls of generated code in a profile, with the capture's data on them."""
     rows = _call_rows(profile)
     size = profile.tree.size
     if not len(rows):
@@ -148,7 +147,7 @@ def _calls(profile: Profile, rows: Rows) -> list[GraphCall]:
 
 
 def _forward_passes(profile: Profile) -> Callable[[int], int]:
-    """Gives for a node of the backward pass the last `CompiledFunction` before it with its sequence number."""
+    """Gives the last `CompiledFunction` before a backward node that has its sequence number."""
     table = profile.table
     rows: dict[int, list[int]] = defaultdict(list)
     for row in profile.named(_FORWARD).tolist():
@@ -169,7 +168,7 @@ def _mask(profile: Profile, rows: Rows) -> Mask:
 
 
 def _known_graphs(profile: Profile, calls: Sequence[GraphCall]) -> tuple[CompiledGraph | None, ...]:
-    """What the capture knows of each call's graph, where that is one thing."""
+    """The capture's graph of each call, if it is unambiguous."""
     code = profile.metadata.captured.compiled or CompiledCode()
     known: dict[tuple[str, str, bool], CompiledGraph | None] = {}
     for region in code.regions:
@@ -181,7 +180,7 @@ def _known_graphs(profile: Profile, calls: Sequence[GraphCall]) -> tuple[Compile
 
 
 def region_id(profile: Profile, region: int) -> str:
-    """Dynamo's number of a region, `2/1`; empty where it has none or `region` is `ABSENT`."""
+    """Dynamo's number of a region, `2/1`; empty if it has none or `region` is `ABSENT`."""
     named = REGION_ID.match(profile.name(region)) if region != ABSENT else None
     return named["id"] if named else ""
 
@@ -193,7 +192,7 @@ def _match(
     graphs: Sequence[CompiledGraph | None],
     launch: Rows,
 ) -> None:
-    """Fills `launch`: of each name the first event is the first kernel, where there are as many of both."""
+    """Fills `launch`: for each name, the first event is the first kernel, if both occur equally often."""
     tree, category = profile.tree, profile.table.category[: profile.tree.size]
     is_operator = category == Category.OPERATOR
     above = tree.nearest_ancestor(is_operator | is_call)
@@ -219,7 +218,7 @@ def is_region(name: str) -> bool:
 
 
 def event_name(kernel: str) -> str:
-    """The event of a kernel, by what Inductor calls it: `aten::mm` of `extern_kernels.mm`."""
+    """The event of a kernel, by Inductor's name for it: `aten::mm` for `extern_kernels.mm`."""
     named = EXTERN.match(kernel)
     if named is None:
         return kernel

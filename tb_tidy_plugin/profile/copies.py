@@ -1,4 +1,4 @@
-"""Copies between host and device: which operator makes them, what the step waits for, and how fast they can be."""
+"""Copies between host and device: the operators that make them, the step's waits for them, and their peak rate."""
 
 from __future__ import annotations
 
@@ -14,35 +14,37 @@ from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
 from tb_tidy_plugin.trace.sets import distinct
 
 SOURCE = aten.by_name("known", {"to": 0, "_to_copy": 0, "copy_": 1})
-"""Operators that only copy, and which of their inputs they copy."""
+"""Operators that only copy, and the position of the input that they copy."""
 
 PINNED = r"(?:HtoD|HostToDevice).{0,100}\(Pinned"
 _LARGE = 1 << 20
-"""Bytes from which on a copy runs at the speed of the bus."""
+"""Least bytes of a copy that reaches the speed of the bus."""
 
 LINK_BYTES_PER_NS = {7: 12.0, 8: 24.0, 9: 50.0, 10: 50.0, 12: 50.0}
-"""What copies from pinned memory reach in practice, by major compute capability: PCIe 3, 4 and 5 with 16 lanes. From
-Volta on each generation of data centre GPUs doubled it; Blackwell stays at PCIe 5."""
+"""Rates that copies from pinned memory reach in practice, by major compute capability: PCIe 3, 4 and 5 with 16 lanes.
+Since Volta, each generation of data centre GPUs doubled it; Blackwell stays at PCIe 5.
+"""
 
 
 def copying_operator(profile: Profile, cause: int) -> int | None:
-    """The outermost operator around `cause` that only copies, None where `cause` is none."""
+    """The outermost operator around `cause` that only copies, None without one."""
     found = [row for row in (cause, *profile.ancestors(cause)) if profile.name(row) in SOURCE]
     return found[-1] if found else None
 
 
 def copied_input(profile: Profile, operator: int) -> tuple[Shape, str]:
-    """Shape and dtype of what a copying operator copies; no elements where that is unknown."""
+    """Shape and dtype of the input of a copying operator; no elements if unknown."""
     position, inputs = SOURCE.get(profile.name(operator)), profile.inputs(operator)
     return ((0,), "") if position is None else (inputs.shape(position) or (0,), inputs.dtype(position))
 
 
 def exposed_copies(profile: Profile, copies: Rows) -> list[Intervals]:
-    """When the step waits for each of `copies`.
+    """Spans in which the step waits for each of `copies`.
 
-    For the copy itself while no kernel runs on its device; for the host that stands still in the call while no device
-    runs. The call is the innermost operator, which holds the wait for the copy's end, too. What devices do before the
-    first work that was recorded is not known: what was launched before the recording is missing.
+    The step waits for the copy itself while no kernel runs on its device, and for the host in the call while no device
+    runs. The call is the innermost operator, which includes the wait for the copy's end. The time before a device's
+    first
+    recorded work does not count: work launched before the recording is missing.
     """
     table, busy = profile.table, profile.device_busy
     always = device_idle(profile).plus(busy)
@@ -61,7 +63,7 @@ def exposed_copies(profile: Profile, copies: Rows) -> list[Intervals]:
 
 
 def pinned_bytes_per_ns(profile: Profile) -> tuple[float, bool]:
-    """How fast copies from pinned memory to the device are, and whether the recording itself shows it."""
+    """Rate of copies from pinned memory to the device, and True if the recording itself shows it."""
     table = profile.table
     rows = profile.matching(PINNED, Category.COPY)
     rows = rows[(table.bytes[rows] >= _LARGE) & (table.end_ns[rows] > table.start_ns[rows])]

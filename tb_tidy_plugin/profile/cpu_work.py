@@ -1,8 +1,9 @@
 """The CPU's work: how evenly operators ran, the number of threads that issued them, and the Python code between them.
 
-A call's CPU time is its host time without the calls of the runtime inside it: those wait for the device (a full launch
-queue, a synchronisation), and that says nothing about the CPU. Its own CPU time is without the operators inside it too:
-what delays a call is looked for there, so that each delay is named once.
+A call's CPU time is its host time without the runtime calls inside it: those wait for the device (a full launch queue,
+a
+synchronisation), and that says nothing about the CPU. Its own CPU time also excludes the operators inside it: delays
+are attributed there, so that each delay is named once.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from tb_tidy_plugin.trace.columns import ABSENT, Category, Ids, Rows, Times
 from tb_tidy_plugin.trace.sets import distinct, numbered
 
 SLOW_FACTOR = 3.0
-"""Of its group's median: caches and clocks alone make calls with the same inputs vary up to twofold."""
+"""Multiple of the group's median: caches and clocks alone make calls with the same inputs vary up to twofold."""
 SLOW_NS = 50_000
-"""Below 50 µs a call may be slow by one interrupt or one page fault, and none of them matters."""
+"""Below 50 µs a call may be slow because of one interrupt or one page fault, and does not matter."""
 FEW_CALLS = 5
-"""The median of fewer calls does not say what is usual."""
+"""The median of fewer calls is not reliable."""
 _MOST_THREADS = 128
-"""Threads, those with most time in operators, that are looked at for what ran beside a slow call; jobs have a few."""
+"""Most threads, busiest first, that are searched for work beside a slow call; jobs have a few."""
 
 _ByThread: TypeAlias = tuple[Ids, Times, Times]
 """Pieces of time: the thread of each, its start and its end; thread after thread."""
@@ -40,15 +41,15 @@ class CpuGroup(msgspec.Struct, frozen=True):
     Attributes:
         name: without overload. shape: number in `Signatures.shapes`.
         first: row of its first call.
-        calls: how many. total_ns: their CPU times added up.
-        low_ns, median_ns, high_ns: CPU time that a tenth, half, nine tenths of the calls stay below, interpolated.
+        calls: number of calls. total_ns: their CPU times added up.
+        low_ns, median_ns, high_ns: 10th, 50th and 90th percentile of the calls' CPU time, interpolated.
         longest_ns: of the slowest call.
-        slow_calls: how many of them `CpuWork.slow_calls` lists.
-        threads: on how many threads they ran.
-        flops_per_second: estimated operations by median time; None without an estimate, and for calls that had a part
+        slow_calls: number of them in `CpuWork.slow_calls`.
+        threads: number of threads they ran on.
+        flops_per_second: estimated operations by median time; None without an estimate, and for calls that took part
             in device work.
-        share_of_best: this rate by the highest one of the same operator in this profile; None where no rate is known
-            or where the operator has one group only.
+        share_of_best: this rate by the highest one of the same operator in this profile; None without a rate or if the
+            operator has only one group.
     """
 
     name: str
@@ -72,9 +73,9 @@ class SlowCall(msgspec.Struct, frozen=True):
     Attributes:
         row: the call. group: position of its `CpuGroup` in `CpuWork.groups`.
         own_ns: its own CPU time, without operators inside. median_ns: that of its group's calls.
-        threads: how many threads ran operators during it, its own included: more than one may have been in each
+        threads: number of threads that ran operators during it, including its own: more than one may have been in each
             other's way.
-        is_first: it is the first one of its group, which often does what happens once: allocate, choose an algorithm.
+        is_first: True for the first call of its group, which often does one-time work: allocate, choose an algorithm.
     """
 
     row: int
@@ -91,12 +92,12 @@ class SlowCall(msgspec.Struct, frozen=True):
 
 
 class ThreadCounts(msgspec.Struct, frozen=True):
-    """How many threads are inside an operator, over time.
+    """Number of threads inside an operator, over time.
 
     Attributes:
         times_ns: when the number changes. counts: the number from then on; the last one is 0.
-        threads: how many threads ran operators at all. most: at the same time.
-        mean: over the time from the first operator's start to the last one's end. busy_mean: while there was any.
+        threads: number of threads that ran operators. most: at the same time.
+        mean: over the time from the first operator's start to the last one's end. busy_mean: while any thread did.
     """
 
     times_ns: Times
@@ -108,7 +109,7 @@ class ThreadCounts(msgspec.Struct, frozen=True):
 
 
 class CpuWork(msgspec.Struct, frozen=True):
-    """What the CPU did: groups by their total time, longest first, and slow calls by time lost, longest first."""
+    """The CPU's work: groups by total time, longest first, and slow calls by time lost, longest first."""
 
     groups: tuple[CpuGroup, ...]
     slow_calls: tuple[SlowCall, ...]
@@ -116,9 +117,9 @@ class CpuWork(msgspec.Struct, frozen=True):
 
 
 class FrameTimes(msgspec.Struct, frozen=True):
-    """Python frames and what each took itself, without the frames, operators, annotations and runtime calls inside.
+    """Python frames and their self times, without the frames, operators, annotations and runtime calls inside.
 
-    That is time on the clock: a frame that waits (for a lock, for data) has it too.
+    Self time is wall time: it includes a frame's waiting (for a lock, for data).
     """
 
     rows: Rows
@@ -126,7 +127,7 @@ class FrameTimes(msgspec.Struct, frozen=True):
 
 
 def cpu_work_of(profile: Profile, estimates: WorkEstimates) -> CpuWork:
-    """What the CPU did in a profile.
+    """The CPU's work in a profile.
 
     Args:
         profile: one trace.
@@ -163,7 +164,7 @@ def _operator_calls(profile: Profile) -> Rows:
 
 
 def cpu_time(profile: Profile) -> Times:
-    """Host time of each call of `Profile.nested` without the runtime's calls inside it."""
+    """Host time of each call of `Profile.nested` without the runtime calls inside it."""
     nested, operators = profile.nested, profile.operators
     is_runtime = profile.table.category[nested.rows] == Category.RUNTIME
     outermost = np.zeros(len(nested), np.int64)
@@ -179,7 +180,7 @@ class _Groups(msgspec.Struct, frozen=True):
 
     Attributes:
         call: positions in `Profile.nested`. time_ns: their times.
-        bounds: where each group begins, and the end of the last one. shape: number of each group's shapes.
+        bounds: start of each group, and the end of the last one. shape: number of each group's shapes.
     """
 
     call: Rows
@@ -206,7 +207,7 @@ class _Groups(msgspec.Struct, frozen=True):
         return np.repeat(np.arange(len(self.sizes)), self.sizes)
 
     def quantile(self, share: float) -> Times:
-        """For each group the time that `share` of its calls stay below, as `numpy.quantile` interpolates."""
+        """The time that `share` of each group's calls stay below, interpolated as in `numpy.quantile`."""
         if not len(self.call):
             return np.zeros(0, np.int64)
         place = self.bounds[:-1] + share * (self.sizes - 1)
@@ -216,18 +217,18 @@ class _Groups(msgspec.Struct, frozen=True):
         return np.rint(times[low] + (place - low) * (times[high] - times[low])).astype(np.int64)
 
     def least(self, values: Rows) -> Rows:
-        """For each group the least of its calls' `values`."""
+        """The least of `values` among the calls of each group."""
         return np.minimum.reduceat(values, self.bounds[:-1]) if len(values) else values
 
     def sums(self, values: Times) -> Times:
-        """For each group the sum of its calls' `values`."""
+        """The sum of `values` over the calls of each group."""
         before = np.concatenate([[0], np.cumsum(values)])
         total: Times = before[self.bounds[1:]] - before[self.bounds[:-1]]
         return total
 
 
 def _slow_calls(profile: Profile, by_own: _Groups, threads: _ByThread) -> list[SlowCall]:
-    """Slow calls, by time lost; none where shapes do not tell calls of one size from those of another."""
+    """Slow calls, by time lost; empty if shapes do not distinguish calls of different size."""
     number = by_own.number
     median_ns = by_own.quantile(0.5)[number]
     has_shapes = np.array([any(shapes) for shapes in profile.signatures.shapes])[by_own.shape[number]]
@@ -272,7 +273,7 @@ def _known(values: Reals) -> list[float | None]:
 
 
 def _flops_per_second(profile: Profile, groups: _Groups, estimates: WorkEstimates) -> Reals:
-    """Mean estimated operations by median time of each group, NaN where a call's are unknown or ran on a device."""
+    """Mean estimated operations by median time of each group, NaN if a call's are unknown or ran on a device."""
     flops = estimates.flops[groups.call]
     is_known = (flops > 0) & profile.operators.on_host[groups.call]
     mean = groups.sums(flops) / np.maximum(groups.sizes, 1)
@@ -284,7 +285,7 @@ def _flops_per_second(profile: Profile, groups: _Groups, estimates: WorkEstimate
 
 
 def _share_of_best(name: NDArray[np.int32], per_second: Reals) -> Reals:
-    """Each group's rate by the highest of its operator, NaN where that has one rate only."""
+    """Each group's rate by the highest of its operator, NaN if that has only one rate."""
     known = np.flatnonzero(~np.isnan(per_second))
     operators, number = numbered(name[known])
     best = np.zeros(len(operators))
@@ -302,14 +303,14 @@ def _threads_of_groups(profile: Profile, groups: _Groups) -> Rows:
 
 
 def _inside_operators(profile: Profile, calls: Rows) -> _ByThread:
-    """For each thread that ran operators the time it was inside one."""
+    """The time that each thread spent inside operators."""
     table = profile.table
     rows = profile.nested.rows[calls[profile.nested.outermost(calls)]]
     return union_by_lane(table.thread[rows], table.start_ns[rows], table.end_ns[rows])
 
 
 def _busiest(threads: _ByThread) -> list[Intervals]:
-    """The time of each of the `_MOST_THREADS` threads that have most of it."""
+    """The time of each of the `_MOST_THREADS` busiest threads."""
     thread, starts, ends = threads
     times = [Intervals(starts[here], ends[here]) for here in positions_of_each(thread)]
     return sorted(times, key=lambda busy: -busy.total_ns)[:_MOST_THREADS]

@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 
 
 def critical_time(profile: Profile, rows: Rows) -> Intervals:
-    """When the step waits for `rows`: for device work while it runs, for the host only while no device runs.
+    """Spans in which the step waits for `rows`: for device work while it runs, for the host only while no device runs.
 
-    Host events count with the device work that they launch. A host that runs ahead of a busy device delays nobody: time
-    taken away there only makes the queue of launched work longer. Without a device the step waits for all of its host.
+    Host events count with the device work that they launch. A host that runs ahead of a busy device delays nobody:
+    saving
+    time there only lengthens the queue of launched work. Without a device, the step waits for all of its host's work.
     """
     table = profile.table
     host = rows[rows < profile.tree.size]
@@ -31,7 +32,7 @@ def critical_time(profile: Profile, rows: Rows) -> Intervals:
 
 
 def device_idle(profile: Profile) -> Intervals:
-    """When no device runs, which is when a step waits for its host; always where no device was recorded.
+    """Spans in which no device runs, so that a step waits for its host; all time if no device was recorded.
 
     Time before the first and after the last work of a device is idle, too.
     """
@@ -40,18 +41,18 @@ def device_idle(profile: Profile) -> Intervals:
 
 
 def in_steps(profile: Profile, rows: Rows) -> Rows:
-    """Those of `rows` that belong to a step; all of them where there are no steps."""
+    """The `rows` that belong to a step; all of them without steps."""
     return rows[profile.step_of(rows) != ABSENT] if profile.steps.items else rows
 
 
 def clipped_to_steps(profile: Profile, time: Intervals) -> Intervals:
-    """What of `time` lies in steps, and behind the last one until all is done that they launched.
+    """The part of `time` that lies in steps, or after the last one until all work that they launched is done.
 
-    All of it where there are no steps.
+    All of it without steps.
     """
     return time.intersection(profile.step_time) if profile.steps.items else time
 
 
 def per_step(profile: Profile, time: Intervals) -> int:
-    """`time`, in ns, divided by the number of steps; all of it where there are no steps."""
+    """`time`, in ns, divided by the number of steps; all of it without steps."""
     return round(time.total_ns / max(len(profile.steps.items), 1))

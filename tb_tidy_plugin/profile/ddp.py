@@ -19,7 +19,7 @@ COALESCED = aten.names("known", "flatten_dense_tensors unflatten_dense_tensors")
     COPY,
     BROADCAST, "record_param_comms",
 }  # fmt: skip
-"""Operators that a coalesced broadcast consists of."""
+"""Operators that make up a coalesced broadcast."""
 
 
 def gradient_copies(profile: Profile) -> Rows:

@@ -1,4 +1,4 @@
-"""Debug modes that a profile shows: stacks that autograd formats, checks for NaN, launches that block."""
+"""Debug modes that a profile shows: stacks that autograd formats, checks for NaN, blocking launches."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tb_tidy_plugin.trace.sets import among
 
 FORMATS = r"^(?:torch/fx/)?traceback\.py\(\d+\): format_stack$"
 _NODE = r"^autograd::engine::evaluate_function: (?!torch::autograd::AccumulateGrad)"
-ANY_SINCE_2_0 = "aten::_is_any_true"  # which users do not call
+ANY_SINCE_2_0 = "aten::_is_any_true"  # users do not call it
 ANY = aten.names("known", "_is_any_true any")
-_MOST_NODES = 0.5  # of the nodes are checked, where users could have written the check
-_LONG_NS = 50_000  # shorter kernels may be done before a launch that does not block returns
-_CLOCKS_NS = 5_000  # by which the clocks of host and device differ at most
+_MOST_NODES = 0.5  # of the nodes are checked, if users could have written the check
+_LONG_NS = 50_000  # shorter kernels may be done before a non-blocking launch returns
+_CLOCKS_NS = 5_000  # most difference between the clocks of host and device
 ENOUGH, _NEARLY_ALL = 20, 0.95  # of such kernels
 
 
@@ -52,7 +52,7 @@ def nan_checks(profile: Profile) -> Rows:
 
 
 def blocking_launches(profile: Profile) -> Rows:
-    """The launches of a profile in which nearly all kernels are done when their launch returns; else none."""
+    """The profile's launches if nearly all kernels are done when their launch returns; else empty."""
     table, calls = profile.table, profile.matching(KERNEL_LAUNCH, Category.RUNTIME)
     kernels = np.flatnonzero((table.category == Category.KERNEL) & (table.duration_ns >= _LONG_NS))
     kernels = kernels[among(profile.launch[kernels], calls)]
@@ -61,7 +61,7 @@ def blocking_launches(profile: Profile) -> Rows:
 
 
 def blocked_time(profile: Profile, launches: Rows) -> Intervals:
-    """What the host waits in `launches` or what the device idles, whichever is less: one hides behind the other."""
+    """The host's waits in `launches` or the devices' idle time, whichever is shorter: one hides behind the other."""
     busy = profile.device_busy
     waits = profile.covered(launches).intersection(busy)
     idle = Intervals(busy.ends[:-1], busy.starts[1:])

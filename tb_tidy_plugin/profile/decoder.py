@@ -22,17 +22,17 @@ _CASTS = aten.names("known", "_to_copy to type_as")
 _ACTIVATIONS = aten.names("pointwise", "gelu silu")
 _PRODUCTS = aten.names("known", "addmm linear matmul mm")
 CENTRES = aten.names("pointwise", "neg rsqrt") | _ACTIVATIONS
-_BEFORE, _AFTER = 5, 5  # operators that a piece reaches from its centre, and some to tell its end
+_BEFORE, _AFTER = 5, 5  # a piece's most operators before and after its centre, and some to find its end
 
 
 class DecoderPiece(msgspec.Struct, frozen=True):
     """One call of a piece.
 
     Attributes:
-        name: which piece it is.
-        operators: the rows of its operators, in order, casts included and products left out.
-        shape: of what it normalises, turns or gates.
-        moved_bytes: what these operators read and write together. least_bytes: what one operator in their place would.
+        name: kind of the piece.
+        operators: the rows of its operators, in order, including casts, without products.
+        shape: of the tensor that it normalises, rotates or gates.
+        moved_bytes: bytes that these operators read and write together. least_bytes: those of one fused operator.
     """
 
     name: PieceName
@@ -51,7 +51,6 @@ class PieceCall(msgspec.Struct, frozen=True):
 
     @property
     def shapes(self) -> list[Shape]:
-        """The shapes of its tensors."""
         found = (self.inputs.shape(at) for at in range(len(self.inputs.dtypes)))
         return [shape for shape in found if shape is not None]
 
@@ -81,9 +80,9 @@ def decoder_pieces(profile: Profile) -> Iterator[DecoderPiece]:
 def calls_around(
     profile: Profile, centres: Collection[str], before: int, after: int
 ) -> Iterator[tuple[Sequence[PieceCall], int]]:
-    """The operators around each one of the model's code that has one of these names, and its position among them.
+    """The operators around each operator of the model's code with one of these names, and its position among them.
 
-    Views and constants are left out. They are in row order on each thread.
+    Without views and constants; in row order on each thread.
     """
     rows = np.flatnonzero(profile.calls.outermost)
     wanted = frozenset(of_the_model(profile, profile.calls.among(profile.named(*centres))).tolist())
@@ -114,7 +113,7 @@ def _piece(calls: Sequence[PieceCall], at: int) -> DecoderPiece | None:
 
 
 def _normalisation(calls: Sequence[PieceCall], at: int) -> DecoderPiece | None:
-    """`x * rsqrt(mean(x ** 2) + eps)`, with casts around and a weight behind where there are any."""
+    """`x * rsqrt(mean(x ** 2) + eps)`, with optional casts around it and an optional weight behind it."""
     if at < 3 or at + 1 >= len(calls):
         return None
     square, mean, add, root, scale = calls[at - 3 : at + 2]
@@ -174,7 +173,7 @@ def _made(name: PieceName, calls: Sequence[PieceCall], shape: Shape, inputs: int
     """The piece with its bytes; one operator would read `inputs` tensors of its shape and write one."""
     moved = 0
     for at, call in enumerate(calls):
-        if call.name == "cat":  # a list of tensors, whose dtype is not recorded
+        if call.name == "cat":  # a list of tensors, without recorded dtypes
             moved += 2 * prod(shape) * calls[at - 1].width
             continue
         written = calls[at + 1].width if f"aten::{call.name}" in _CASTS and at + 1 < len(calls) else call.width

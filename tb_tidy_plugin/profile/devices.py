@@ -1,6 +1,6 @@
 """Peak rates of known devices: operations per second by dtype, and bytes per second to their own memory.
 
-Figures are the makers' own, without sparsity, at boost clocks. A figure that a maker does not state is left out.
+Figures are the manufacturers' own, without sparsity, at boost clocks. Unstated figures are left out.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ FP8 = ("c10::Float8_e4m3fn", "c10::Float8_e5m2", "c10::Float8_e4m3fnuz", "c10::F
 
 
 class Peak(msgspec.Struct, frozen=True):
-    """Operations per second in one dtype, on ordinary cores and on matrix units; None where there are none."""
+    """Operations per second in one dtype, on ordinary cores and on matrix units; None without such units."""
 
     cores: float | None
     matrix: float | None
 
     def of(self, tensor_cores: bool | None) -> float | None:
-        """What kernels can reach that run on matrix units, or do not; None where that is unknown and matters.
+        """Peak of kernels that run on matrix units, or do not; None if that is unknown and matters.
 
         For dtypes without `cores` the device's limit is that of its matrix units, whether a kernel uses them or not.
         """
@@ -80,8 +80,9 @@ def _hopper_nvl(gigabytes: float) -> DeviceModel:
 
 
 def _mi300x(gigabytes: float) -> DeviceModel:
-    # https://www.amd.com/en/products/accelerators/instinct/mi300/mi300x.html and …/mi325x.html; TF32 has to be asked
-    # for there, so single precision counts as such.
+    # https://www.amd.com/en/products/accelerators/instinct/mi300/mi300x.html and …/mi325x.html; TF32 is opt-in there,
+    # so
+    # single precision counts as such.
     return _device(gigabytes, double=(81.7, 163.4), single=(163.4, 163.4), half=1307.4, bfloat16=1307.4, fp8=2614.9)
 
 
@@ -113,18 +114,18 @@ DEVICES: tuple[tuple[str, DeviceModel], ...] = (
     (r"MI300X", _mi300x(5300)),
     (r"MI325X", _mi300x(6000)),
 )
-"""Patterns of names as drivers report them; the first that finds a name counts."""
+"""Patterns of names as drivers report them; the first match counts."""
 
 
 _UNNAMED: Mapping[tuple[int, int, int, int], str] = {
     (9, 4, 304, 192): "AMD Instinct MI300X",
     (9, 4, 304, 256): "AMD Instinct MI325X",
 }
-"""Devices that ROCm lists without a name where its table of names is missing, by architecture, units and GiB."""
+"""Devices that ROCm lists without a name if its table of names is missing, by architecture, units and GiB."""
 
 
 def device_name(device: DeviceProperties) -> str:
-    """The device's name; where the trace gives none, that of the only model with its properties, else empty."""
+    """The device's name; if the trace has none, that of the only model with its properties, else empty."""
     gibibytes = round(device.totalGlobalMem / 2**30)
     return device.name or _UNNAMED.get(
         (device.computeMajor or 0, device.computeMinor or 0, device.numSms, gibibytes), ""
@@ -132,5 +133,5 @@ def device_name(device: DeviceProperties) -> str:
 
 
 def known_device(name: str) -> DeviceModel | None:
-    """What the device called `name` can do, None where that is not known."""
+    """Peak rates of the device called `name`, None if unknown."""
     return next((device for pattern, device in DEVICES if re.search(pattern, name)), None)

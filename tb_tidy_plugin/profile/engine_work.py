@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 class HoldingUp(msgspec.Struct, frozen=True):
-    """A function for which the device waits.
+    """A function that the device waits for.
 
     Attributes:
         name: its file and name.
-        calls: by row of the call, in order of time for each thread: when no device works, in ns of the profile.
+        calls: spans in ns without device work, by row of the call, in order of time for each thread.
     """
 
     name: str
@@ -29,22 +29,22 @@ class HoldingUp(msgspec.Struct, frozen=True):
 
     @property
     def waits_ns(self) -> int:
-        """How long the device waits for all calls."""
+        """Time in ns that the device waits for all calls."""
         return sum(end - start for spans in self.calls.values() for start, end in spans)
 
 
 def functions_that_hold_up(profile: Profile, function: str, *, inside: bool) -> list[HoldingUp]:
-    """Functions on the threads of iterations for whose calls the device waits, in order of their first call.
+    """Functions on the threads of iterations that the device waits for, in order of their first call.
 
-    A call within another one that is found is part of it. A server's loop contains its iterations, and is passed over.
+    A call inside another matching one is part of it. A server's loop contains its iterations, and is skipped.
 
     Args:
-        function: regular expression that finds the names.
-        inside: whether calls inside an iteration's mark count, too.
+        profile: one trace.
+        function: regular expression that matches the names.
+        inside: True if calls inside an iteration's mark count, too.
 
     Returns:
-        Each function with those of its calls for which the device waits, from the first iteration's window to the last
-        one's.
+        Each function with the calls that the device waits for, from the first iteration's window to the last one's.
     """
     table, found = profile.table, dict[str, HoldingUp]()
     rows = profile.matching(function, Category.PYTHON)
@@ -64,7 +64,7 @@ def functions_that_hold_up(profile: Profile, function: str, *, inside: bool) -> 
 
 
 def share_held_up(profile: Profile, functions: Iterable[HoldingUp]) -> float:
-    """The part of the time from the first iteration to the last in which the device waits for these functions."""
+    """Share of the time from the first iteration to the last in which the device waits for these functions."""
     served_ns = sum(whole.total_ns for whole, _ in _by_thread(profile).values())
     return sum(each.waits_ns for each in functions) / served_ns if served_ns else 0.0
 
@@ -86,7 +86,7 @@ def _by_thread(profile: Profile) -> dict[int, tuple[Intervals, list[Iteration]]]
 
 
 def _around_or_inside(profile: Profile, rows: Rows, iterations: list[Iteration], *, inside: bool) -> Mask:
-    """Mask of `rows` that contain a mark of `iterations`, or lie in one where `inside` ones do not count."""
+    """Mask of `rows` that contain or leave a mark of `iterations`, or, unless `inside` is True, start in one."""
     starts = np.array([each.host_start_ns for each in iterations])
     ends = np.array([each.host_end_ns for each in iterations])
     begin, end = profile.table.start_ns[rows], profile.table.end_ns[rows]

@@ -8,15 +8,15 @@ from tb_tidy_plugin.trace.columns import ExpertSizes
 
 
 def expert_sizes(profile: Profile) -> ExpertSizes | None:
-    """The sizes of the experts; None where they are not known, or spread over ranks.
+    """The sizes of the experts; None if they are unknown, or spread over ranks.
 
-    How many tokens come from other ranks is not recorded.
+    The number of tokens from other ranks is not recorded.
     """
     return profile.table.experts if (profile.metadata.world_size or 1) == 1 else None
 
 
 def experts_read(profile: Profile) -> int:
-    """Bytes that the experts of all batches read; 0 where that is not known, or a batch does more than decode."""
+    """Bytes that the experts of all batches read; 0 if unknown, or if a batch does more than decode."""
     sizes, batches = expert_sizes(profile), [each.batch for each in iterations_of(profile)]
     if sizes is None or any(each.phase != "decode" for each in batches):
         return 0

@@ -1,4 +1,4 @@
-"""Products and convolutions in float32 that leave a device's matrix units unused, known by kernels' names."""
+"""Products and convolutions in float32 that leave a device's matrix units unused, recognised by kernels' names."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tb_tidy_plugin.trace.strings import numbers_where
 
 MATRIX_UNITS_SINCE = (7, 0)
 HALF_IS_FASTER = 2
-"""Half precision is more than this many times as fast as single precision where a device has matrix units."""
+"""On a device with matrix units, half precision is more than this many times as fast as single precision."""
 
 
 def float32_kernels(profile: Profile) -> Rows:
-    """Kernels that multiply in float32 on ordinary cores, in row order; none where the device has no matrix units."""
+    """Kernels that multiply in float32 on ordinary cores, in row order; empty if the device has no matrix units."""
     table = profile.table
     if not has_matrix_units(profile):
         return np.empty(0, np.int64)
@@ -25,7 +25,7 @@ def float32_kernels(profile: Profile) -> Rows:
 
 
 def has_matrix_units(profile: Profile) -> bool:
-    """True if the first device of a profile that is known has matrix units, by its peaks or its compute capability."""
+    """True if the profile's first known device has matrix units, by its peaks or its compute capability."""
     for entry in profile.metadata.devices:
         device = profile.device_called(entry.name)
         if device is not None:

@@ -2,16 +2,17 @@
 
 Formulas are in `formulas.py`. They follow `torch.utils.flop_counter` and `with_flops=True` of the profiler
 (`computeFlops` in https://github.com/pytorch/pytorch/blob/v2.13.0/torch/csrc/profiler/util.cpp): one multiplication
-with its addition is 2. They are different from both where
+with its addition is 2. They differ from both:
 
-- elementwise operators count one operation per element of the *result*: the profiler takes the first input's size, too
-  little where that one is broadcast;
+- elementwise operators count one operation per element of the *result*: the profiler takes the first input's size,
+which
+  is too small if that input is broadcast;
 - causal attention counts the pairs of query and key that are not masked, which is what the fused kernels compute; torch
   counts all;
-- the gradient of a grouped convolution's weight counts as much as its forward pass; torch forgets the groups;
-- the profiler knows `mm`, `addmm`, `bmm`, `baddbmm`, `conv2d`, `add` and `mul` only.
+- the gradient of a grouped convolution's weight counts as much as its forward pass; torch ignores the groups;
+- the profiler knows only `mm`, `addmm`, `bmm`, `baddbmm`, `conv2d`, `add` and `mul`.
 
-Bytes are what must be moved at least: every input read once, every result written once. Where a shape, dtype or scalar
+Bytes are the least that must be moved: every input read once, every result written once. If a shape, dtype or scalar
 that a formula needs was not recorded, there is no estimate.
 """
 
@@ -53,21 +54,22 @@ from tb_tidy_plugin.trace.sets import distinct, numbered
 Reals: TypeAlias = NDArray[np.float64]
 
 _LARGEST = 1 << 62
-"""Estimates above come from damaged shapes."""
+"""Larger estimates come from damaged shapes."""
 
 PLAUSIBLE = 1.1
-"""No kernel is faster than its device, but clocks may be above the stated ones; more means that the estimate is wrong:
-data that comes from a cache, or another algorithm."""
+"""Most that an estimate may exceed the device's peak, since clocks may be above the stated ones. More means that the
+estimate is wrong: data that comes from a cache, or another algorithm.
+"""
 
 
 class WorkEstimates(msgspec.Struct, frozen=True):
     """One entry per call of `Profile.nested`.
 
     Attributes:
-        flops, bytes: estimated work; `ABSENT` where unknown.
-        time_ns: how long the work took: the durations of its device work, or of the call where it ran on the host;
-            `ABSENT` where it is not known which.
-        ideal_ns: how long the device needs at least, by its peak operations and bytes per second; NaN where unknown.
+        flops, bytes: estimated work; `ABSENT` if unknown.
+        time_ns: duration of the work: that of its device work, or of the call if it ran on the host; `ABSENT` if it is
+            unknown which.
+        ideal_ns: least time that the device needs, by its peak operations and bytes per second; NaN if unknown.
     """
 
     flops: Times
@@ -77,15 +79,15 @@ class WorkEstimates(msgspec.Struct, frozen=True):
 
 
 class WorkRate(msgspec.Struct, frozen=True):
-    """Work of a group of calls, and how fast it went.
+    """Work of a group of calls, and its rates.
 
     Attributes:
         group: its number.
         flops, bytes: sums over the calls with an estimate, None without any; a call inside an estimated call of the
             group is the same work.
-        flops_per_second, bytes_per_second: over the calls of which estimate and time are known, None without any.
+        flops_per_second, bytes_per_second: over the calls with known estimate and time, None without any.
         roofline: the least time that the device needs for the work, as a share of the time it took; None for unknown
-            devices, and where it comes out above what is plausible.
+            devices, and above a plausible value.
     """
 
     group: int
@@ -97,7 +99,7 @@ class WorkRate(msgspec.Struct, frozen=True):
 
 
 def estimate(name: str, inputs: Inputs) -> Estimate | None:
-    """What one call of the operator `name` must compute and move, None where that is unknown."""
+    """Operations and bytes of one call of the operator `name`, None if unknown."""
     formula = FORMULAS.get(name)
     found = formula(inputs) if formula is not None else None
     if found is None or max(found.flops or 0, found.bytes or 0) > _LARGEST:
@@ -136,16 +138,16 @@ def _column(values: list[int | None]) -> Times:
 
 
 def device_of(profile: Profile) -> DeviceModel | None:
-    """What the device that ran the profile's work can do; None where it is unknown or where there are several kinds."""
+    """Peak rates of the device that ran the profile's work; None if it is unknown or if there are several kinds."""
     name = device_name_of(profile)
     return None if name is None else profile.device_called(name)
 
 
 def device_name_of(profile: Profile) -> str | None:
-    """The name of the device that ran the profile's work; None without one, and where there are several kinds.
+    """The name of the device that ran the profile's work; None without one, and with several kinds.
 
-    ROCm may number devices in one way where it lists them and in another one in events (device 9 of a list of one): a
-    device that is not listed is taken for one of those that are, if they are all the same.
+    ROCm may number devices differently in its list and in events (device 9 of a list of one): an unlisted device counts
+    as one of the listed ones, if they are all the same.
     """
     listed = {entry.id: device_name(entry) for entry in profile.metadata.devices}
     names: set[str] = set()
@@ -155,7 +157,7 @@ def device_name_of(profile: Profile) -> str | None:
 
 
 def _ideal(device: DeviceModel | None, found: list[Estimate | None], number: Rows, operators: Operators) -> Reals:
-    """Least time of each call on `device`, for which it matters on what units its kernels ran."""
+    """Least time of each call on `device`, depending on the units that its kernels ran on."""
     ideal = np.full(len(number), np.nan)
     if device is None:
         return ideal
@@ -167,7 +169,7 @@ def _ideal(device: DeviceModel | None, found: list[Estimate | None], number: Row
 
 
 def _by_units(operators: Operators) -> list[tuple[bool | None, Mask]]:
-    """Which calls' kernels run on tensor cores, which do not, and of which that is unknown."""
+    """Masks of the calls whose kernels run on tensor cores, do not, or may."""
 
     def launched(work: Mask) -> Times:
         return operators.nested.sums(np.bincount(operators.work_call[work], minlength=len(operators.nested)))
@@ -197,7 +199,7 @@ def rates(operators: Operators, estimates: WorkEstimates, keys: Rows) -> list[Wo
     Args:
         operators: all calls.
         estimates: theirs.
-        keys: for each call the number of its group, `ABSENT` for calls that are not counted.
+        keys: number of each call's group, `ABSENT` for calls that are not counted.
     """
     groups, number = np.unique(keys[keys != ABSENT], return_inverse=True)
     group = np.full(len(keys), ABSENT, np.int64)
@@ -244,10 +246,10 @@ class _Sums(msgspec.Struct, frozen=True):
         first = np.bincount(group, over[calls].astype(np.float64), self.count)
         second = np.bincount(group, under[calls].astype(np.float64), self.count)
         found = np.divide(first * scale, second, out=np.full(self.count, np.nan), where=second > 0)
-        return [value if value <= limit else None for value in found.tolist()]  # NaN is not
+        return [value if value <= limit else None for value in found.tolist()]  # false for NaN
 
 
-# Which operator has which formula; positions as in
+# Formula of each operator; positions as in
 # https://github.com/pytorch/pytorch/blob/v2.13.0/aten/src/ATen/native/native_functions.yaml
 
 

@@ -1,17 +1,6 @@
 """Formulas for the floating point operations and bytes of one operator call, from its shapes, dtypes and scalars.
 
-Formulas follow `torch.utils.flop_counter` and `with_flops=True` of the profiler (`computeFlops` in
-https://github.com/pytorch/pytorch/blob/v2.13.0/torch/csrc/profiler/util.cpp): one multiplication with its addition is
-2. They are different from both where
-
-- elementwise operators count one operation per element of the *result*: the profiler takes the first input's size, too
-  little where that one is broadcast;
-- causal attention counts the pairs of query and key that are not masked, which is what the fused kernels compute; torch
-  counts all;
-- the profiler knows `mm`, `addmm`, `bmm`, `baddbmm`, `conv2d`, `add` and `mul` only.
-
-Bytes are what must be moved at least: every input read once, every result written once. Where a shape, dtype or scalar
-that a formula needs was not recorded, there is no estimate.
+`flops.py` says how they differ from those of torch and of the profiler.
 """
 
 from __future__ import annotations
@@ -28,7 +17,7 @@ ELEMENT_BYTES: Mapping[str, int] = BYTES_PER_ELEMENT | {
     "c10::Float8_e4m3fn": 1, "c10::Float8_e5m2": 1, "c10::Float8_e4m3fnuz": 1, "c10::Float8_e5m2fnuz": 1,
 }  # fmt: skip
 _NARROW = frozenset(name for name, size in ELEMENT_BYTES.items() if size == 1)
-"""Products of these are written in some wider dtype, which the trace does not tell."""
+"""Dtypes whose products have some wider dtype, which the trace does not show."""
 
 
 class Tensor(msgspec.Struct, frozen=True):
@@ -49,12 +38,12 @@ class Tensor(msgspec.Struct, frozen=True):
 
 
 class Estimate(msgspec.Struct, frozen=True):
-    """What one call must compute and move.
+    """Least work of one call.
 
     Attributes:
-        flops: floating point operations, multiplication and addition counted separately; None where unknown.
-        bytes: read and written at least; None where unknown.
-        dtype: the trace's C++ name of the inputs' dtype, empty where they have several.
+        flops: floating point operations, multiplication and addition counted separately; None if unknown.
+        bytes: least bytes read and written; None if unknown.
+        dtype: the trace's C++ name of the inputs' dtype, empty if they have several.
     """
 
     flops: int | None
@@ -66,7 +55,7 @@ Formula: TypeAlias = Callable[[Inputs], Estimate | None]
 
 
 def tensor(inputs: Inputs, position: int) -> Tensor | None:
-    """The tensor at `position`; None where there is none, or one of an unknown dtype or shape."""
+    """The tensor at `position`; None if there is none, or if its dtype or shape is unknown."""
     shape, dtype = inputs.shape(position), inputs.dtype(position)
     if shape is None or dtype not in ELEMENT_BYTES or min(shape, default=0) < 0:
         return None
@@ -90,7 +79,7 @@ def _common_dtype(*tensors: Tensor) -> str:
 
 
 def product(left: int, dimensions: tuple[int, int] | None, bias: int | None = None) -> Formula:
-    """Product of the inputs at `left` and behind it, of the given numbers of dimensions, or any as in `matmul`."""
+    """Product of the inputs at `left` and after it, with these numbers of dimensions, or any as in `matmul`."""
 
     def formula(inputs: Inputs) -> Estimate | None:
         first, second = tensor(inputs, left), tensor(inputs, left + 1)
@@ -127,7 +116,7 @@ def _multiplied(first: Tensor, second: Tensor, right: Shape, bias: Tensor | None
 
 
 def _broadcast(*shapes: Shape) -> Shape | None:
-    """The shape of an elementwise result; None where the shapes do not fit together."""
+    """The shape of an elementwise result; None if the shapes do not fit together."""
     longest = max((len(shape) for shape in shapes), default=0)
     padded = [(1,) * (longest - len(shape)) + shape for shape in shapes]
     sizes = [{size for size in column if size != 1} for column in zip(*padded, strict=True)]
@@ -140,7 +129,7 @@ def _broadcast(*shapes: Shape) -> Shape | None:
 
 
 class ConvolutionArguments(msgspec.Struct, frozen=True):
-    """At which positions a convolution has its scalars."""
+    """Positions of a convolution's scalars."""
 
     stride: int
     padding: int
@@ -168,7 +157,7 @@ def convolution(at: ConvolutionArguments) -> Formula:
 
 
 def _places(inputs: Inputs, at: ConvolutionArguments, image: Shape, weight: Shape) -> int | None:
-    """At how many places of one image the kernel is applied, see `torch.nn.Conv2d`."""
+    """Number of places of one image at which the kernel is applied, see `torch.nn.Conv2d`."""
     spatial, kernel = image[-(len(weight) - 2) :], weight[2:]
     scalars = [integers(inputs.scalar(position)) for position in (at.stride, at.padding, at.dilation)]
     if len(image) not in {len(weight), len(weight) - 1} or any(not found for found in scalars):
@@ -190,7 +179,7 @@ def _batch(image: Tensor, weight: Tensor) -> int:
 
 
 def transposed_convolution(inputs: Inputs) -> Estimate | None:
-    """Every element of the input meets every weight of its group once; the result's size is not looked for."""
+    """Every element of the input meets every weight of its group once; the result's size does not matter."""
     image, weight = tensor(inputs, 0), tensor(inputs, 1)
     if image is None or weight is None or len(weight.shape) < 3:
         return None
@@ -226,13 +215,13 @@ def _truths(text: str) -> list[bool]:
 
 
 class AttentionArguments(msgspec.Struct, frozen=True):
-    """Where one attention operator has what.
+    """Positions of one attention operator's inputs.
 
     Attributes:
-        query: position of the query; key and value follow. Behind 0 stands a gradient: it is a backward pass.
+        query: position of the query; key and value follow. After position 0 comes a gradient: it is a backward pass.
         causal: position of the flag or mask type that says which pairs are masked.
-        packed: positions of sequence lengths and windows; where one is given the shapes do not tell the work.
-        heads_last: shapes are batch, sequence, heads, size; else heads stand before the sequence.
+        packed: positions of sequence lengths and windows; if any is given, the shapes do not show the work.
+        heads_last: shapes are batch, sequence, heads, size; else heads come before the sequence.
     """
 
     query: int
@@ -269,7 +258,7 @@ def attention(at: AttentionArguments) -> Formula:
 
 
 CAUSAL = {"False": False, "True": True, "0": False, "1": True}
-"""Whether keys behind a query are masked; 2, aligned to the last key, is left out."""
+"""True if keys after a query are masked; 2, aligned to the last key, is left out."""
 
 
 def _is_given(inputs: Inputs, position: int) -> bool:
@@ -295,14 +284,14 @@ def _pairs(queries: int, keys: int, masked: bool) -> int:
 
 
 def normalisation(weight: int, training: int | None = None, statistics: int = 4) -> Formula:
-    """Per element `statistics` operations and 1 for a weight; with statistics from training only 1 or 2.
+    """`statistics` operations per element and 1 for a weight; only 1 or 2 with statistics from training.
 
-    Mean and variance take 4 with their application, a root mean square 3. Source: `norm_flop_counter` and
+    Mean and variance take 4 including their application, a root mean square 3. Source: `norm_flop_counter` and
     `batchnorm_flop_jit` in https://github.com/facebookresearch/fvcore/blob/main/fvcore/nn/jit_handles.py.
 
     Args:
         weight: position of the weight.
-        training: position of the flag that says whether statistics are computed; None where they always are.
+        training: position of the flag that says whether statistics are computed; None if they always are.
         statistics: operations per element.
     """
 
@@ -320,7 +309,7 @@ def normalisation(weight: int, training: int | None = None, statistics: int = 4)
 
 
 def normalisation_backward(inputs: Inputs) -> Estimate | None:
-    """Gradient and input are read, a gradient is written; how many operations that takes depends on the kernel."""
+    """Gradient and input are read, a gradient is written; the number of operations depends on the kernel."""
     first, second = tensor(inputs, 0), tensor(inputs, 1)
     if first is None or second is None or first.shape != second.shape:
         return None
@@ -345,13 +334,13 @@ def elementwise(inputs_read: int, *, in_place: bool = False) -> Formula:
 
 
 def _result_dtype(read: list[Tensor]) -> str:
-    """The dtype of the result; empty where it is not simply that of the inputs: integers may become real numbers."""
+    """The dtype of the result; empty if it is not simply that of the inputs: integers may become real numbers."""
     sized = [entry for entry in read if entry.shape] or read  # a number does not change a tensor's dtype
     return _common_dtype(*sized) if all(entry.dtype in FLOATING for entry in sized) else ""
 
 
 def copy(inputs: Inputs) -> Estimate | None:
-    """Nothing is computed."""
+    """Moves bytes, computes nothing."""
     target, source = tensor(inputs, 0), tensor(inputs, 1)
     if target is None or source is None:
         return None
@@ -359,7 +348,7 @@ def copy(inputs: Inputs) -> Estimate | None:
 
 
 def fill(inputs: Inputs) -> Estimate | None:
-    """Nothing is computed or read."""
+    """Writes bytes, computes and reads nothing."""
     target = tensor(inputs, 0)
     return None if target is None else Estimate(0, target.bytes, target.dtype)
 
@@ -367,7 +356,7 @@ def fill(inputs: Inputs) -> Estimate | None:
 def passed_once(in_place: int = 0) -> Formula:
     """Each tensor that is passed is read or written once, the first `in_place` of them both.
 
-    For operators of inference servers, to which results are passed, too.
+    For operators of inference servers, which also receive their results as arguments.
     """
 
     def formula(inputs: Inputs) -> Estimate | None:

@@ -16,35 +16,35 @@ from tb_tidy_plugin.trace.columns import ABSENT, Rows
 from tb_tidy_plugin.trace.sets import among
 
 _NODE = re.compile(r"(?:autograd::engine::evaluate_function: )?(\w+?)Backward\d*")
-"""`autograd::engine::evaluate_function: Log1PBackward0`, and without its first words where that is not recorded."""
+"""`autograd::engine::evaluate_function: Log1PBackward0`, and the same without its first words in older traces."""
 
 
 Clearing: TypeAlias = tuple[int, str]
-"""The row of a call that fills gradients with zeros, and whose gradients these are."""
+"""The row of a call that fills gradients with zeros, and the owner of these gradients."""
 
 _ACCUMULATE = "torch::autograd::AccumulateGrad"
-"""The node that puts a parameter's gradient in its place, or adds to the one that is there."""
+"""The node that stores a parameter's gradient, or adds to the existing one."""
 
 
 def gradients_of(profile: Profile, operators: Iterable[int]) -> list[int]:
     """Operators of the backward pass that belong to `operators` and what they run, without descendants, in row order.
 
     A forward operator that autograd did not record shares its sequence number with the next one that it did, so a node
-    counts only where it is named after the operator: `MulBackward0` after `aten::mul_`.
+    counts only if it is named after the operator: `MulBackward0` after `aten::mul_`.
     """
     found = {row for operator in operators for inner in profile.subtree(operator) for row in _nodes(profile, inner)}
     return sorted(row for row in found if found.isdisjoint(profile.ancestors(row)))
 
 
 def accumulations(profile: Profile) -> Rows:
-    """The nodes in which the backward pass hands over the gradients of parameters, in row order."""
+    """The nodes in which the backward pass accumulates the gradients of parameters, in row order."""
     return profile.named(_ACCUMULATE)
 
 
 def first_additions(profile: Profile, cleared: Mapping[Clearing, Counter[Shape]]) -> dict[Clearing, list[int]]:
-    """Operators that add for the first time to each of the gradients that were `cleared`, told apart by shape.
+    """Operators that add for the first time to each of the `cleared` gradients, distinguished by shape.
 
-    A clearing ends with the next one by the same owner. What was cleared of each shape is how many gradients.
+    A clearing ends with the next one by the same owner. Each shape's count in `cleared` is its number of gradients.
     """
     added = profile.named("aten::add_")
     above = profile.tree.parent[added]

@@ -1,7 +1,7 @@
 """Matching of replayed kernels with captured launches, by their order.
 
-A graph keeps the order in which it was captured, but not names: devices choose other kernels, split them, lose some. So
-two sequences are compared as texts are. Only pairs that every best comparison holds are certain.
+A graph keeps the order of its capture, but not names: devices choose other kernels, split them, lose some. So two
+sequences are compared as in a diff of two texts. Only pairs in every best comparison are certain.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ from tb_tidy_plugin.trace.columns import ABSENT, Mask, Numbers, Rows
 from tb_tidy_plugin.trace.sets import among
 
 EXACT, UNIQUE, RENAMED, DONOR = range(4)
-"""How a kernel's launch is known: by an equal sequence; by a comparison of sequences that allows nothing else; by its
-place between two that are certain, under another name; by an eager iteration of the same model."""
+"""Ways in which a kernel's launch is known: by an equal sequence; by a comparison of sequences that allows nothing
+else; by its place between two certain kernels, under another name; by an eager iteration of the same model."""
 
 LONG_DETOUR = 8
-"""Pairs; a longer run that leaves the course is another part of the graph."""
+"""Pairs; a longer run that leaves the diagonal is another part of the graph."""
 
 MOST_CELLS = 1 << 25
-"""Of a comparison's two tables, two bytes each: sequences of 5,792."""
+"""Most cells of a comparison's two tables, two bytes each: sequences of 5,792."""
 
 
 class Pairs(msgspec.Struct, frozen=True):
-    """For each replayed kernel the position of its captured launch and how it is known, `ABSENT` where it is not."""
+    """Position of each replayed kernel's captured launch, and how it is known; `ABSENT` if unknown."""
 
     launch: Rows
     known: Numbers
 
     @classmethod
     def none(cls, count: int) -> Pairs:
-        """Nothing is known."""
+        """No known launches."""
         return cls(np.full(count, ABSENT, np.int64), np.full(count, ABSENT, np.int32))
 
     @property
     def certain(self) -> Mask:
-        """Which kernels are `EXACT` or `UNIQUE`."""
+        """Mask of kernels that are `EXACT` or `UNIQUE`."""
         certain: Mask = (self.known == EXACT) | (self.known == UNIQUE)
         return certain
 
@@ -65,10 +65,10 @@ def matched(replay: Rows, capture: Rows) -> Pairs:
 
 
 def _in_every_comparison(replay: Rows, capture: Rows) -> Rows:
-    """For each of `replay` its partner where all longest common subsequences give it this one, else `ABSENT`.
+    """The partner of each kernel of `replay` that all longest common subsequences agree on, else `ABSENT`.
 
-    A pair is in one of them if as much fits before and behind it as the longest holds, less itself. A kernel has its
-    partner in all of them if that is the only such pair, and none of them leaves the kernel out.
+    A pair is in one of them if the lengths before and after it add up to the longest, less the pair itself. A kernel
+    has its partner in all of them if that is the only such pair, and none of them leaves the kernel out.
     """
     before, behind = _lengths(replay, capture), _lengths(replay[::-1], capture[::-1])[::-1, ::-1]
     longest = before[-1, -1]
@@ -81,9 +81,9 @@ def _in_every_comparison(replay: Rows, capture: Rows) -> Rows:
 
 
 def _without_detours(launch: Rows) -> Rows:
-    """Without short runs of pairs that leave the course of those around them and come back.
+    """The pairs without short runs that leave the diagonal of their neighbours and come back.
 
-    Kernels that are lost or added move all later ones. Ones that changed places with neighbours move none, and may look
+    Lost or added kernels shift all later ones. Kernels that changed places with neighbours shift none, and may look
     as if they came from another layer.
     """
     sure = np.flatnonzero(launch != ABSENT)
@@ -98,7 +98,7 @@ def _without_detours(launch: Rows) -> Rows:
 
 
 def _lengths(left: Rows, right: Rows) -> NDArray[np.int16]:
-    """Length of the longest common subsequence of each two beginnings."""
+    """Length of the longest common subsequence of each two prefixes."""
     lengths = np.zeros((len(left) + 1, len(right) + 1), np.int16)
     for at, name in enumerate(left.tolist()):
         above = lengths[at]
@@ -107,9 +107,9 @@ def _lengths(left: Rows, right: Rows) -> NDArray[np.int16]:
 
 
 def _fill_holes(pairs: Pairs, replay: Rows, capture: Rows) -> None:
-    """Pairs what is left between two certain pairs where both sides have equally much of it.
+    """Pairs the kernels between two certain pairs if both sides have equally many.
 
-    By their places where no name is on both sides, by their names where all are; in between nothing is known.
+    By their places if no name is on both sides, by their names if all are; otherwise they stay unknown.
     """
     sure = np.flatnonzero(pairs.launch != ABSENT)
     left, right = np.append(-1, sure), np.append(sure, len(pairs.launch))
@@ -127,7 +127,7 @@ def _fill_holes(pairs: Pairs, replay: Rows, capture: Rows) -> None:
 
 
 def spread(pairs: Pairs, replay: Rows, capture: Rows) -> Pairs:
-    """`pairs`, also where two pairs that are certain enclose one name alone, more or less often on either side."""
+    """`pairs`, extended where two certain pairs enclose only one name, more or less often on either side."""
     launch = pairs.launch.copy()
     sure = np.flatnonzero(pairs.certain)
     for low, high in zip(sure[:-1].tolist(), sure[1:].tolist(), strict=True):
@@ -138,9 +138,9 @@ def spread(pairs: Pairs, replay: Rows, capture: Rows) -> Pairs:
 
 
 def by_occurrence(replay: Rows, capture: Rows) -> Pairs:
-    """Pairs the k-th of each name with the k-th, where every name comes equally often; of several streams.
+    """Pairs the k-th occurrence of each name with the k-th, if every name occurs equally often; for several streams.
 
-    What the sequences themselves give is certain; the rest is by its place only.
+    Pairs from the sequences themselves are certain; the others are only by place.
     """
     if not np.array_equal(np.sort(replay), np.sort(capture)):
         return Pairs.none(len(replay))
@@ -153,5 +153,5 @@ def by_occurrence(replay: Rows, capture: Rows) -> Pairs:
 
 
 def by_position(count: int) -> Pairs:
-    """Pairs each kernel with the launch at its place, where names were not recorded at the launches."""
+    """Pairs each kernel with the launch at its place, if launches have no recorded names."""
     return Pairs(np.arange(count), np.full(count, EXACT, np.int32))

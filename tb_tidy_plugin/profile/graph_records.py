@@ -1,7 +1,7 @@
 """Graphs in a recording: their captures, their replays, and eager iterations that launch the same kernels.
 
 While a stream is captured, the host runs every operator and launches every kernel, and the device runs none of them. A
-replay is one call after which the device runs them all. HIP writes a kernel's name beside its launch, CUDA does not.
+replay is one call after which the device runs them all. HIP records a kernel's name with its launch, CUDA does not.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tb_tidy_plugin.trace.sets import among, distinct
 from tb_tidy_plugin.trace.strings import numbers_where
 
 BUCKET = re.compile(r"(?:^|\b)capture_(\d{1,7})(?:_|$)")
-"""Around the capture of a graph, vLLM and SGLang name the batch that it is for."""
+"""Annotation of vLLM and SGLang around the capture of a graph, with the batch that it is for."""
 
 _CAPTURED = re.compile(r"^tidy:capture#([\w.-]{1,64})$")
 _REPLAYED = re.compile(r"^tidy:replay#([\w.-]{1,64})$")
@@ -53,7 +53,7 @@ class _Node(msgspec.Struct, gc=False):
 
 
 class RecordSource(msgspec.Struct, frozen=True):
-    """A recording in the order of its tree. `name` is its file's, empty for the recording that is looked at."""
+    """A recording in the order of its tree. `name` is its file's, empty for the recording being analysed."""
 
     name: str
     table: EventTable
@@ -72,13 +72,13 @@ class Record(msgspec.Struct, frozen=True):
     """Launches in order: of one captured graph, or of an eager iteration.
 
     Attributes:
-        cause: for each launch the innermost host event around it, a row of the source; `ABSENT` for none.
-        names: of the launched kernels; empty where they were not recorded.
-        grids: their thread blocks along three axes, 0 where they were not recorded.
-        begin_ns: only what begins at this time or later belongs to it.
-        bucket: the batch that the graph is for, None where unknown.
+        cause: the innermost host event around each launch, a row of the source; `ABSENT` for none.
+        names: of the launched kernels; empty if they were not recorded.
+        grids: their thread blocks along three axes, 0 if they were not recorded.
+        begin_ns: earlier events do not belong to it.
+        bucket: the batch that the graph is for, None if unknown.
         ident: the name that `capture.graphs` gave it.
-        eager: whether it is an eager iteration.
+        eager: True for an eager iteration.
     """
 
     source: RecordSource
@@ -97,12 +97,12 @@ class Record(msgspec.Struct, frozen=True):
 
 
 class Replay(msgspec.Struct, frozen=True):
-    """One launch of a graph and the device work that it caused, in the graph's order where that is recorded.
+    """One launch of a graph and the device work that it caused, in the graph's order if that is recorded.
 
     Attributes:
         launch: row of the call. work: rows of kernels, copies and fills.
-        by_node: whether the order is that of the graph's nodes, else of the starts.
-        streams: on how many streams they ran.
+        by_node: True for the order of the graph's nodes, False for that of the starts.
+        streams: number of streams they ran on.
         step: index of the step, `ABSENT` outside.
         marks: names of the annotations around the launch, outermost first. ident: as `Record.ident`.
     """
@@ -152,7 +152,7 @@ def captures_of(source: RecordSource) -> list[Record]:
 
 
 def grids_of(table: EventTable, rows: Rows) -> Grids:
-    """Thread blocks along three axes, for each kernel or launch; 0 where they were not recorded."""
+    """Thread blocks along three axes, for each kernel or launch; 0 if they were not recorded."""
     return _launched(table, rows)[1]
 
 
@@ -164,7 +164,7 @@ def _launched(table: EventTable, calls: Rows) -> tuple[tuple[str, ...], Grids]:
 
 
 def _copy_name(name: str) -> str:
-    """`Memcpy` or `Memset` for calls and events of that kind, empty for all else: the two sides name them apart."""
+    """`Memcpy` or `Memset` for calls and events of that kind, empty for others: the two sides name them differently."""
     return next((kind for kind in ("Memcpy", "Memset") if kind.lower() in name.lower()), "")
 
 
@@ -177,7 +177,7 @@ def _marks_around(table: EventTable, row: int) -> tuple[str, ...]:
 
 
 def _first(pattern: re.Pattern[str], marks: tuple[str, ...]) -> str | None:
-    """What the innermost of `marks` that the pattern finds says."""
+    """The group that the pattern finds in the innermost of `marks`."""
     return next((match[1] for mark in reversed(marks) if (match := pattern.search(mark))), None)
 
 
@@ -186,7 +186,7 @@ def replays_of(table: EventTable, launch: Rows, steps: ProfileSteps) -> list[Rep
 
     Args:
         table: the recording.
-        launch: for each row of device work the row of its launch.
+        launch: the row of each device work's launch.
         steps: of the recording.
     """
     runtime = np.flatnonzero(table.category == Category.RUNTIME)
@@ -231,7 +231,7 @@ def _work_names(table: EventTable, rows: Rows) -> tuple[str, ...]:
 
 
 def eager_of(source: RecordSource, launch: Rows, steps: ProfileSteps) -> list[Record]:
-    """The eager part of each step of a recording, of the whole where nothing marks steps, on its busiest thread.
+    """The eager part of each step of a recording, or of the whole without steps, on its busiest thread.
 
     Args:
         source: the recording; `launch` and `steps` are of its table.
@@ -254,7 +254,7 @@ def eager_of(source: RecordSource, launch: Rows, steps: ProfileSteps) -> list[Re
             calls = launch[rows]
             begin = int(table.start_ns[calls[0]]) if each == ABSENT else steps.items[each].start_ns
             cause = innermost(table, source.tree, calls)
-            grids = np.zeros((len(rows), 3), np.int64)  # those of another batch
+            grids = np.zeros((len(rows), 3), np.int64)  # of another batch
             found.append(Record(source, cause, _work_names(table, rows), grids, begin, eager=True))
     return found
 
@@ -267,6 +267,6 @@ def _named(table: EventTable, rows: Rows, pattern: str) -> Mask:
 
 @lru_cache(maxsize=1 << 14)
 def family_of(name: str) -> str:
-    """What stays of a kernel's name when batch and device change: products and attention by kind, others as named."""
+    """The part of a kernel's name that does not depend on batch and device: the kind of products and attention."""
     kind = kernel_kind(name)
     return kind if kind in {"matrix", "attention", "convolution"} else _DIGITS.sub("#", name.partition("(")[0])

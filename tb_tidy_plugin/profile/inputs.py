@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
 
 import msgspec
 
@@ -17,10 +17,10 @@ INTEGERS = re.compile(r"-?\d{1,18}|\[-?\d{1,18}(, -?\d{1,18})*\]", re.ASCII)
 
 
 class Inputs(msgspec.Struct, frozen=True):
-    """Inputs of one operator call; all are empty where shapes were not recorded.
+    """Inputs of one operator call; all are empty if shapes were not recorded.
 
     Attributes:
-        dims: shape per input; for a list of tensors its shapes; empty for other inputs.
+        dims: shape per input; for a list of tensors, a tuple of shapes; empty for other inputs.
         dtypes: C++ names (`float`, `c10::Half`, `long int`), empty for an undefined tensor.
         concrete: scalars as text, empty for tensors.
     """
@@ -31,7 +31,7 @@ class Inputs(msgspec.Struct, frozen=True):
     concrete: tuple[str, ...] = msgspec.field(name="Concrete Inputs", default=())
 
     def shape(self, position: int) -> Shape | None:
-        """Shape of the tensor at `position`; None where it is not a tensor, is undefined or was not recorded."""
+        """Shape of the tensor at `position`; None if it is not a tensor, is undefined or was not recorded."""
         if position >= len(self.dims) or not self.dtype(position):
             return None
         if self.dtype(position) in NOT_A_TENSOR:
@@ -39,21 +39,21 @@ class Inputs(msgspec.Struct, frozen=True):
         return plain_shape(self.dims[position])
 
     def dtype(self, position: int) -> str:
-        """C++ name of the dtype at `position`, empty where there is none."""
+        """C++ name of the dtype at `position`, empty without one."""
         return self.dtypes[position] if position < len(self.dtypes) else ""
 
     def scalar(self, position: int) -> str:
-        """The scalar at `position` as text, empty where there is none."""
+        """The scalar at `position` as text, empty without one."""
         return self.concrete[position] if position < len(self.concrete) else ""
 
     def integers(self, position: int) -> Shape:
-        """The integers at `position`, one or a list of them; empty where something else or nothing is there."""
+        """The integers at `position`, one or a list of them; empty without any."""
         text = self.scalar(position)
         return tuple(map(int, text.strip("[]").split(", "))) if INTEGERS.fullmatch(text) else ()
 
 
 def known_inputs(table: EventTable) -> tuple[Inputs, ...]:
-    """What each of `EventTable.input_texts` says; empty inputs where it makes no sense."""
+    """Inputs for each of `EventTable.input_texts`; empty inputs for invalid texts."""
     decoder = msgspec.json.Decoder(Inputs, strict=False)
     return tuple(_decoded(text, decoder) for text in table.input_texts)
 
@@ -67,7 +67,11 @@ def _decoded(text: str, decoder: msgspec.json.Decoder[Inputs]) -> Inputs:
 
 def plain_shape(sizes: InputSizes) -> Shape | None:
     """The shape of a tensor, None for those of a list of tensors."""
-    return None if any(isinstance(size, tuple) for size in sizes) else sizes  # type: ignore[return-value]
+    return sizes if _are_numbers(sizes) else None
+
+
+def _are_numbers(sizes: InputSizes) -> TypeGuard[Shape]:
+    return not any(isinstance(size, tuple) for size in sizes)
 
 
 NOT_A_TENSOR = frozenset({"Scalar", "ScalarList", "TensorList", "GenericList", "None"})

@@ -1,7 +1,7 @@
 """Sets of time: unions, intersections and differences of intervals, in integer ns.
 
-An interval set is a pair of sorted arrays (starts, ends) of disjoint intervals with `start < end`. What is asked of all
-lanes (threads, streams) at once is answered without a loop over them, of which a recording may have any number.
+An interval set is a pair of sorted arrays (starts, ends) of disjoint intervals with `start < end`. Questions about all
+lanes (threads, streams) are answered without a loop over lanes, since a recording may have any number of them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tb_tidy_plugin.trace.columns import ABSENT, Ids, Rows, Times
 from tb_tidy_plugin.trace.sets import distinct, order_by
 
 Spans: TypeAlias = tuple[tuple[int, int], ...]
-"""Starts and ends."""
+"""Pairs of start and end in ns."""
 
 
 class Intervals(msgspec.Struct, frozen=True):
@@ -28,7 +28,7 @@ class Intervals(msgspec.Struct, frozen=True):
 
     @classmethod
     def union(cls, starts: Times, ends: Times) -> Intervals:
-        """What the given intervals cover together; empty and negative ones cover nothing."""
+        """The union of the given intervals; empty and negative ones are ignored."""
         real = ends > starts
         starts, ends = starts[real], ends[real]
         order = np.argsort(starts, kind="stable")
@@ -42,12 +42,12 @@ class Intervals(msgspec.Struct, frozen=True):
 
     @classmethod
     def none(cls) -> Intervals:
-        """No time at all."""
+        """The empty set."""
         return cls(np.empty(0, np.int64), np.empty(0, np.int64))
 
     @property
     def total_ns(self) -> int:
-        """Time covered."""
+        """Covered time."""
         return int((self.ends - self.starts).sum())
 
     @property
@@ -61,7 +61,7 @@ class Intervals(msgspec.Struct, frozen=True):
         return np.stack([self.starts, self.ends], axis=1).reshape(-1)
 
     def covered_before(self, times: Times) -> Times:
-        """Time covered before each of `times`."""
+        """Covered time before each of `times`."""
         sums = np.concatenate([[0], np.cumsum(self.ends - self.starts)])
         at = np.searchsorted(self.starts, times, side="right")
         overshoot = np.zeros(len(times), np.int64)
@@ -70,13 +70,14 @@ class Intervals(msgspec.Struct, frozen=True):
         return sums[at] - overshoot
 
     def within(self, starts: Times, ends: Times) -> Times:
-        """Time covered inside each of the given windows, one entry per window."""
+        """Covered time inside each of the given windows, one entry per window."""
         return self.covered_before(ends) - self.covered_before(starts)
 
     def intersection(self, other: Intervals) -> Intervals:
-        """What both cover."""
-        # Time is covered by both from the later of two starts to the earlier of two ends: pair each interval with all
-        # of the other set that reach into it.
+        """Time that both cover."""
+        # Both cover the time from the later of two starts to the earlier of two ends: pair each interval with all of
+        # the
+        # other set that overlap it.
         first = np.searchsorted(other.ends, self.starts, side="right")
         count = np.maximum(np.searchsorted(other.starts, self.ends, side="left") - first, 0)
         mine = np.repeat(np.arange(len(self.starts)), count)
@@ -86,7 +87,7 @@ class Intervals(msgspec.Struct, frozen=True):
         )
 
     def minus(self, other: Intervals) -> Intervals:
-        """What this covers and `other` does not."""
+        """Time that this covers and `other` does not."""
         if not len(self.starts) or not len(other.starts):
             return self
         edge = np.iinfo(np.int64)
@@ -94,23 +95,23 @@ class Intervals(msgspec.Struct, frozen=True):
         return self.intersection(gaps)
 
     def plus(self, other: Intervals) -> Intervals:
-        """What either covers."""
+        """Time that either covers."""
         return Intervals.union(np.concatenate([self.starts, other.starts]), np.concatenate([self.ends, other.ends]))
 
     def containing(self, times: Times) -> NDArray[np.bool_]:
-        """Mask of `times` that are covered; an interval's end is not."""
+        """Mask of covered `times`; an interval's end is not covered."""
         at = np.searchsorted(self.starts, times, side="right") - 1
         return (at >= 0) & (times < self.ends[at]) if len(self.starts) else np.zeros(len(times), np.bool_)
 
     def overlap_ns(self, other: Intervals) -> int:
-        """Time covered by both."""
+        """Duration of the time that both cover."""
         return int(self.within(other.starts, other.ends).sum())
 
 
 def cut(starts: Times, ends: Times, edges: Times) -> tuple[Rows, Times, Times]:
     """The given spans (ascending, disjoint), cut at each of `edges` (ascending) that lies inside one of them.
 
-    For each piece the number of its span, its start and its end.
+    Returns the number of each piece's span, its start and its end.
     """
     at = np.searchsorted(starts, edges, side="right") - 1
     at, edges = at[at != ABSENT], edges[at != ABSENT]
@@ -131,14 +132,14 @@ def positions_of_each(values: Ids) -> list[Rows]:
 
 
 def union_by_lane(lane: Ids, starts: Times, ends: Times) -> tuple[Ids, Times, Times]:
-    """Of each lane what its intervals cover together: lane, start and end of each piece, lane after lane."""
+    """The union of each lane's intervals: lane, start and end of each piece, lane after lane."""
     if len(lane) and (lane == lane[0]).all():
         union = Intervals.union(starts, ends)
         return np.full(len(union.starts), lane[0]), union.starts, union.ends
     real = np.flatnonzero(ends > starts)
     order = real[order_by(lane[real], starts[real])]
     lane, starts, ends = lane[order], starts[order], ends[order]
-    # Ends by their rank, and by lane before that: then what one lane reaches is below where the next one begins.
+    # Ends by rank, sorted by lane first: then the ends of one lane lie below the start of the next one.
     times = distinct(ends)
     base = np.cumsum(np.diff(lane, prepend=lane[:1]) != 0) * (len(times) + 1)
     reach = times[np.maximum.accumulate(base + np.searchsorted(times, ends)) - base]
@@ -149,9 +150,9 @@ def union_by_lane(lane: Ids, starts: Times, ends: Times) -> tuple[Ids, Times, Ti
 
 
 def last_begun(lane: Ids, start: Times, in_lane: Ids, at: Times) -> Rows:
-    """For each place in a lane the last of the events (`lane`, `start`) of that lane that has begun; `ABSENT` for none.
+    """The last event (`lane`, `start`) that has begun at each place in a lane; `ABSENT` for none.
 
-    Of several that begin at once it is the last one.
+    Of several with the same start, it is the last one.
     """
     count = len(lane)
     lanes, times = np.concatenate([lane, in_lane]), np.concatenate([start, at])

@@ -1,10 +1,10 @@
 """Annotations of vLLM, SGLang, ATOM and xDiT around one scheduled batch.
 
 - vLLM: `execute_context_<n>(<q>)_generation_<m>(<t>)`: requests that are prefilled and that decode, and the tokens that
-  each group computes; `execute_new_<n>_cached_<m>`: requests that are new and that go on, in older versions;
+  each group computes; `execute_new_<n>_cached_<m>`: new and continuing requests, in older versions;
 - vLLM, in detail: `execute_<T>_context_<n>(sq<q>sk<k>sqsq<qq>sqsk<qk>)_generation_<m>(…)`: tokens, and for each group
   the sums of query tokens, key tokens and their products; `execute_context_<n>(<q>_<qk>)_generation_<m>(<k>)`: the
-  same, shorter, with the key tokens of what decodes;
+  same, shorter, with the key tokens of the decoding requests;
 - SGLang: `step[<MODE> bs=<n> toks=<T>]`, in detail with `c=`, `g=` and `c_sk=`, `g_sk=` and so on for the two groups;
 - ATOM: `prefill[bs=<n> tok=<T> …]`, `decode[bs=<n>/<padded> tok=<T> p=<prefilled> d=<decoding> …]`;
 - xDiT: `execute_diffusion_<n>_<W>x<H>`.
@@ -40,16 +40,16 @@ _MODES: dict[str, Phase] = {
 
 
 class Batch(msgspec.Struct, frozen=True):
-    """One scheduled batch, as far as its annotations tell; None stands for what they do not.
+    """One scheduled batch, as far as its annotations describe it; None for missing figures.
 
     Attributes:
-        requests: how many; of a diffusion model images.
+        requests: number of requests; of a diffusion model, images.
         prefills, decodes: requests of each phase.
         tokens: tokens that are computed. kv_tokens: tokens that attention reads, summed over the requests.
-        decode_kv_tokens: those of the requests that decode.
+        decode_kv_tokens: those of the decoding requests.
         query_key: sum of the products of each request's query and key tokens.
         size: width and height of an image, `256x256`.
-        padded: requests for which the graph was captured, where that is more than there are.
+        padded: requests that the graph was captured for, if there are fewer.
     """
 
     phase: Phase = "unknown"
@@ -65,7 +65,7 @@ class Batch(msgspec.Struct, frozen=True):
 
 
 def batch_of(name: str) -> Batch | None:
-    """What one annotation says, None where it has none of the known forms."""
+    """The batch of one annotation, None if it has none of the known forms."""
     return next((said_by(match) for form, said_by in FORMS if (match := form.fullmatch(name))), None)
 
 
@@ -88,7 +88,7 @@ def _fields(text: str) -> dict[str, int]:
 
 
 def _short(match: re.Match[str]) -> Batch:
-    """From the numbers of the shorter forms, -1 for those that are missing; without products `k` counts tokens."""
+    """The batch from the numbers of the shorter forms, -1 for missing ones; without products, `k` counts tokens."""
     prefills, q, qk, decodes, k, decode_qk = map(int, match.groups("-1"))
     if qk < 0 and decode_qk < 0:
         return _batch(prefills, decodes, q + k, None, None, None)
@@ -98,7 +98,7 @@ def _short(match: re.Match[str]) -> Batch:
 
 
 def _step(match: re.Match[str]) -> Batch:
-    """From SGLang's mode and fields: `c_` and `g_` are of the requests that are prefilled and that decode."""
+    """The batch from SGLang's mode and fields: `c_` is for prefilled requests, `g_` for decoding ones."""
     mode, told = match[1].upper(), _fields(match[2])
     phase, requests = _MODES.get(mode, "unknown"), told.get("bs")
     prefills = told.get("c", {"prefill": requests, "decode": 0}.get(phase))
@@ -119,7 +119,7 @@ def _step(match: re.Match[str]) -> Batch:
 
 
 def _atom(match: re.Match[str]) -> Batch:
-    """From ATOM's fields, which are sums over all requests."""
+    """The batch from ATOM's fields, which are sums over all requests."""
     requests, padded, told = int(match[2]), int(match[3] or 0), _fields(match[4] or "")
     prefills = requests if match[1] == "prefill" else min(told.get("p", 0), requests)
     return Batch(
@@ -136,7 +136,7 @@ def _atom(match: re.Match[str]) -> Batch:
 
 
 def _sum(told: Mapping[str, int], *keys: str) -> int | None:
-    """Sum of the fields that are there, None without any."""
+    """Sum of the fields that exist, None without any."""
     known = [told[key] for key in keys if key in told]
     return sum(known) if known else None
 
@@ -162,7 +162,7 @@ FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str]], Batch]], ...] = (
 
 
 def merged(names: Iterable[str]) -> Batch:
-    """What nested annotations of one batch say together; of two that disagree the outer, which comes first, counts."""
+    """The batch of nested annotations; if two disagree, the outer one, which comes first, counts."""
     whole = Batch()
     for batch in filter(None, map(batch_of, names)):
         told = {

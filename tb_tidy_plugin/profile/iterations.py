@@ -1,6 +1,6 @@
-"""Iterations of inference servers: the batches that vLLM, SGLang and xDiT mark, each with what the device did for it.
+"""Iterations of inference servers: the batches that vLLM, SGLang and xDiT mark, each with its device work.
 
-A kernel belongs to the iteration whose mark its launch lies in, whenever it runs. So recordings that were cut between
+A kernel belongs to the iteration whose mark contains its launch, whenever it runs. So recordings that were cut between
 host and device, or begin with a backlog, give the same figures as whole ones. The device's window is that of the stream
 with most time: a server's side streams run far ahead.
 """
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from tb_tidy_plugin.profile.profile import Profile
 
 LEAST_BLOCK = 0.5
-"""Part of a mark for which a copy must hold the host to count as a new start."""
+"""Least part of a mark for which a copy must hold the host to count as a new start."""
 
 LEAST_GAP_NS = 20_000
-"""Pauses between kernels that are counted; shorter ones are the device's own pace."""
+"""Shortest pause between kernels that counts; shorter ones are the device's own pace."""
 
 REPEATS = range(2, 4097)
 
@@ -42,16 +42,16 @@ class Iteration(msgspec.Struct, frozen=True):
     """One batch of a server.
 
     Attributes:
-        name: of the outermost annotation. batch: what the annotations say.
+        name: of the outermost annotation. batch: content of the annotations.
         thread: of the marks. host_start_ns, host_end_ns: the outermost mark.
         mode: one graph (of a diffusion model one per denoising step), several pieces, or none.
         graph_launches: calls that replayed a graph. kernels: pieces of device work.
-        start_ns, end_ns: the device's window; both are the mark's end where the device did nothing.
+        start_ns, end_ns: the device's window; both are the mark's end if the device did nothing.
         busy_ns: of the window. host_late_ns, queued_ns: pauses of more than 20 µs in it, by whether the work behind
             them was launched after the pause began or before.
-        lead_ns: from the launch of the window's first kernel to its start; of the first one behind a copy for which the
-            host waited, where there is such a copy.
-        gap_ns: from the window's end to the next iteration's window on the thread, 0 where they overlap; None for the
+        lead_ns: from the launch of the window's first kernel to its start; of the first one behind a copy that the host
+            waited for, if there is one.
+        gap_ns: from the window's end to the next iteration's window on the thread, 0 if they overlap; None for the
             last one.
     """
 
@@ -73,24 +73,24 @@ class Iteration(msgspec.Struct, frozen=True):
 
     @property
     def window_ns(self) -> int:
-        """Length of the device's window; that of the mark where the device did nothing."""
+        """Length of the device's window, or of the mark if the device did nothing."""
         return self.end_ns - self.start_ns or self.host_end_ns - self.host_start_ns
 
     @property
     def tokens_per_second(self) -> float | None:
-        """Tokens computed per second of the window, None where the annotations do not count them."""
+        """Tokens computed per second of the window, None if the annotations do not count them."""
         if not self.batch.tokens or self.window_ns <= 0:
             return None
         return self.batch.tokens * 1e9 / self.window_ns
 
     @property
     def time_per_output_token_ns(self) -> int | None:
-        """What a request that decodes waits for its next token: the window and the pause behind it."""
+        """Time that a decoding request waits for its next token: the window and the pause behind it."""
         return self.window_ns + (self.gap_ns or 0) if self.batch.decodes else None
 
 
 def iterations_of(profile: Profile) -> tuple[Iteration, ...]:
-    """The iterations of a profile in order of time, thread by thread; none where no server marks any."""
+    """The iterations of a profile in order of time, thread by thread; empty if no server marks any."""
     table = profile.table
     marks = np.flatnonzero((table.category == Category.ANNOTATION) & table.is_named(SERVING_STEP.match))
     found: list[Iteration] = []
@@ -100,7 +100,7 @@ def iterations_of(profile: Profile) -> tuple[Iteration, ...]:
 
 
 def mark_of(profile: Profile, iteration: Iteration) -> int:
-    """Row of the outermost annotation that an iteration was taken from."""
+    """Row of an iteration's outermost annotation."""
     table = profile.table
     at = (table.category == Category.ANNOTATION) & (table.thread == iteration.thread)
     return int(np.flatnonzero(at & (table.start_ns == iteration.host_start_ns))[0])
@@ -130,7 +130,7 @@ def _of_thread(profile: Profile, marks: Rows) -> Iterator[Iteration]:
 
 
 def _measured(table: EventTable, launch: Rows, work: Rows, blank: Iteration) -> Iteration:
-    """`blank` with what the device did: `work`, launched within its mark."""
+    """`blank` with its device figures, from `work` launched within its mark."""
     duration = table.duration_ns[work]
     lanes = list(zip(table.device[work].tolist(), table.stream[work].tolist(), strict=True))
     time: Counter[tuple[int, int]] = Counter()
@@ -157,7 +157,7 @@ def _measured(table: EventTable, launch: Rows, work: Rows, blank: Iteration) -> 
 
 
 def _lead(table: EventTable, launch: Rows, on_it: Rows, least_ns: float) -> int | None:
-    """How long before it starts the first of `on_it` is launched; behind a copy that held the host for `least_ns`."""
+    """Time from the launch of the first of `on_it` to its start; behind a copy that held the host for `least_ns`."""
     calls = launch[on_it]
     blocks = (table.category[on_it] == Category.COPY) & (table.duration_ns[calls] > least_ns)
     free = int(table.end_ns[calls[blocks]].max(initial=np.iinfo(np.int64).min))
@@ -169,7 +169,7 @@ def _lead(table: EventTable, launch: Rows, on_it: Rows, least_ns: float) -> int 
 
 
 def _pauses(table: EventTable, launch: Rows, work: Rows, busy: Intervals) -> tuple[int, int]:
-    """Pauses of more than `LEAST_GAP_NS`: those that the host was late for, and those before queued work."""
+    """Pauses of more than `LEAST_GAP_NS`: those in which the host was late, and those before queued work."""
     begins, ends = busy.ends[:-1], busy.starts[1:]
     long = ends - begins > LEAST_GAP_NS
     begins, ends = begins[long], ends[long]
@@ -181,17 +181,17 @@ def _pauses(table: EventTable, launch: Rows, work: Rows, busy: Intervals) -> tup
 
 
 def _with_gaps(found: list[Iteration]) -> list[Iteration]:
-    """Each with the pause before the next one."""
+    """The iterations, each with the pause before the next one."""
     return [
         replace(each, gap_ns=max(following.start_ns - each.end_ns, 0)) for each, following in pairwise(found)
     ] + found[-1:]
 
 
 class Repeated(msgspec.Struct, frozen=True):
-    """A sequence of kernels that comes again and again: a layer, or a denoising step.
+    """A repeated sequence of kernels: a layer, or a denoising step.
 
     Attributes:
-        count: how often. kernels: its length. share: of the device's time, 0 to 1.
+        count: number of repetitions. kernels: its length. share: of the device's time, 0 to 1.
     """
 
     count: int
@@ -202,12 +202,12 @@ class Repeated(msgspec.Struct, frozen=True):
 def repeated_of(names: Rows, duration_ns: Times) -> Repeated | None:
     """The sequence that explains most of the time of kernels in order, given as numbers of their names.
 
-    Of each name that comes more than once, the commonest stretch from one to the next is looked at.
+    For each repeated name, the candidate is the most common stretch from one occurrence to the next.
     """
     total = int(duration_ns.sum())
     if not total:
         return None
-    # Stretches are compared by polynomial hashes of what is in them, modulo 2^64.
+    # Stretches are compared by polynomial hashes of their kernels, modulo 2^64.
     with np.errstate(over="ignore"):
         power = np.cumprod(np.append(np.uint64(1), np.full(len(names), np.uint64(0x9E3779B97F4A7C15))))
         before = np.append(np.uint64(0), np.cumsum((names.astype(np.uint64) + np.uint64(1)) * power[1:]))

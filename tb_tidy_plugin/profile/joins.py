@@ -1,4 +1,4 @@
-"""Operators that join tensors, and what each of their calls joins."""
+"""Operators that join tensors, and the tensors of each call."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tb_tidy_plugin.profile.inputs import Inputs, Shape
 CAT = "aten::cat"
 STACK = "aten::stack"
 JOINS = aten.names("known", "cat column_stack concat concatenate dstack hstack row_stack stack vstack")
-"""Operators that join tensors, all by `aten::cat` in the end."""
+"""Operators that join tensors, all of which call `aten::cat`."""
 
 
 class Join(msgspec.Struct, frozen=True):
@@ -20,9 +20,9 @@ class Join(msgspec.Struct, frozen=True):
 
     Attributes:
         row: the operator that no other operator runs.
-        dim: along which dimension.
-        piece, result: shapes of its last input and of what it makes.
-        rests: what the result is without its last and without its first input.
+        dim: the dimension along which it joins.
+        piece, result: shapes of its last input and of its result.
+        rests: the result's shape without its last and without its first input.
     """
 
     row: int
@@ -33,9 +33,9 @@ class Join(msgspec.Struct, frozen=True):
 
 
 def join_of(row: int, inputs: Inputs, *, is_stack: bool) -> Join | None:
-    """What `aten::cat` or `aten::stack` joins; None where the shapes were not recorded."""
+    """The join of an `aten::cat` or `aten::stack`; None if the shapes were not recorded."""
     shapes = [shape for shape in inputs.dims[0] if isinstance(shape, tuple)] if inputs.dims else []
-    parts = [shape for shape in shapes if prod(shape)]  # empty ones may be of any shape
+    parts = [shape for shape in shapes if prod(shape)]  # empty ones may have any shape
     if not parts or len({len(shape) for shape in parts}) > 1 or not (parts[-1] or is_stack):
         return None
     dim = next(iter(inputs.integers(1)), 0) % (len(parts[-1]) + is_stack)

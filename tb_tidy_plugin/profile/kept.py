@@ -14,9 +14,9 @@ _Made = TypeVar("_Made")
 
 
 def once(of: Callable[[Profile], _Made]) -> Callable[[Profile], _Made]:
-    """`of`, asked once for each profile. The profile keeps the answer, which may refer to it: both go together.
+    """`of`, computed once for each profile. The profile holds the answer, which may refer to it.
 
-    A thread that asks while another one works the answer out waits for it.
+    Both are freed together. A thread that asks while another one computes the answer waits for it.
     """
     name, working = f"{of.__module__}.{of.__qualname__}", RLock()
 

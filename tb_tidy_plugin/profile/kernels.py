@@ -1,8 +1,8 @@
 """The work of a kernel by its name: CUDA, ROCm, Triton, cuBLAS, cuDNN, CUTLASS, MIOpen, NCCL, RCCL.
 
-The first pattern that finds a name decides, so the special ones stand first. Names were collected from real traces of
-V100, A100, B200, MI210, MI250 and MI300. What may stand between two words has a length: without one a name that repeats
-the first word would take the square of its own (`tests/growth/test_patterns.py`).
+The first matching pattern decides, so special ones come first. Names were collected from real traces of V100, A100,
+B200, MI210, MI250 and MI300. Gaps between two words have a maximum length: without one, a name that repeats the first
+word would take quadratic time (`tests/growth/test_patterns.py`).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ COMPILED = tuple((kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in
 
 @lru_cache(maxsize=1 << 14)
 def kernel_kind(name: str) -> KernelKind:
-    """What the kernel called `name` does; `other` where the name does not tell."""
+    """The kind of the kernel called `name`; `other` if the name does not show it."""
     return next((kind for kind, pattern in COMPILED if pattern.search(name)), "other")
 
 
@@ -56,7 +56,7 @@ TENSOR_CORE = re.compile(
     r"|flash_fwd|flash_bwd|_MI\d+x\d+x\d+|xdlops|xdl_|mfma|gtcx|ck_tile.{0,200}Fmha",
     re.IGNORECASE,
 )
-"""Names of libraries' kernels that say they use matrix units (NVIDIA's mma families, AMD's MFMA and XDL)."""
+"""Names of libraries' kernels that use matrix units (NVIDIA's mma families, AMD's MFMA and XDL)."""
 
 NO_TENSOR_CORE = re.compile(
     r"(?:volta|ampere|maxwell|sm\d\d)_(?:s|d|fp16_s)gemm|xmma_gemm_f32f32_f32f32|_ffma\b|simt_[sd]gemm"
@@ -64,7 +64,7 @@ NO_TENSOR_CORE = re.compile(
     r"|gemv|elementwise|at::native::reduce_kernel|triton_(?:poi|red|per)_",
     re.IGNORECASE,
 )
-"""Names of kernels that are known to run on the ordinary cores."""
+"""Names of kernels that run on the ordinary cores."""
 
 
 FLOAT32_CORES = re.compile(
@@ -88,13 +88,13 @@ QUANTISED = re.compile(r"fp8|e4m3|e5m2|_F8|(?<!u)int8|i8i8|fp4|e2m1|w[48]a(?:8|1
 
 
 def uses_float32_cores(name: str) -> bool:
-    """True if the kernel's name says that it multiplies in float32 without matrix units."""
+    """True if the kernel's name shows that it multiplies in float32 without matrix units."""
     return FLOAT32_CORES.search(name) is not None
 
 
 @lru_cache(maxsize=1 << 14)
 def uses_tensor_cores(name: str) -> bool | None:
-    """Whether the kernel runs on matrix units, None where its name does not tell: never guessed."""
+    """True if the kernel runs on matrix units, None if its name does not show it: never guessed."""
     if NO_TENSOR_CORE.search(name):
         return False
     return True if TENSOR_CORE.search(name) else None

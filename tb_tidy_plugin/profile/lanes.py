@@ -28,7 +28,7 @@ TO_PAGEABLE = re.compile(r"(?:DtoH|DeviceToHost).{0,100}Pageable", re.IGNORECASE
 SYNCHRONISATION = re.compile(
     r"(cuda|hip|cu)(Stream|Device|Event|Ctx)Synchronize|^(cuda|hip)Memcpy$|^hipMemcpyWithStream|Memcpy.{0,100}Sync$"
 )
-"""Calls of a runtime that return only when the device has got that far; ROCm copies and waits in one call."""
+"""Runtime calls that return only when the device has caught up; ROCm copies and waits in one call."""
 COMMUNICATION_WAIT = re.compile(
     r"^(c10d::|gloo:|nccl:|mpi:)|record_param_comms|wait_tensor|distributed_c10d.{0,100}: (barrier|wait)"
 )
@@ -60,8 +60,8 @@ class LaneParts(msgspec.Struct, frozen=True):
     """Each step of one lane, cut into parts that add up to it.
 
     Attributes:
-        device: which device, None for the host of a profile without devices.
-        parts: per part its time in each step, in ns; in the order of the layers, parts that never occur left out.
+        device: number of the device, None for the host of a profile without devices.
+        parts: per part its time in each step, in ns; in the order of the layers, without parts that never occur.
         communication_overlapped_ns: communication behind compute, per step; already inside other parts.
     """
 
@@ -71,7 +71,7 @@ class LaneParts(msgspec.Struct, frozen=True):
 
 
 def time_spent(table: EventTable) -> TimeSpent:
-    """Where the time of the whole profile went.
+    """Time of the whole profile by part.
 
     Wall time is the first start to the last end of everything recorded. Communication is exposed while no other kernel
     runs on the same device.
@@ -99,7 +99,7 @@ def time_spent(table: EventTable) -> TimeSpent:
 
 
 def step_parts(table: EventTable, steps: ProfileSteps) -> tuple[LaneParts, ...]:
-    """The parts of each step, one lane per device; one lane for the host where there is no device work.
+    """The parts of each step, one lane per device; one lane for the host without device work.
 
     A profile of a device alone has no steps: its whole time counts as one.
     """
@@ -114,7 +114,7 @@ def step_parts(table: EventTable, steps: ProfileSteps) -> tuple[LaneParts, ...]:
 
 
 def idle_parts(table: EventTable, device: int) -> dict[DevicePart, Intervals]:
-    """When `device` was idle, by cause, over the whole profile; no two parts overlap.
+    """Idle spans of `device` by cause, over the whole profile; no two parts overlap.
 
     They lie between the first and the last event of the profile, and are those of `step_parts`.
     """
@@ -123,19 +123,19 @@ def idle_parts(table: EventTable, device: int) -> dict[DevicePart, Intervals]:
 
 
 def _recorded_time(table: EventTable) -> Intervals:
-    """From the first start to the last end of everything recorded."""
+    """Time from the first start to the last end of everything recorded."""
     return Intervals.union(table.start_ns.min(initial=0)[None], table.end_ns.max(initial=0)[None])
 
 
 def _taken(left: Intervals, layers: Iterable[tuple[DevicePart, Intervals]]) -> Iterator[tuple[DevicePart, Intervals]]:
-    """Each layer takes what it covers of what is left; the unknown takes all of it."""
+    """Takes from `left` what each layer covers; the unknown part takes all of it."""
     for part, layer in layers:
         yield part, left.intersection(layer) if part != "idle_unknown" else left
         left = left.minus(layer)
 
 
 def devices_of(table: EventTable) -> list[int]:
-    """The devices that did something."""
+    """The devices with any work."""
     devices: list[int] = distinct(table.device[table.is_category(DEVICE_WORK)]).tolist()
     return devices
 
@@ -149,7 +149,7 @@ def _device_lane(whole: _Whole, device: int, starts: Times, ends: Times) -> Lane
 def _cut(
     device: int | None, layers: Sequence[tuple[Part, Intervals]], starts: Times, ends: Times, overlapped: Intervals
 ) -> LaneParts:
-    """Each layer takes what it covers of what is left; the last one takes the rest."""
+    """Cuts steps by layers: each takes what it covers of what is left; the last one takes the rest."""
     left = Intervals.union(starts, ends)
     taken: dict[Part, Times] = {}
     remaining = ends - starts
@@ -167,7 +167,7 @@ def _cut(
 
 
 class _Whole:
-    """What all devices of a table have in common: their work, and what the host does meanwhile. Worked out once."""
+    """Data shared by all devices of a table: their work, and the host's activity. Computed once."""
 
     def __init__(self, table: EventTable) -> None:
         self.table = table
@@ -181,26 +181,26 @@ class _Whole:
 
     @cached_property
     def kinds(self) -> NDArray[np.int8]:
-        """The kind of kernel that each name is one of."""
+        """The kernel kind of each name."""
         return np.array([KERNEL_KINDS.index(kernel_kind(name)) for name in self.table.names], np.int8)
 
     def names(self, pattern: re.Pattern[str]) -> Mask:
-        """Which names the pattern is found in."""
+        """Mask of the names that the pattern matches."""
         return np.array([pattern.search(name) is not None for name in self.table.names], np.bool_)
 
     @cached_property
     def to_device(self) -> Mask:
-        """Which names are those of copies to a device."""
+        """Mask of names of copies to a device."""
         return self.names(TO_DEVICE)
 
     @cached_property
     def to_host(self) -> Mask:
-        """Which names are those of copies from a device."""
+        """Mask of names of copies from a device."""
         return self.names(TO_HOST)
 
     @cached_property
     def before_waits(self) -> tuple[tuple[DevicePart, Intervals], ...]:
-        """What the host does that leaves a device idle, most specific first; but for waiting for the device."""
+        """Host activity that leaves a device idle, most specific first, except waiting for the device."""
         table = self.table
         return (
             ("idle_data_loading", covered(table, _host(table, LOADER_NEXT, Category.ANNOTATION))),
@@ -211,12 +211,12 @@ class _Whole:
 
     @cached_property
     def waits(self) -> Intervals:
-        """When the host waits for a device."""
+        """Spans in which the host waits for a device."""
         return covered(self.table, _host(self.table, SYNCHRONISATION, Category.RUNTIME))
 
     @cached_property
     def read_back(self) -> tuple[Times, Times]:
-        """When each copy to pageable memory ended, and for how long its call held the host."""
+        """End of each copy to pageable memory, and the time for which its call held the host."""
         table = self.table
         copies = np.flatnonzero((table.category == Category.COPY) & table.is_named(TO_PAGEABLE.search))
         calls = launches(table)[copies] if len(copies) else copies
@@ -225,7 +225,7 @@ class _Whole:
 
     @cached_property
     def works(self) -> Intervals:
-        """When the host does anything."""
+        """Spans in which the host does anything."""
         return covered(self.table, self.table.is_category((*HOST_TREE, Category.RUNTIME)))
 
 
@@ -249,7 +249,7 @@ class _DeviceLayers:
         return covered(self._table, self._kernels[self._kind == KERNEL_KINDS.index(kind)])
 
     def layers(self) -> Iterator[tuple[DevicePart, Intervals]]:
-        """What the device does, most specific first."""
+        """The device's activity, most specific first."""
         yield "matrix", self.kernels("matrix")
         yield "attention", self.kernels("attention")
         yield "convolution", self.kernels("convolution")
@@ -265,7 +265,7 @@ class _DeviceLayers:
 
 
 def _device_time(work: _DeviceLayers) -> tuple[int, ...]:
-    """Unions on one device: copies to it, copies from it, communication, of that exposed, compute, busy."""
+    """Unions on one device: copies to it, copies from it, communication, the exposed part of that, compute, busy."""
     return (
         work.to_device.total_ns,
         work.to_host.total_ns,
@@ -277,11 +277,12 @@ def _device_time(work: _DeviceLayers) -> tuple[int, ...]:
 
 
 def _idle_layers(whole: _Whole, busy: Intervals) -> Iterator[tuple[DevicePart, Intervals]]:
-    """Why a device has nothing to do, by what the host does meanwhile.
+    """Reasons why a device is idle, by the host's activity meanwhile.
 
-    A gap that begins while the host waits for the device is the wait's doing: the queue has run dry, and the host fills
-    it again only after the wait. So is what the host waits in a gap that began before. What is left is the host's own
-    pace where it works, and unknown where it does nothing.
+    A gap that begins while the host waits for the device is caused by the wait: the queue has run dry, and the host
+    fills
+    it again only after the wait. The same holds for the host's waits in a gap that began before. The rest is the host's
+    own pace while it works, and unknown while it does nothing.
     """
     yield from whole.before_waits
     gap_starts, gap_ends = busy.ends[:-1], busy.starts[1:]
@@ -296,7 +297,7 @@ def _after_reads(whole: _Whole, gap_starts: Times, gap_ends: Times) -> Intervals
     """The gaps that begin when a copy to pageable memory ends, up to the time for which its call held the host.
 
     CUDA waits for such a copy in the call that starts it, before `cudaStreamSynchronize` is called. Without the copy
-    the host would have been ahead by no more than that call took.
+    the host would have been ahead by no more than the duration of that call.
     """
     end_ns, held_ns = whole.read_back
     at = np.searchsorted(gap_starts, end_ns)
@@ -306,7 +307,7 @@ def _after_reads(whole: _Whole, gap_starts: Times, gap_ends: Times) -> Intervals
 
 
 def _host_layers(table: EventTable) -> Iterator[tuple[Part, Intervals]]:
-    """What the host of a profile without devices does. Backward work counts wherever the autograd engine runs it."""
+    """Host activity in a profile without devices. Backward work counts wherever the autograd engine runs it."""
     yield "data_loading", covered(table, _host(table, LOADER_NEXT, Category.ANNOTATION))
     yield "communication", covered(table, _host(table, COMMUNICATION_WAIT, *HOST_TREE))
     yield "optimizer", covered(table, _host(table, OPTIMIZER, Category.ANNOTATION))
@@ -319,7 +320,7 @@ def _host_layers(table: EventTable) -> Iterator[tuple[Part, Intervals]]:
 
 
 def is_collective(table: EventTable) -> Mask:
-    """Which rows have the name of a communication kernel (NCCL, RCCL, vendor all-reduce)."""
+    """Mask of rows with the name of a communication kernel (NCCL, RCCL, vendor all-reduce)."""
     return table.is_named(lambda name: kernel_kind(name) == "communication")
 
 

@@ -1,4 +1,4 @@
-"""Calls of library functions in steps, known by the names of their Python frames."""
+"""Calls of library functions in steps, found by the names of their Python frames."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
 from tb_tidy_plugin.units import Nanoseconds, times
 
 _HALF = 0.5
-_FEWEST = 2  # steps, in one of which nothing shows as usual
+_FEWEST = 2  # with fewer steps, nothing is usual
 
 
 def calls_in_steps(profile: Profile, pattern: str) -> Rows:
-    """Frames in marked steps whose name the expression finds, without those inside one another, in row order."""
+    """Frames in marked steps whose name the pattern matches, without nested ones, in row order."""
     rows = profile.matching(pattern, Category.PYTHON)
     rows = rows[profile.step_of(rows) != ABSENT] if profile.steps.basis not in UNMARKED else rows[:0]
     outermost: Rows = rows[~profile.inside(rows)[rows]]
@@ -22,7 +22,7 @@ def calls_in_steps(profile: Profile, pattern: str) -> Rows:
 
 
 def usual_calls(profile: Profile, pattern: str) -> Rows:
-    """The same where at least half of two or more steps hold one, else none: what is rarer is done on purpose."""
+    """The same frames if at least half of two or more steps hold one, else none: rarer calls are deliberate."""
     rows = calls_in_steps(profile, pattern)
     steps = len(profile.steps.items)
     is_usual = steps >= _FEWEST and len(set(profile.step_of(rows).tolist())) >= _HALF * steps
@@ -33,7 +33,7 @@ class WaitingCalls(msgspec.Struct, frozen=True):
     """Evidence of calls in which the host waits.
 
     Attributes:
-        per_step: how many. held: how long the host waits in them per step.
+        per_step: number of calls per step. held: time that the host waits in them per step.
     """
 
     per_step: float
@@ -41,12 +41,12 @@ class WaitingCalls(msgspec.Struct, frozen=True):
 
     @property
     def times(self) -> str:
-        """How often."""
+        """Number of calls in words."""
         return times(self.per_step)
 
 
 def waiting_calls(profile: Profile, rows: Rows, least_ns: float) -> WaitingCalls | None:
-    """The evidence of these calls; None where they hold the host for less than `least_ns` per step."""
+    """The evidence of these calls; None if they hold the host for less than `least_ns` per step."""
     held_ns = profile.per_step_ns(rows)
     if held_ns < least_ns:
         return None

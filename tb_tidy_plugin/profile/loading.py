@@ -1,4 +1,4 @@
-"""Batches that a training thread takes from loaders, and its waits for the workers that make them."""
+"""Batches that a training thread takes from loaders, and its waits for the workers that prepare them."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ NEXT = r"^enumerate\(DataLoader\)#_\w{{0,100}}{}\w{{0,100}}\.__next__$"
 """`_SingleProcessDataLoaderIter`, `_MultiProcessingDataLoaderIter`, and `_Stateful…` ones of torchdata."""
 
 WAIT = r"(?:^|/)multiprocessing/connection\.py\(\d+\): poll$|(?:^|/)queue\.py\(\d+\): get$"
-"""Where the thread waits for a worker, and where for the thread that pins what workers hand over."""
+"""Frames in which the thread waits for a worker, or for the thread that pins the workers' data."""
 
 ITERATOR = r"^torch/utils/data/dataloader\.py\(\d+\): (?:__init__|_reset)$"
 
 HANDING_OVER_NS = 1_000_000
-"""For each batch, to take from a worker what it has prepared."""
+"""Time per batch for taking a prepared batch from a worker."""
 
-USUAL_WORKERS = 8  # expected of a machine whose cores are not known
+USUAL_WORKERS = 8  # assumed if the machine's number of cores is unknown
 
 
 def workers_hiding(share: float, cores: int | None = None) -> int:
-    """As many workers as hide work that takes this `share` of a step, no more than there are cores.
+    """Number of workers that hide work of this `share` of a step, at most the number of cores.
 
-    PyTorch itself warns of more workers than cores, and not of as many: the training thread often waits, too.
+    PyTorch itself warns of more workers than cores, but not of equally many: the training thread often waits, too.
     """
     return min(ceil(share / (1 - share)) if share < 1 else USUAL_WORKERS, cores or USUAL_WORKERS)
 
 
 def batches_by_place(profile: Profile, iterator: str) -> Iterator[Rows]:
-    """Batches that steps take from iterators with `iterator` in their class's name, together for each place."""
+    """Batches that steps take from iterators with `iterator` in their class's name, grouped by place."""
     rows = profile.matching(NEXT.format(iterator), Category.ANNOTATION)
     rows = rows[profile.step_of(rows) != ABSENT]
     by_place: dict[tuple[str, ...], list[int]] = {}
@@ -46,7 +46,7 @@ def batches_by_place(profile: Profile, iterator: str) -> Iterator[Rows]:
 
 
 def _place(profile: Profile, row: int) -> tuple[str, ...]:
-    """The Python functions around a batch's loading, innermost first; none without stacks."""
+    """The Python functions around a batch's loading, innermost first; empty without stacks."""
     names = (profile.name(above) for above in profile.ancestors(row) if profile.category(above) is Category.PYTHON)
     return tuple(name for name in names if not name.startswith("<"))
 
@@ -54,8 +54,9 @@ def _place(profile: Profile, row: int) -> tuple[str, ...]:
 def is_first_batch(profile: Profile, batches: Rows) -> Mask:
     """Mask of `batches` that are the first of an epoch, for which workers start or begin again.
 
-    Told by what was done on the thread since the batch before: an iterator was made, or a seed was drawn for one, which
-    is a scalar `random_` of its own and is recorded without stacks, too.
+    Since the batch before, the thread created an iterator, or drew a seed for one, which is a scalar `random_` of its
+    own
+    and is recorded without stacks, too.
     """
     table = profile.table
     begins = profile.matching(ITERATOR, Category.PYTHON)
@@ -74,10 +75,10 @@ def is_first_batch(profile: Profile, batches: Rows) -> Mask:
 
 
 def waits_for_workers(profile: Profile, batches: Rows, taking_over_ns: int) -> list[Intervals]:
-    """When the thread waits inside each of `batches`.
+    """Spans in which the thread waits inside each of `batches`.
 
-    Where no Python functions were recorded that is all of it but the last `taking_over_ns`, in which the thread unpacks
-    what a worker has handed over.
+    Without recorded Python functions, that is all of it except the last `taking_over_ns`, in which the thread unpacks
+    the worker's data.
     """
     table = profile.table
     if not (table.category == Category.PYTHON).any():
@@ -90,6 +91,6 @@ def waits_for_workers(profile: Profile, batches: Rows, taking_over_ns: int) -> l
 
 
 def loader_with_workers(profile: Profile) -> LoaderSettings | None:
-    """The only loader with workers; None where there are several, and where the settings were not captured."""
+    """The only loader with workers; None if there are several, or if the settings were not captured."""
     loaders = [loader for loader in profile.settings.loaders if loader.num_workers]
     return loaders[0] if len(loaders) == 1 else None

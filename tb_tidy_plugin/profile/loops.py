@@ -1,8 +1,8 @@
-"""Python loops, seen as groups of calls that follow one another in one body.
+"""Python loops, seen as groups of successive calls in one body.
 
-A trace does not name loops. What it shows of one are the calls of its body, again and again: each time the call that
-begins the body comes up, a new group begins. The body may hold conditions and other loops, so groups need not be equal;
-how alike they are is for the reader of a `Loop` to judge.
+A trace does not name loops. It shows the calls of a loop's body, again and again: a new group begins with each
+occurrence of the call that begins the body. The body may contain conditions and other loops, so groups need not be
+equal; the reader of a `Loop` judges how alike they are.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from tb_tidy_plugin.trace.columns import Rows
 _Names: TypeAlias = tuple[str, ...]
 
 NOT_IN_LOOPS = r"^ProfilerStep#|^Optimizer\.|^autograd::|^torch/_tensor\.py\(\d+\): backward$"
-"""Steps, optimizers and backward passes: no loop that a rule looks for holds one."""
+"""Steps, optimizers and backward passes: no loop that a rule searches for contains one."""
 
 SLICE = "aten::slice"
-STEADY = 0.75  # of an index's moves: inner loops begin again, conditions leave out
-FEWEST_MOVES = 3  # fewer go one way by chance
+STEADY = 0.75  # of an index's moves: inner loops begin again, conditions skip
+FEWEST_MOVES = 3  # fewer may go one way by chance
 MOST_TURNS = 8  # picks from equal tensors in one body
 
 
 class LoopLimits(msgspec.Struct, frozen=True):
-    """What counts as a loop.
+    """Conditions of a loop.
 
     Attributes:
-        never: sorted rows of events that no group holds.
-        largest: number of operators that a group may have.
-        shortest: number of groups that a loop has at least.
+        never: sorted rows of events that no group contains.
+        largest: most operators in a group.
+        shortest: fewest groups in a loop.
     """
 
     never: Rows
@@ -43,12 +43,12 @@ class LoopLimits(msgspec.Struct, frozen=True):
 
 
 class Loop(msgspec.Struct, frozen=True):
-    """Groups of calls that follow one another in one body.
+    """Groups of successive calls in one body.
 
     Attributes:
-        groups: rows of the calls of each group; of the last one as many as are like another group, since what follows
+        groups: rows of the calls of each group; the last one is cut to what resembles another group, since later calls
             may come after the loop.
-        kinds: the sequences of names that occur as groups, with their numbers, the most frequent one first.
+        kinds: the sequences of names that occur as groups, with their counts, most frequent first.
     """
 
     groups: tuple[tuple[int, ...], ...]
@@ -61,17 +61,17 @@ class Loop(msgspec.Struct, frozen=True):
 
     @property
     def alike(self) -> float:
-        """Which part of the groups is equal to another one."""
+        """Share of the groups that are equal to another one."""
         return sum(count for _, count in self.kinds if count > 1) / len(self.groups)
 
 
 class Movement(msgspec.Struct, frozen=True):
-    """How an index moves through a loop.
+    """Movement of an index through a loop.
 
     Attributes:
-        places: number of places that it stops at, one after the other.
-        stride: by how much it grows (falls, if negative) in most of its moves, 0 where it just goes one way.
-        width: how much is picked at each place: 1, or the length of a slice.
+        places: number of successive places that it stops at.
+        stride: the step of most of its moves, negative if it falls, 0 if it only goes one way.
+        width: number of elements picked at each place: 1, or the length of a slice.
     """
 
     places: int
@@ -84,7 +84,7 @@ def loops_in(
 ) -> Iterator[Loop]:
     """Runs of groups in `body`, each group begun by one of `starts`.
 
-    A group that does not fit, which `fits` tells from its first position in `body` and the one after it, ends a run.
+    A group that does not fit ends a run; `fits` gets its first position in `body` and the one after it.
     """
     at = [position for position, row in enumerate(body) if row in starts]
     groups: list[tuple[int, ...]] = []
@@ -107,9 +107,9 @@ def loops_in(
 
 
 def _last_group(names: Sequence[str], kinds: Iterable[_Names]) -> tuple[int, _Names]:
-    """How many of `names`, which follow the last start, still belong to it, and of which kind it then is.
+    """The number of `names` after the last start that still belong to it, and the kind of that group.
 
-    They do as far as they go along with a kind for more than half of it; else the start stands alone.
+    They belong to it while they match more than half of a kind; else the start stands alone.
     """
     common = [(sum(1 for _ in takewhile(_is_pair, zip(names, kind, strict=False))), kind) for kind in set(kinds)]
     good = [(length, kind) for length, kind in common if 2 * length > len(kind)]
@@ -131,9 +131,10 @@ def _loop(groups: Sequence[tuple[int, ...]], kinds: Sequence[_Names]) -> Loop:
 def movement_of(picks: Iterable[tuple[str, Inputs]], least: int) -> Movement | None:
     """The movement of the index that moves most, from names and inputs of `aten::select` and `aten::slice`.
 
-    Indices of different tensors, told apart by their shapes, and of different dimensions are looked at one by one; of
-    slices the start counts. An index must take on at least `least` values: fewer ones, again and again, are the columns
-    of a table. None where no index was recorded (`Concrete Inputs`); 0 places where none moves.
+    Indices of different tensors, distinguished by their shapes, and of different dimensions are separate; slices count
+    by
+    their start. An index must take on at least `least` values: fewer, repeated ones are the columns of a table. None if
+    no index was recorded (`Concrete Inputs`); 0 places if none moves.
     """
     indices: dict[tuple[str, str, str], list[tuple[int, int]]] = {}
     for name, given in picks:
@@ -157,7 +158,7 @@ def _movement(series: Sequence[tuple[int, int]]) -> Movement | None:
 
 
 def _stops(indices: Sequence[int]) -> tuple[int, int, float]:
-    """Number of places without repetitions (a body may use its index again), stride, and how steady it is (0 to 1)."""
+    """Number of places without repetitions (a body may reuse its index), stride, and its steadiness (0 to 1)."""
     places = [index for index, _ in groupby(indices)]
     moves = [after - before for before, after in pairwise(places)]
     if len(moves) < FEWEST_MOVES:

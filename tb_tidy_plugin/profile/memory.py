@@ -1,9 +1,9 @@
 """Memory over time: the curve, its peak with the live allocations, and the memory that each step kept.
 
-`Total Allocated` and `Total Reserved` of a `[memory]` instant are the allocator's own figures right after it and hold
-what no event shows: memory allocated before the recording, and by threads that were not recorded. Where they are
-present they are the truth. Without them (2021) the events are summed up, and what was there before the recording is
-known only as far as it was freed in it. On the CPU the totals start from zero when a process first records memory, and
+`Total Allocated` and `Total Reserved` of a `[memory]` instant are the allocator's own figures right after it and
+include what no event shows: memory allocated before the recording, and by threads that were not recorded. They are
+authoritative if present. Without them (2021) the events are summed up, and memory from before the recording is known
+only as far as it was freed in it. On the CPU the totals start from zero when a process first records memory, and
 nothing is called reserved (`ProfiledCPUMemoryReporter`,
 https://github.com/pytorch/pytorch/blob/v2.13.0/c10/core/CPUAllocator.cpp).
 """
@@ -38,7 +38,7 @@ class MemoryCurve(msgspec.Struct, frozen=True):
     """Memory over time, bytes; between two points the first one's value holds.
 
     Thinned to few points: of each stretch of time the least and the largest values are kept, so peaks stay.
-    `reserved_bytes` is None where nothing was recorded.
+    `reserved_bytes` is None if nothing was recorded.
     """
 
     time_ns: tuple[int, ...]
@@ -51,11 +51,11 @@ class MemoryPeak(msgspec.Struct, frozen=True):
 
     Attributes:
         time_ns: relative to the profile's start.
-        row: the `[memory]` row that reached it, `ABSENT` where the recording began with it.
-        allocated_bytes: allocated then. reserved_bytes: held by the allocator then, None where not recorded.
-        alive: recorded allocations alive then, largest first; None where addresses were not recorded.
+        row: the `[memory]` row that reached it, `ABSENT` if the recording began with it.
+        allocated_bytes: allocated then. reserved_bytes: held by the allocator then, None if not recorded.
+        alive: recorded allocations alive then, largest first; None if addresses were not recorded.
         other_bytes: the rest of `allocated_bytes`: allocated before the recording, or by threads that were not
-            recorded. Negative where frees are missing in the recording, None where addresses are.
+            recorded. Negative if the recording lacks frees, None if it lacks addresses.
     """
 
     time_ns: int
@@ -71,13 +71,13 @@ class DeviceMemory(msgspec.Struct, frozen=True):
 
     Attributes:
         device: number in `Memory.devices`.
-        basis: `total_allocated`, the allocator's own figure, or `running_sum` of the events: then all that is allocated
-            is "at least", since memory from before the recording is known only as far as it was freed.
+        basis: `total_allocated`, the allocator's own figure, or `running_sum` of the events: then all allocated bytes
+            are "at least", since memory from before the recording is known only as far as it was freed.
         start_bytes: allocated before the first event.
-        peak_reserved_bytes: most that the allocator held, None where not recorded.
+        peak_reserved_bytes: most that the allocator held, None if not recorded.
         allocations, frees: number of events. allocated_bytes: sum over all allocations.
         frees_of_unseen, bytes_of_unseen: frees of what was allocated before the recording, or by threads that were not
-            recorded; None where addresses were not.
+            recorded; None without addresses.
         disagreements: events after which `Total Allocated` is not the total before plus `Bytes`: something happened
             that was not recorded, or two threads were stamped in another order. 0 for a running sum.
     """
@@ -102,8 +102,8 @@ class StepMemory(msgspec.Struct, frozen=True):
     Attributes:
         step: index of the step. device: number in `Memory.devices`.
         start_bytes, end_bytes, peak_bytes: allocated when the step began and ended, and at most in between.
-        kept, kept_bytes: allocations made in the step and not freed in it: normal where the next step frees them, as
-            it does gradients. None where addresses were not recorded.
+        kept, kept_bytes: allocations made in the step and not freed in it: normal if the next step frees them, as
+            it does gradients. None if addresses were not recorded.
     """
 
     step: int
@@ -116,7 +116,7 @@ class StepMemory(msgspec.Struct, frozen=True):
 
 
 class OutOfMemory(msgspec.Struct, frozen=True):
-    """An allocation that failed; totals None where not recorded."""
+    """An allocation that failed; totals None if not recorded."""
 
     row: int
     time_ns: int
@@ -127,7 +127,7 @@ class OutOfMemory(msgspec.Struct, frozen=True):
 
 
 class Memory(msgspec.Struct, frozen=True):
-    """All that a profile says about memory.
+    """All memory data of a profile.
 
     Attributes:
         by_device: devices that allocated or freed, in the order of `devices`. steps: by device, then step.
@@ -142,7 +142,7 @@ class Memory(msgspec.Struct, frozen=True):
 
 
 class _Timeline(msgspec.Struct, frozen=True):
-    """One device: its events, what was allocated before the first and after each of them, what was reserved."""
+    """One device: its events, allocated bytes before the first and after each of them, and reserved bytes."""
 
     device: int
     events: MemoryEvents
@@ -158,14 +158,14 @@ class _Timeline(msgspec.Struct, frozen=True):
 
 
 class _Lives(msgspec.Struct, frozen=True):
-    """All events, the position at which each allocation ends, and the frees of what nobody saw allocated."""
+    """All events, the position at which each allocation ends, and the frees of unseen allocations."""
 
     events: MemoryEvents
     end: Rows
     unseen: Mask
 
     def has_addresses(self, device: int) -> bool:
-        """True if all events of a device tell their addresses, so that lives are known."""
+        """True if all events of a device have addresses, so that lifetimes are known."""
         return bool((self.events.address[self.events.device == device] != 0).all())
 
     def alive_after(self, position: int, device: int) -> Allocations:
@@ -175,11 +175,11 @@ class _Lives(msgspec.Struct, frozen=True):
 
 
 def memory_of(profile: Profile, points: int = POINTS) -> Memory | None:
-    """Memory over time, its peak and what each step kept; None where no memory was recorded.
+    """Memory over time, its peak and what each step kept; None if no memory was recorded.
 
     Args:
         profile: one trace.
-        points: most points that a curve may have, at least 8.
+        points: most points of a curve, at least 8.
     """
     events = memory_events(profile)
     if not len(events):
@@ -199,7 +199,7 @@ def memory_of(profile: Profile, points: int = POINTS) -> Memory | None:
 
 
 def peak_bytes_of(profile: Profile) -> int | None:
-    """The most that was allocated on the fullest accelerator, or on the host where memory of none was recorded."""
+    """Most bytes allocated on the fullest accelerator, or on the host if no accelerator's memory was recorded."""
     memory = memory_of(profile)
     if memory is None:
         return None
@@ -252,7 +252,7 @@ def _device_memory(timeline: _Timeline, lives: _Lives, points: int) -> DeviceMem
 
 
 def _peak(timeline: _Timeline, lives: _Lives) -> MemoryPeak:
-    """Where most is allocated: the first such event, or the start where none reaches it: its tensors are unknown."""
+    """The peak: the first event that reaches it, or the start if none does; then its tensors are unknown."""
     at, reserved = int(timeline.allocated.argmax()), timeline.reserved
     begins_with_it = timeline.start_bytes > timeline.allocated[at]
     most = timeline.start_bytes if begins_with_it else int(timeline.allocated[at])

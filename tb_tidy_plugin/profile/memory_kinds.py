@@ -1,8 +1,8 @@
 """Kinds of memory, by the place of the allocation in a step and its lifetime.
 
-A trace names no tensors. What it tells is the phase in which an allocation is made, by the events of the backward pass
-and of `Optimizer.step`, and when it is freed. Memory from before the recording (parameters, most of what an optimizer
-keeps) has no allocation: it is a kind of its own.
+A trace names no tensors. It shows the phase in which an allocation is made, by the events of the backward pass and of
+`Optimizer.step`, and when it is freed. Memory from before the recording (parameters, most of an optimizer's state) has
+no allocation: it is a kind of its own.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MEMORY_KINDS: tuple[MemoryKind, ...] = get_args(MemoryKind)
 EARLIER, _, _INPUT, ACTIVATION, GRADIENT, STATE, TEMPORARY, _UNKNOWN = range(len(MEMORY_KINDS))
 
 PAUSE_NS = 1_000_000
-"""Two events of the backward pass with less time between them are of one pass."""
+"""Two events of the backward pass with less time between them belong to one pass."""
 
 _NEVER = np.iinfo(np.int64).max
 
@@ -35,9 +35,9 @@ class MemoryByKind(msgspec.Struct, frozen=True):
 
     Attributes:
         time_ns: relative to the profile's start, thinned so that peaks stay.
-        bytes: one row per kind in `MEMORY_KINDS`; at each point they add up to what is allocated. Those of `unknown`
-            are negative where frees are missing in the recording.
-        peak: position in `time_ns` where most is allocated.
+        bytes: one row per kind in `MEMORY_KINDS`; at each point they add up to all allocated bytes. Those of `unknown`
+            are negative if the recording lacks frees.
+        peak: position in `time_ns` of the largest sum.
     """
 
     time_ns: Times
@@ -46,12 +46,12 @@ class MemoryByKind(msgspec.Struct, frozen=True):
 
 
 def kinds_of_memory(profile: Profile, memory: Memory, points: int = POINTS) -> dict[int, MemoryByKind]:
-    """By device number, for those whose events have addresses.
+    """Memory by kind, by device number, for devices whose events have addresses.
 
     Args:
         profile: one trace.
         memory: its `memory_of`.
-        points: about as many points as there are at most.
+        points: most points, approximately.
     """
     events = memory_events(profile)
     real = events.take(~events.failed & (events.bytes != 0))
@@ -99,7 +99,7 @@ def _curves(  # noqa: PLR0913, PLR0917 - one column each
 
 
 def _kinds(profile: Profile, events: MemoryEvents, end: Rows) -> Rows:
-    """For each event its kind in `MEMORY_KINDS`; of frees it has no meaning."""
+    """The kind of each event in `MEMORY_KINDS`; meaningless for frees."""
     table = profile.table
     host = table.is_category(HOST_TREE)
     backward = _joined(profile.covered(np.flatnonzero(host & table.is_named(BACKWARD.search))))
@@ -122,19 +122,19 @@ def _kinds(profile: Profile, events: MemoryEvents, end: Rows) -> Rows:
 
 
 def _joined(phase: Intervals) -> Intervals:
-    """The same without its short pauses."""
+    """The phase without its short pauses."""
     longer = Intervals.union(phase.starts, phase.ends + PAUSE_NS)
     return Intervals(longer.starts, longer.ends - PAUSE_NS)
 
 
 def _next(times: Times, after: Times) -> Times:
-    """For each of `after` the first of `times` that is later, `_NEVER` where none is."""
+    """The first of `times` that is later than each of `after`, `_NEVER` if there is none."""
     found: Times = np.append(times, _NEVER)[np.searchsorted(times, after, side="right")]
     return found
 
 
 def _is_input(profile: Profile, events: MemoryEvents) -> Mask:
-    """What an operator allocates that copies from the host to a device, and what a loader does while a step waits."""
+    """Mask of allocations by operators that copy from the host to a device, and by a loader while a step waits."""
     table, size = profile.table, profile.tree.size
     copies = np.flatnonzero((table.category == Category.COPY) & table.is_named(TO_DEVICE.search))
     cause = profile.launched_by[copies]

@@ -1,4 +1,4 @@
-"""Operators of the model itself, without the machinery around it."""
+"""Operators of the model itself, without the training code around it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ MACHINERY = (
 operators."""
 
 _ANNOTATED = r"^Optimizer\.|^enumerate\(DataLoader\)#"
-"""Optimizers and data loaders where no functions were recorded."""
+"""Optimizers and data loaders, if no functions were recorded."""
 
 
 def of_the_model(profile: Profile, operators: Rows) -> Rows:
-    """Those of `operators` that no backward pass, optimizer, data loader or profiler runs."""
+    """The `operators` that no backward pass, optimizer, data loader or profiler runs."""
     others = profile.matching(MACHINERY, Category.OPERATOR, Category.PYTHON)
     annotated = profile.covering(operators, profile.matching(_ANNOTATED, Category.ANNOTATION))
     kept: Rows = operators[~profile.inside(others)[operators] & (annotated == ABSENT)]
@@ -25,7 +25,7 @@ def of_the_model(profile: Profile, operators: Rows) -> Rows:
 
 
 def function_of(profile: Profile, row: int) -> str:
-    """The name of the Python function or module that called `row`; empty where none was recorded."""
+    """The name of the Python function or module that called `row`; empty if none was recorded."""
     caller = int(profile.calls.caller[row])
     is_function = caller != ABSENT and profile.category(caller) is Category.PYTHON
     return profile.name(caller) if is_function else ""

@@ -2,7 +2,7 @@
 
 These are the modules' frames (`nn.Module: Linear_0`, recorded with stacks) and the operators of the backward pass. The
 latter carry the `Sequence number` of the forward operator whose gradient they compute, and the profiler's small id of
-the thread on which that ran, for each thread counts for itself.
+the forward operator's thread, since each thread has its own numbers.
 """
 
 from __future__ import annotations
@@ -22,15 +22,16 @@ from tb_tidy_plugin.trace.strings import numbers_where
 class Marks(msgspec.Struct, frozen=True):
     """The events at which module or pass change: modules' frames and backward operators, in order of start.
 
-    They are nested by their times on their own thread. The event tree is not asked: it puts what begins in the very
+    They are nested by their times on their own thread. The event tree is no help: it puts an event that begins in the
+    same
     nanosecond (before 2024: microsecond) in which a frame ends inside that frame, and backward operators of another
     thread below whatever frame is open on the forward thread.
 
     Attributes:
-        row: row of the profile. is_frame: a module's frame, else a backward operator.
+        row: row of the profile. is_frame: True for a module's frame, False for a backward operator.
         around: position of the innermost mark around each, `ABSENT` for none.
         end_ns: end, or that of a mark around it if that ends earlier.
-        of_tree_row: for each row of the tree the position of its innermost mark, itself included.
+        of_tree_row: position of the innermost mark of each tree row, including the row itself.
     """
 
     row: Rows
@@ -59,7 +60,7 @@ def _starts_with(prefix: str) -> Callable[[str], bool]:
 
 
 def _nested(threads: list[int], starts: list[int], ends: list[int]) -> tuple[Rows, Times]:
-    """For marks in order of start the innermost one around each on its thread, and their ends, cut off there."""
+    """The innermost mark around each mark on its thread, and the mark's end, cut off there; in order of start."""
     around, cut = [ABSENT] * len(starts), ends.copy()
     stacks: dict[int, list[int]] = {}
     for at, (thread, start) in enumerate(zip(threads, starts, strict=True)):
@@ -74,7 +75,7 @@ def _nested(threads: list[int], starts: list[int], ends: list[int]) -> tuple[Row
 
 
 def _innermost(profile: Profile, mark_row: Rows, around: Rows, end_ns: Times) -> Rows:
-    """For each row of the tree the innermost mark that is open on its thread when it begins, itself included."""
+    """The innermost mark open on the thread of each tree row when it begins, including the row itself."""
     table, size = profile.table, profile.tree.size
     start, thread = table.start_ns[:size], table.thread[:size]
     is_instant = table.end_ns[:size] == start
@@ -82,7 +83,7 @@ def _innermost(profile: Profile, mark_row: Rows, around: Rows, end_ns: Times) ->
     position[mark_row] = np.arange(len(mark_row))
     order = np.lexsort((np.arange(size), start, thread))
     latest = np.maximum.accumulate(np.where(position[order] != ABSENT, np.arange(size), ABSENT))
-    begun = order[latest]  # the row of the latest mark, of another thread or a wrong one where there was none before
+    begun = order[latest]  # the row of the latest mark, of another thread or a wrong one if there was none before
     found = np.full(size, ABSENT, np.int64)
     found[order] = np.where((latest != ABSENT) & (thread[begun] == thread[order]), position[begun], ABSENT)
     rows = np.flatnonzero((found != ABSENT) & (position == ABSENT))
@@ -95,7 +96,7 @@ def _innermost(profile: Profile, mark_row: Rows, around: Rows, end_ns: Times) ->
 
 
 def forward_frames(profile: Profile, marks: Marks) -> Rows:
-    """For each mark the first frame of a function `forward` in it and in no module inside, else `ABSENT`."""
+    """The first frame of a function `forward` in each mark and in no module inside, else `ABSENT`."""
     table, size = profile.table, profile.tree.size
     is_forward = among(table.name[:size], numbers_where(table.names, lambda name: name.endswith("): forward")))
     rows = np.flatnonzero(is_forward & (table.category[:size] == Category.PYTHON) & (marks.of_tree_row != ABSENT))
@@ -106,9 +107,9 @@ def forward_frames(profile: Profile, marks: Marks) -> Rows:
 
 
 def forward_marks(profile: Profile, marks: Marks) -> Rows:
-    """For each backward operator the innermost mark of the forward operator with its sequence number, else `ABSENT`.
+    """The innermost mark of the forward operator with the sequence number of each backward operator, else `ABSENT`.
 
-    Several forward operators share a number where autograd recorded only the last of them.
+    Several forward operators share a number if autograd recorded only the last of them.
     """
     table = profile.table
     threads = profile.forward_threads
@@ -130,7 +131,7 @@ def forward_marks(profile: Profile, marks: Marks) -> Rows:
 
 
 def own_time(profile: Profile, marks: Marks) -> Times:
-    """Time of each mark without marks inside it; what outlasts the mark around it is cut off there."""
+    """Time of each mark without marks inside it, cut off at the end of the mark around it."""
     time = marks.end_ns - profile.table.start_ns[marks.row]
     inside = np.flatnonzero(marks.around != ABSENT)
     own = time.copy()

@@ -1,15 +1,16 @@
-"""The nn.Module hierarchy: what each module's forward and backward pass took, on the host and on devices.
+"""The nn.Module hierarchy: time and memory of each module's forward and backward pass, on the host and on devices.
 
 With stacks every call of a module is a frame `nn.Module: Linear_0`; the number is counted per class and stays with the
 object. A module's place is the modules around its calls: the same object called in two places is two entries, so that
-time adds up. Classes of one name share their numbers (measured with torch 2.13); they are told apart by the `forward`
-function that runs.
+time adds up. Classes of one name share their numbers (measured with torch 2.13); their `forward` function distinguishes
+them.
 
-Backward operators carry the `Sequence number` of the forward operator whose gradient they compute. All below such an
-operator belongs to the module in which that forward operator ran, in its backward pass. So does a forward pass that is
-repeated inside the backward pass (activation checkpointing). Gradients' accumulation (`AccumulateGrad`) has no sequence
-number and belongs to no module; neither does backward work whose forward operator was not recorded or ran outside all
-modules.
+Backward operators carry the `Sequence number` of the forward operator whose gradient they compute. Everything below
+such
+an operator belongs to the module in which that forward operator ran, in its backward pass. So does a forward pass that
+is repeated inside the backward pass (activation checkpointing). The accumulation of gradients (`AccumulateGrad`) has no
+sequence number and belongs to no module; neither does backward work whose forward operator was not recorded or ran
+outside all modules.
 """
 
 from __future__ import annotations
@@ -29,19 +30,19 @@ from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Mask, Rows, Times
 
 _Figures: TypeAlias = Mapping[str, Times | None]
-"""For each field of `Cost` sums by pass (0 forward, 1 backward) and module; None where nothing was recorded."""
+"""Sums by pass (0 forward, 1 backward) and module, for each field of `Cost`; None if nothing was recorded."""
 
 _Key: TypeAlias = tuple[str, str]
-"""One object: its name and that of its forward function's frame (empty where that is not in the profile)."""
+"""One object: its name and that of its forward function's frame (empty if that is not in the profile)."""
 
 
 class Cost(msgspec.Struct, frozen=True):
-    """What one pass took over the whole profile.
+    """Cost of one pass over the whole profile.
 
     Attributes:
         host_ns: host time; of a self time without modules inside.
-        device_ns: durations of the kernels, copies and fills launched, summed up; None where no device was recorded.
-        host_allocated_bytes, device_allocated_bytes: sum of all allocations; None where no memory was recorded.
+        device_ns: durations of the kernels, copies and fills launched, summed up; None if no device was recorded.
+        host_allocated_bytes, device_allocated_bytes: sum of all allocations; None if no memory was recorded.
         host_net_bytes, device_net_bytes: allocations minus frees.
     """
 
@@ -59,13 +60,13 @@ class Module(msgspec.Struct, frozen=True):
     Attributes:
         name: as recorded, `Linear_0`. class_name: `Linear`.
         parent: index of the module around it, `ABSENT` for roots. depth: 0 for roots.
-        last_descendant: index of the last module below it, its own where there is none.
+        last_descendant: index of the last module below it, or its own if there is none.
         calls: forward passes. repeated_calls: forward passes inside the backward pass (activation checkpointing).
-        forward, backward: what the passes took with all modules inside; `backward` holds the repeated calls.
+        forward, backward: costs of the passes with all modules inside; `backward` holds the repeated calls.
         forward_self, backward_self: without the modules inside.
         frame: row of its first call. forward_frame: row of the frame of its `forward` function in that call, which
-            tells the file; `ABSENT` where it is not in the profile.
-        places: in how many places the same object is called. first_place: index of the first of them.
+            has the file; `ABSENT` if it is not in the profile.
+        places: number of places in which the same object is called. first_place: index of the first of them.
     """
 
     name: str
@@ -86,15 +87,15 @@ class Module(msgspec.Struct, frozen=True):
 
 
 class ModuleTree(msgspec.Struct, frozen=True):
-    """All modules in pre-order, and which of them each event belongs to.
+    """All modules in pre-order, and the module of each event.
 
     Attributes:
-        modules: a module's parent stands before it; its subtree is the slice from it to its `last_descendant`. Empty
-            where no stacks were recorded, and where no module was called.
-        module: for each row of the profile the index of its innermost module, `ABSENT` for none; runtime calls and
-            device work belong where they were launched.
-        in_backward: for each row whether it runs in the backward pass.
-        backward_outside: what the backward pass took for no module.
+        modules: a module's parent comes before it; its subtree is the slice from it to its `last_descendant`. Empty
+            if no stacks were recorded, or if no module was called.
+        module: index of the innermost module of each row of the profile, `ABSENT` for none; runtime calls and device
+            work belong where they were launched.
+        in_backward: True for each row that runs in the backward pass.
+        backward_outside: cost of the backward pass outside all modules.
     """
 
     modules: tuple[Module, ...]
@@ -103,13 +104,13 @@ class ModuleTree(msgspec.Struct, frozen=True):
     backward_outside: Cost
 
     def rows_of(self, module: int, *, nested: bool = True) -> Mask:
-        """Which rows of the profile belong to a module; with `nested` to modules inside it too."""
+        """Mask of the profile's rows that belong to a module; with `nested` also to modules inside it."""
         last = self.modules[module].last_descendant if nested else module
         return (self.module >= module) & (self.module <= last)
 
 
 class _Places(msgspec.Struct, frozen=True):
-    """Modules in pre-order, and for each mark its module (`ABSENT` for none) and pass."""
+    """Modules in pre-order, and the module (`ABSENT` for none) and pass of each mark."""
 
     keys: tuple[_Key, ...]
     parents: Rows
@@ -118,7 +119,7 @@ class _Places(msgspec.Struct, frozen=True):
 
 
 def modules_of(profile: Profile) -> ModuleTree:
-    """The nn.Module hierarchy of a profile; without modules where it holds no module's frame."""
+    """The nn.Module hierarchy of a profile; without modules if it holds no module's frame."""
     marks = marks_of(profile)
     forward_frame = forward_frames(profile, marks)
     places = _placed(profile, marks, forward_frame)
@@ -144,7 +145,7 @@ def _placed(profile: Profile, marks: Marks, forward_frame: Rows) -> _Places:
         elif forward != ABSENT:
             module[at] = module[forward]
     order = _pre_order(hierarchy.parents)
-    moved = np.append(np.argsort(order), ABSENT)  # the last entry is that of no module, `ABSENT`
+    moved = np.append(np.argsort(order), ABSENT)  # the last entry stands for no module, `ABSENT`
     return _Places(
         keys=tuple(hierarchy.keys[index] for index in order),
         parents=moved[np.array(hierarchy.parents, np.int64)[order]],
@@ -174,7 +175,7 @@ class _Hierarchy:
         return number
 
     def _repeated(self, key: _Key, parent: int) -> int | None:
-        """The backward operator that repeats a forward pass may belong to any module in it: look outwards."""
+        """Place of a repeated call: the backward operator that repeats a pass may belong to any module in it."""
         at = parent
         while at != ABSENT:
             if (at, key) in self._places:
@@ -198,7 +199,7 @@ def _pre_order(parents: list[int]) -> list[int]:
 
 
 def _by_row(profile: Profile, marks: Marks, places: _Places) -> tuple[Rows, Mask]:
-    """Module and pass of every row of the profile; what the host launched belongs to what launched it."""
+    """Module and pass of every row of the profile; launched work belongs to its launcher's."""
     launched_by = profile.launched_by[profile.tree.size :]
     mark = np.append(marks.of_tree_row, ABSENT)
     mark = np.concatenate([marks.of_tree_row, mark[launched_by]])
@@ -206,9 +207,9 @@ def _by_row(profile: Profile, marks: Marks, places: _Places) -> tuple[Rows, Mask
 
 
 def _own_costs(profile: Profile, marks: Marks, places: _Places, module: Rows, in_backward: Mask) -> _Figures:
-    """What each module took without modules inside: one array per field of `Cost`, by pass and module.
+    """Cost of each module without modules inside: one array per field of `Cost`, by pass and module.
 
-    The last column is that of no module.
+    The last column is for rows outside all modules.
     """
     table, recorded = profile.table, profile.recorded
 
@@ -272,7 +273,7 @@ def _modules(marks: Marks, places: _Places, own: _Figures, forward_frame: Rows) 
 
 
 def _with_inside(own: Times | None, last: Rows) -> Times | None:
-    """Own amounts of each module and all modules inside it, whose subtree ends at `last`."""
+    """Own amounts of each module plus those of all modules inside it, whose subtree ends at `last`."""
     if own is None:
         return None
     before = np.zeros((2, own.shape[1] + 1), np.int64)

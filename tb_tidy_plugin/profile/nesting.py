@@ -3,8 +3,8 @@
 The event tree follows the profiler's collection code; the figures of `key_averages` follow another rule, that of
 `EventList._populate_cpu_children` and `_remove_dup_nodes` in
 https://github.com/pytorch/pytorch/blob/v2.13.0/torch/autograd/profiler_util.py: on one thread, a call is inside the
-innermost call whose times contain its own; calls of the runtime (`cudaLaunchKernel`) take part as calls of their own;
-and an only child with its parent's name is one call with it. So a backward operator is inside no forward call.
+innermost call whose times contain its own; runtime calls (`cudaLaunchKernel`) take part as calls of their own; and an
+only child with its parent's name is merged with it. So a backward operator is inside no forward call.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ STEP_NUMBER = re.compile(r"^ProfilerStep#.*", re.DOTALL)
 NOT_COUNTED = aten.names("known", "_version is_leaf output_nr") | {
     "profiler::_record_function_enter", "profiler::_record_function_enter_new", "profiler::_record_function_exit",
 }  # fmt: skip
-"""What torch leaves out of its tables (`_filter_name`): the profiler's own work, and questions about tensors."""
+"""Names that torch leaves out of its tables (`_filter_name`): the profiler's own work, and questions about tensors."""
 
 
 class Nesting(msgspec.Struct, frozen=True):
-    """Calls in pre-order, thread by thread: what ran inside call `i` are the entries `i + 1` to `last[i]`.
+    """Calls in pre-order, thread by thread: the calls inside call `i` are the entries `i + 1` to `last[i]`.
 
     All arrays but `at` have one entry per call; positions are positions in them.
 
@@ -46,8 +46,8 @@ class Nesting(msgspec.Struct, frozen=True):
         parent: position of the innermost call around each one, `ABSENT` for none.
         last: position of the last call inside each one, its own for leaves.
         self_ns: its duration without the time that calls directly inside it cover.
-        at: for each row of the table its position, `ABSENT` for all else; folded calls have that of the call
-            they are one with.
+        at: position of each row of the table, `ABSENT` for rows that are not calls; merged calls have that of the call
+            they are merged with.
     """
 
     rows: Rows
@@ -60,17 +60,17 @@ class Nesting(msgspec.Struct, frozen=True):
         return len(self.rows)
 
     def nearest(self, wanted: Mask) -> Numbers:
-        """For each call the innermost call around it, or itself, for which `wanted` holds, `ABSENT` for none."""
+        """The innermost call for which `wanted` holds, among each call and those around it; `ABSENT` for none."""
         return nearest(self.parent, wanted)
 
     def sums(self, values: Times) -> Times:
-        """For each call the sum of `values`, which has one entry per call, over itself and all calls inside it."""
+        """The sum of `values` over each call and all calls inside it; `values` has one entry per call."""
         before = np.concatenate([[0], np.cumsum(values)])
         inside: Times = before[self.last + 1] - before[:-1]
         return inside
 
     def outermost(self, chosen: Rows, group: Numbers | Rows | None = None) -> Mask:
-        """Which of the positions `chosen` have no other of them (of the same group) around them.
+        """Mask of the positions `chosen` without another of them (of the same group) around them.
 
         Args:
             chosen: positions.
@@ -78,7 +78,7 @@ class Nesting(msgspec.Struct, frozen=True):
         """
         number = np.zeros(len(chosen), np.int64) if group is None else group.astype(np.int64)
         order = np.lexsort((chosen, number))
-        base = number[order] * (len(self) + 1)  # so that what one group reaches is below the start of the next
+        base = number[order] * (len(self) + 1)  # so that the positions of one group lie below those of the next
         reach = np.maximum.accumulate(base + self.last[chosen[order]] + 1)
         found = np.empty(len(chosen), np.bool_)
         found[order] = base + chosen[order] >= np.concatenate([[0], reach])[: len(chosen)]
@@ -86,20 +86,19 @@ class Nesting(msgspec.Struct, frozen=True):
 
 
 def plain_names(names: tuple[str, ...]) -> tuple[Numbers, tuple[str, ...]]:
-    """For each of `names` the number of its group in torch, and the groups: overloads and steps are not told apart."""
+    """The number of each name's group in torch, and the groups: overloads and steps are merged."""
     plain = NumberTable[str]()
     texts = (STEP_NUMBER.sub("ProfilerStep*", aten.without_overload(text)) for text in names)
     return plain.numbers(texts, len(names)), plain.values()
 
 
 def nest(table: EventTable, name: Numbers, categories: Iterable[Category] = HOST_CALLS) -> Nesting:
-    """The calls of `categories` by their times.
+    """The calls of `categories`, nested by their times.
 
     Args:
         table: one trace.
-        name: per row a number of its name as torch groups it; an only child with its parent's is one call with it.
-        categories: which rows are calls. With `Category.PYTHON` among them, times are as torch gives them where it
-            recorded stacks.
+        name: number of each row's name as torch groups it; an only child with its parent's number is merged with it.
+        categories: categories of calls. With `Category.PYTHON`, times are those of torch in recordings with stacks.
     """
     ignored = among(table.name, numbers_where(table.names, NOT_COUNTED.__contains__))
     rows = np.flatnonzero(table.is_category(categories) & ~ignored)
@@ -112,10 +111,10 @@ def nest(table: EventTable, name: Numbers, categories: Iterable[Category] = HOST
 
 
 def nearest(parent: Numbers, wanted: Mask) -> Numbers:
-    """For each event the innermost one around it, or itself, for which `wanted` holds, `ABSENT` for none.
+    """The innermost event for which `wanted` holds, among each event and those around it; `ABSENT` for none.
 
     Args:
-        parent: position of the event around each one, which stands before it; `ABSENT` for none.
+        parent: position of the event around each one, which comes before it; `ABSENT` for none.
         wanted: one entry per event.
     """
     if IS_COMPILED:
@@ -123,19 +122,19 @@ def nearest(parent: Numbers, wanted: Mask) -> Numbers:
         around(parent, wanted.view(np.uint8), found)
         return found
     own = np.arange(len(parent), dtype=np.int32)
-    up = np.append(np.where(wanted, own, parent), np.int32(ABSENT))  # the last entry is `ABSENT`'s own
+    up = np.append(np.where(wanted, own, parent), np.int32(ABSENT))  # the last entry is for `ABSENT`
     while not np.array_equal(further := up[up], up):
         up = further
     return up[:-1]
 
 
 def outer_first(table: EventTable, rows: Rows, *ties: NDArray[np.bool_ | np.integer]) -> Rows:
-    """`rows` by thread, start and falling end, as `contained` takes them; equal ones by `ties`, the first one first."""
+    """`rows` by thread, start and descending end, as `contained` needs them; then by `ties`, the first one first."""
     return rows[order_by(table.thread[rows], table.start_ns[rows], -table.end_ns[rows], *ties)]
 
 
 def contained(table: EventTable, rows: Rows) -> tuple[Numbers, Numbers, Times]:
-    """Parent, last descendant and self time of `rows`, which are sorted by thread, start and falling end."""
+    """Parent, last descendant and self time of `rows`, which are sorted by thread, start and descending end."""
     return _contained_natively(table, rows) if IS_COMPILED else _contained(table, rows)
 
 
@@ -144,7 +143,7 @@ def _contained(table: EventTable, rows: Rows) -> tuple[Numbers, Numbers, Times]:
     parents, lasts = [ABSENT] * count, list(range(count))
     threads, starts, ends = (column[rows].tolist() for column in (table.thread, table.start_ns, table.end_ns))
     self_ns = [end - start for start, end in zip(starts, ends, strict=True)]
-    covered = starts.copy()  # up to when the calls directly inside each one cover it
+    covered = starts.copy()  # end of the time that the calls directly inside each one cover so far
     stack: list[int] = []
     thread = None
     for at, (start, end) in enumerate(zip(starts, ends, strict=True)):
@@ -170,17 +169,17 @@ def _contained_natively(table: EventTable, rows: Rows) -> tuple[Numbers, Numbers
 
 
 def unfolded(start: Times, end: Times, parent: Numbers, first: int) -> tuple[Times, Numbers]:
-    """When the innermost of one thread's calls changes, ascending, and which it is from then on, `ABSENT` for none.
+    """Ascending times at which the innermost call of one thread changes, and that call; `ABSENT` for none.
 
     Args:
-        start, end, parent: of its calls, as `contained` has them; `parent` among all threads' calls.
+        start, end, parent: of its calls, as in `contained`; `parent` among all threads' calls.
         first: position of its first call among these.
     """
     if IS_COMPILED:
         times, label = np.empty(2 * len(start), np.int64), np.empty(2 * len(start), np.int32)
         if (count := unfold(start, end, parent, first, times, label)) != ABSENT:
             return times[:count], label[:count]
-    # Of ends at one time the inner ones come first, and all of them before starts; starts are in order already.
+    # Of ends at one time the inner ones come first, and all of them before starts; starts are already sorted.
     inner_first = np.argsort(end[::-1], kind="stable")
     times = np.concatenate([end[::-1][inner_first], start])
     label = np.concatenate([parent[::-1][inner_first], np.arange(first, first + len(start), dtype=np.int32)])
@@ -191,7 +190,7 @@ def unfolded(start: Times, end: Times, parent: Numbers, first: int) -> tuple[Tim
 
 
 def _folded(nesting: Nesting, name: Numbers) -> Nesting:
-    """The nesting in which an only child with its parent's name is one call with it: its self time is the parent's."""
+    """The nesting with each only child merged into a parent of the same name: its self time is the parent's."""
     parent = nesting.parent
     children = np.bincount(parent[parent != ABSENT], minlength=len(nesting))
     is_folded = (parent != ABSENT) & (name == name[parent]) & (children[parent] == 1)

@@ -1,14 +1,14 @@
-"""Operators: what each call and each group of calls took on the host and on devices, as `key_averages` of torch counts.
+"""Operators: host and device time of each call and each group of calls, counted as in torch's `key_averages`.
 
-Source of the rules: https://github.com/pytorch/pytorch/blob/v2.13.0/torch/autograd/profiler_util.py. Where torch is
-different:
+Source of the rules: https://github.com/pytorch/pytorch/blob/v2.13.0/torch/autograd/profiler_util.py. Differences from
+torch:
 
-- device work belongs to the innermost operator whose launch lies in its time, the annotation around where there is no
-  operator. torch goes by `External id`, which graph launches and many traces lack; where both are known they agree;
+- device work belongs to the innermost operator whose launch lies in its time, or to the annotation around it without an
+  operator. torch uses `External id`, which graph launches and many traces lack; where both are known they agree;
 - the device's copy of an annotation (`gpu_user_annotation`) is not work: torch adds its time to the kernels' time;
-- where calls on one thread overlap in part, the time between is taken off the call around them once, not twice;
-- Python frames are no calls here. With stacks torch counts them as such, and the same program's operators then have
-  less self time than without.
+- where calls on one thread overlap in part, the time between is subtracted from the call around them once, not twice;
+- Python frames are not calls. With stacks torch counts them as calls, so the same program's operators have less self
+  time than without.
 """
 
 from __future__ import annotations
@@ -25,23 +25,22 @@ from tb_tidy_plugin.trace.sets import distinct
 from tb_tidy_plugin.vocabulary import KernelKind
 
 TENSOR_CORES, OTHER_CORES, UNKNOWN_CORES, NO_KERNEL = range(4)
-"""Which units a piece of device work runs on."""
+"""Units that a piece of device work runs on."""
 
 MOST_AROUND = 100
-"""Calls around a launch to which its work is counted; recordings have up to 14."""
+"""Most calls around a launch that its work counts for; recordings have up to 14."""
 
 
 class Operators(msgspec.Struct, frozen=True):
     """Every operator, annotation and runtime call, by position in `nested`.
 
     Attributes:
-        nested: which calls, and what is inside what.
+        nested: the calls and their nesting.
         host_total_ns: duration. host_self_ns: without the calls inside.
         device_total_ns: durations of the kernels, copies and fills that the call or any call inside it launched, added
-            up, so that what ran at the same time counts as often, as torch has it. device_self_ns: launched by the
-            call itself.
-        on_host: the call had no part in device work: it launched nothing, nor did it call the runtime. False for all
-            where the profile holds device work whose launch is unknown, since it may be any call's.
+            up, so that concurrent work counts several times, as in torch. device_self_ns: launched by the call itself.
+        on_host: True if the call had no part in device work: it launched nothing, and made no runtime call. False for
+            all if the profile holds device work with an unknown launch, since it may be any call's.
         work: rows of device work with a known cause. work_call: the call each one belongs to.
         work_start_ns, work_end_ns: when it ran.
         work_name: number of its name in `EventTable.names`.
@@ -63,18 +62,18 @@ class Operators(msgspec.Struct, frozen=True):
 
 
 class OperatorTotals(msgspec.Struct, frozen=True):
-    """What one group of calls took over the whole profile.
+    """Time of one group of calls over the whole profile.
 
     Attributes:
-        group: its number in the keys asked with. first: position of its first call in `Profile.nested`.
-        calls: how many.
+        group: its number in the given keys. first: position of its first call in `Profile.nested`.
+        calls: number of calls.
         host_total_ns: their durations added up. host_self_ns: without calls inside.
-        device_total_ns: durations of all that they launched, added up as torch does: work that ran at the same time
-            on several streams counts twice. device_self_ns: launched by no call inside.
+        device_total_ns: durations of all that they launched, added up as in torch: concurrent work on several streams
+            counts twice. device_self_ns: launched by no call inside.
         device_busy_ns: time in which at least one of those kernels, copies or fills ran.
-        device_work: how many of those there were.
-        tensor_cores: whether one of the kernels runs on matrix units; None where there is no kernel, and where none
-            says that it does and some do not tell.
+        device_work: number of those.
+        tensor_cores: True if one of the kernels runs on matrix units; None without kernels, and if no name shows that
+            it does and some names show neither.
     """
 
     group: int
@@ -93,9 +92,9 @@ class KernelUse(msgspec.Struct, frozen=True):
     """One kernel, copy or fill by name, as some calls used it.
 
     Attributes:
-        count: how often it ran. total_ns: durations added up. longest_ns: the longest one.
-        kind: what it does, by its name. tensor_cores: whether it runs on matrix units, None where its name does not
-            tell; None for copies and fills.
+        count: number of runs. total_ns: durations added up. longest_ns: the longest one.
+        kind: by its name. tensor_cores: True if it runs on matrix units, None if its name does not show it, and for
+            copies and fills.
     """
 
     name: str
@@ -113,9 +112,9 @@ def operators_of(table: EventTable, nested: Nesting, launch: Rows, launched_by: 
     Args:
         table: the profile's events.
         nested: its calls.
-        launch: for each row of device work the runtime call that launched it, else `ABSENT`.
-        launched_by: for each row of device work the host event that caused it, else `ABSENT`.
-        replayed: which rows of device work were launched by a graph, and have the cause that they had in its capture.
+        launch: the runtime call that launched each row of device work, else `ABSENT`.
+        launched_by: the host event that caused each row of device work, else `ABSENT`.
+        replayed: mask of rows of device work that a graph launched; they have the cause that they had in its capture.
     """
     work = np.flatnonzero(table.is_category(DEVICE_WORK))
     call = _calls_that_launched(table, nested, np.where(replayed, ABSENT, launch)[work], launched_by[work])
@@ -145,7 +144,7 @@ def operators_of(table: EventTable, nested: Nesting, launch: Rows, launched_by: 
 
 
 def _calls_that_launched(table: EventTable, nested: Nesting, launch: Rows, launched_by: Rows) -> Rows:
-    """For each piece of device work the position of the call it belongs to, `ABSENT` where that is unknown."""
+    """Position of the call that each piece of device work belongs to, `ABSENT` if unknown."""
     parent, at = np.append(nested.parent, ABSENT), np.append(nested.at, ABSENT)
     call = np.where(launch != ABSENT, parent[at[launch]], at[launched_by])
     operator = nested.nearest(table.category[nested.rows] == Category.OPERATOR)
@@ -154,11 +153,11 @@ def _calls_that_launched(table: EventTable, nested: Nesting, launch: Rows, launc
 
 
 def totals(operators: Operators, keys: Rows, *, outermost: bool = False) -> list[OperatorTotals]:
-    """What groups of calls took, in order of the groups' numbers.
+    """Times of groups of calls, in order of the groups' numbers.
 
     Args:
         operators: all calls.
-        keys: for each call the number of its group, `ABSENT` for calls that are not counted.
+        keys: number of each call's group, `ABSENT` for calls that are not counted.
         outermost: count only calls with no call of their group around them. Without it, as in torch, a call inside
             another of its group adds its time to the totals once more. Self times are those of all calls either way.
     """
@@ -192,7 +191,7 @@ def kernels_of(table: EventTable, operators: Operators, calls: Mask) -> list[Ker
     Args:
         table: the profile's events.
         operators: all calls.
-        calls: which of them are asked for, one entry per call.
+        calls: mask of the wanted calls, one entry per call.
     """
     _, work = work_of_groups(operators, np.where(calls, 0, ABSENT))
     names, number = np.unique(operators.work_name[work], return_inverse=True)
@@ -216,9 +215,9 @@ def _kernel_use(name: str, category: int, count: int, total_ns: int, longest_ns:
 
 
 def work_of_groups(operators: Operators, group_of_call: Rows) -> tuple[Rows, Rows]:
-    """Each group (of the calls that launched it or lie around) with each piece of its device work, once.
+    """Each group (of the launching call and the calls around it) with each piece of its device work, once.
 
-    Of the calls around a launch the `MOST_AROUND` innermost ones count.
+    Of the calls around a launch, the `MOST_AROUND` innermost ones count.
 
     Returns:
         Group numbers and positions in `Operators.work`, sorted by group and start of the work.
@@ -254,7 +253,7 @@ def _busy(operators: Operators, group: Rows, work: Rows, count: int) -> Times:
 
 
 def _tensor_cores(cores: Numbers, group: Rows, count: int) -> Iterator[bool | None]:
-    """For each group whether its kernels run on matrix units: see `OperatorTotals`."""
+    """`OperatorTotals.tensor_cores` of each group."""
     kernels, unknown, used = (
         np.bincount(group[chosen], minlength=count).tolist()
         for chosen in (cores != NO_KERNEL, cores == UNKNOWN_CORES, cores == TENSOR_CORES)
@@ -264,7 +263,7 @@ def _tensor_cores(cores: Numbers, group: Rows, count: int) -> Iterator[bool | No
 
 
 def _cores(table: EventTable, work: Rows) -> Numbers:
-    """For each piece of device work which units it runs on, by its name."""
+    """The units that each piece of device work runs on, by its name."""
     answers = {True: TENSOR_CORES, False: OTHER_CORES, None: UNKNOWN_CORES}
     names, number = np.unique(table.name[work], return_inverse=True)
     by_name = np.array([answers[uses_tensor_cores(table.names[name])] for name in names.tolist()], np.int32)

@@ -30,7 +30,7 @@ class Update(msgspec.Struct, frozen=True):
     """Parameters that an optimizer updated one at a time.
 
     Attributes:
-        optimizer: name of its class, the user's own where that derives from one of torch's.
+        optimizer: name of its class, the user's own if that derives from one of torch's.
         algorithm: a key of `WITH_FOREACH`.
         step: row of the optimizer step; groups of parameters are updated one after the other in one step.
         events: rows that cover the update.
@@ -45,13 +45,13 @@ class Update(msgspec.Struct, frozen=True):
 
     @property
     def parameters(self) -> int:
-        """Number of parameters: as many as the rarest operator that works in place, leaving out odd single ones."""
+        """Number of parameters: that of the rarest operator that works in place, without odd single ones."""
         names = Counter(name for _, name in self.operators)
         counts = [count for name, count in names.items() if aten.is_a("in_place", name)]
         return min((count for count in counts if 4 * count >= max(counts)), default=0)
 
     def elements(self, profile: Profile) -> int:
-        """Mean size of what the last operator for each parameter writes, 0 where shapes were not recorded."""
+        """Mean size of the result of the last operator for each parameter, 0 if shapes were not recorded."""
         writes = [row for row, name in self.operators if name == self.operators[-1][1]]
         sizes = [prod(shape) for row in writes if (shape := profile.inputs(row).shape(0)) is not None]
         return round(sum(sizes) / len(sizes)) if sizes else 0
@@ -78,8 +78,8 @@ def _update_by_operators(profile: Profile, step: int) -> Iterator[Update]:
     counts = Counter(name for _, name in operators)
     if WITH_FOREACH.get(optimizer.lower()) != optimizer or any(BATCHED.match(name) for name in counts):
         return
-    # A closure runs forward and backward pass inside the step. The update is what comes after autograd, which a GPU's
-    # backward pass has on another thread, and after the loss, which is computed once.
+    # A closure runs forward and backward pass inside the step. The update comes after autograd, which a GPU's backward
+    # pass has on another thread, and after the loss, which is computed once.
     once = {name for name, count in counts.items() if count == 1} - {OF_ANNOTATION}
     others = [at for at, (_, name) in enumerate(operators) if name in once or name.startswith("autograd::")]
     update = operators[others[-1] + 1 :] if others else operators

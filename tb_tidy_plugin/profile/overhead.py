@@ -14,29 +14,31 @@ from tb_tidy_plugin.profile.readbacks import OF_ONE_ELEMENT
 from tb_tidy_plugin.trace.columns import Category, Times
 
 _VIEWS = aten.names("view", "select slice")
-"""They make a view, which takes no work: their time is the price of a call on this machine, under this recording."""
+"""Operators that only make a view: their time is the price of a call on this machine, in this recording."""
 
 PRICE = 3
-"""Views that an operator on few elements takes at most, besides one for itself and for each operator that it runs. In
-recordings of torch 2.13 on a CPU, with shapes and stacks, arithmetic, comparisons, copies and indexing took 0.4 to 3.6
-views in all (medians)."""
+"""Most views whose time an operator on few elements takes, besides one for itself and for each operator that it runs.
+In recordings of torch 2.13 on a CPU, with shapes and stacks, arithmetic, comparisons, copies and indexing took 0.4 to
+3.6 views in all (medians).
+"""
 
 
 class HostWork(msgspec.Struct, frozen=True):
-    """Which part of their host time operators work on elements.
+    """The part of their host time in which operators work on elements.
 
     Attributes:
-        work_ns: for each row of the tree what it takes beyond the price of a call.
+        work_ns: time of each tree row beyond the price of a call.
     """
 
     profile: Profile
     work_ns: Times
 
     def share(self, operators: Sequence[int]) -> float:
-        """About which part of the time of `operators` is work, 0 to 1.
+        """Approximate share of the time of `operators` that is work, 0 to 1.
 
-        What launches device work does none on the host. Medians by name, and no names that occur once: first calls can
-        take milliseconds.
+        Operators that launch device work do none on the host. Uses medians by name, and ignores names that occur once:
+        first
+        calls can take milliseconds.
         """
         table, rows = self.profile.table, rows_of(operators)
         work_ns, names = self.work_ns[rows], table.name[rows]
@@ -51,12 +53,12 @@ class HostWork(msgspec.Struct, frozen=True):
 
 
 def host_work(profile: Profile) -> HostWork:
-    """The work that operators of `profile` do on the host; none where no view shows the price of a call."""
+    """The work that operators of `profile` do on the host; 0 if no view shows the price of a call."""
     table, tree = profile.table, profile.tree
     views = profile.named(*_VIEWS)
     view_ns = float(np.median(table.duration_ns[views])) if len(views) else float(table.duration_ns.max(initial=0))
     before = np.append(0, np.cumsum(table.category[: tree.size] == Category.OPERATOR))
     calls = before[tree.last_descendant + 1] - before[: tree.size]
     work_ns = np.maximum(table.duration_ns[: tree.size] - (view_ns * (PRICE + calls)).astype(np.int64), 0)
-    work_ns[profile.named(*OF_ONE_ELEMENT)] = 0  # what they take is waiting
+    work_ns[profile.named(*OF_ONE_ELEMENT)] = 0  # their time is waiting
     return HostWork(profile, work_ns)

@@ -1,4 +1,4 @@
-"""Length of a step if neither the marks on the host nor the recording itself can be trusted."""
+"""Duration of a step if neither the marks on the host nor the recording itself can be trusted."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
     from tb_tidy_plugin.profile.profile import Profile
 
 LEAST_BEHIND = 0.05
-"""Part of a step from which on devices that are late after the last step are said to fall behind."""
+"""Least part of a step by which devices must be late after the last step to count as falling behind."""
 
 
 class Pace(msgspec.Struct, frozen=True):
-    """The length of a step.
+    """The duration of a step.
 
     Attributes:
-        recorded_ns: the median step with the device work that it launches; None where there are no steps.
+        recorded_ns: the median step with the device work that it launches; None without steps.
         mean_ns: the average of the same.
-        true_ns: a step without the profiler; None where that is not known, or was timed on a host that ran ahead.
-        behind_ns: how much more devices need for a step than their host, which then only runs ahead of them; else 0.
-        done_ns: when the last step has ended and all is done that the steps launched; 0 where there are no steps.
+        true_ns: a step without the profiler; None if that is unknown, or was timed on a host that ran ahead.
+        behind_ns: extra time per step that devices need beyond their host, which then only runs ahead; else 0.
+        done_ns: when the last step has ended and all work that the steps launched is done; 0 without steps.
     """
 
     recorded_ns: int | None
@@ -36,22 +36,22 @@ class Pace(msgspec.Struct, frozen=True):
 
     @property
     def step_ns(self) -> int | None:
-        """The step that savings are savings of: the recorded one, or the true one where that is known and shorter."""
+        """The step that savings refer to: the recorded one, or the true one if that is known and shorter."""
         return min(self.recorded_ns, self.true_ns) if self.recorded_ns and self.true_ns else self.recorded_ns
 
     @property
     def stretch(self) -> float:
-        """How many times longer recording makes a step; 1 where that is not known, and never less."""
+        """Factor by which recording lengthens a step, at least 1; 1 if unknown."""
         return max(self.recorded_ns / self.true_ns, 1.0) if self.recorded_ns and self.true_ns else 1.0
 
 
 def pace_of(profile: Profile) -> Pace:
-    """The pace of a profile; devices fall behind by what they are later after the last step than in the first one."""
+    """The pace of a profile; devices fall behind by their extra lateness after the last step over the first."""
     steps, bounds, true_ns = profile.steps, profile.step_bounds, profile.metadata.captured.step_ns
     if steps.median_ns is None:
         return Pace(None, None, true_ns, 0, 0)
     whole = [bounds.end_ns - bounds.start_ns]
-    # Costs are counted per marked step, or for the whole trace, but not per unit that repeats.
+    # Costs count per marked step, or for the whole trace, but not per repeating unit.
     lengths = whole if steps.basis in UNMARKED else np.diff(bounds.bounds).tolist()
     median_ns, mean_ns = median_ns_of(lengths), sum(lengths) // len(lengths)
     table, end_ns = profile.table, int(steps.ends.max())

@@ -1,7 +1,7 @@
 """Work of attention over a paged cache when a server decodes, from the annotation of the batch.
 
-The operator's shapes hold the whole cache, not the part of it that the batch reads: the annotation says how many tokens
-that is. Models with a sliding window read less; their estimate comes out above what the device can do.
+The operator's shapes contain the whole cache, not the part that the batch reads: the annotation has the number of
+tokens. Models with a sliding window read less; their estimate exceeds what the device can do.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ PAGED = re.compile(r"attention|attn", re.IGNORECASE)
 
 
 def decode_attention(inputs: Inputs, kv_tokens: int) -> Estimate | None:
-    """What one call computes and moves that reads `kv_tokens` tokens of its cache; None where no cache is passed.
+    """Work of one call that reads `kv_tokens` tokens of its cache; None if no cache is passed.
 
-    The query is tokens × heads × size. The cache has 4 dimensions with that size as the last; one of the two before it
-    is the number of heads that are kept, which divides the query's. Where both might be, nothing is known.
+    The query is tokens × heads × size. The cache has 4 dimensions, the last of which is that size; one of the two
+    before
+    it is the number of heads in the cache, which divides the query's. If both may be it, the work is unknown.
     """
     found = _query_and_cache(inputs)
     if found is None:
@@ -41,13 +42,13 @@ def decode_attention(inputs: Inputs, kv_tokens: int) -> Estimate | None:
 
 
 def cached_heads(inputs: Inputs) -> int | None:
-    """How many heads the cache of an attention keeps; None where no cache is passed, or several sizes may be it."""
+    """Number of heads in an attention's cache; None if no cache is passed, or if several sizes may be it."""
     found = _query_and_cache(inputs)
     return None if found is None else found[2]
 
 
 def _query_and_cache(inputs: Inputs) -> tuple[Tensor, Tensor, int] | None:
-    """The query, one of the two caches and the number of heads that it keeps."""
+    """The query, one of the two caches and its number of heads."""
     tensors = [found for at in range(len(inputs.dims)) if (found := tensor(inputs, at)) is not None]
     queries = [each for each in tensors if len(each.shape) == 3]
     if not queries:
@@ -61,7 +62,7 @@ def _query_and_cache(inputs: Inputs) -> tuple[Tensor, Tensor, int] | None:
 
 
 def with_decode_attention(profile: Profile, estimates: WorkEstimates) -> WorkEstimates:
-    """`estimates` with those of attention over a paged cache in iterations that only decode."""
+    """`estimates`, with attention over a paged cache in iterations that only decode."""
     found = [each for each in iterations_of(profile) if each.batch.phase == "decode" and each.batch.kv_tokens]
     if not found:
         return estimates
@@ -83,7 +84,7 @@ def with_decode_attention(profile: Profile, estimates: WorkEstimates) -> WorkEst
 
 
 def serving_estimates_of(profile: Profile) -> WorkEstimates:
-    """Estimated work of every call, with that of a server's attention."""
+    """Estimated work of every call, including a server's attention."""
     return with_decode_attention(profile, estimates_of(profile))
 
 
@@ -97,5 +98,5 @@ def _iteration(profile: Profile, iterations: list[Iteration], launch: int) -> It
 
 
 def _least_ns(device: DeviceModel | None, done: Estimate) -> float:
-    """Reading the cache takes the longest: two operations for each byte or so."""
+    """Least time of a call: mostly reading the cache, with about two operations per byte."""
     return np.nan if device is None else (done.bytes or 0) / device.bytes_per_second * 1e9

@@ -23,25 +23,25 @@ COMPARISONS = aten.names(
     logical_or logical_xor lt ne not_equal signbit
     """,
 )
-"""Their results have one byte per element, whatever they compare."""
+"""Operators whose results have one byte per element, whatever they compare."""
 
 QUICKEST = 0.25  # of a chain's operators only move bytes; the others also compute
 ARITHMETIC_LEFT = 0.5  # of it, since a fused loop computes while it waits for memory; measured on a CPU
 
 _NOT_OURS = (r"^Optimizer\.", r"^Torch-Compiled Region", r"^## Call CompiledFxGraph", r"^enumerate\(DataLoader\)#")
-"""What runs in these is an optimizer's update, compiled already, or a worker's affair."""
+"""Events around an optimizer's update, already compiled code, or a worker's own work."""
 
 
 class Chain(msgspec.Struct, frozen=True):
-    """Pointwise operators that follow one another, with nothing but views, constants and casts in between.
+    """Successive pointwise operators, with nothing but views, constants and casts in between.
 
     Attributes:
         operators: their rows, in order.
         names: theirs, as recorded without overload.
         sizes: the shape of each one's result.
         shape: the largest of these, which the others can be broadcast to.
-        moved_bytes: what the operators read and write together.
-        least_bytes: what one operator in their place would: one tensor in, one out.
+        moved_bytes: bytes that the operators read and write together.
+        least_bytes: those of one fused operator: one tensor in, one out.
         most_bytes: the same, if each intermediate result were used once and all else came from outside.
     """
 
@@ -55,7 +55,7 @@ class Chain(msgspec.Struct, frozen=True):
 
     @property
     def restarts(self) -> int:
-        """How often a result is smaller than the one before it: then it was not made from that one."""
+        """Number of results that are smaller than the one before, and thus were not made from it."""
         counts = [prod(size) for size in self.sizes]
         return sum(after < before for before, after in pairwise(counts))
 
@@ -67,7 +67,7 @@ class Chain(msgspec.Struct, frozen=True):
 
 
 class _Call(msgspec.Struct, frozen=True):
-    """One operator: its row and name, the shape of its result, and the bytes of what it reads and writes."""
+    """One operator: its row and name, the shape of its result, and the bytes that it reads and writes."""
 
     row: int
     name: str
@@ -79,8 +79,8 @@ class _Call(msgspec.Struct, frozen=True):
 def pointwise_chains(profile: Profile, shortest: int) -> Iterator[Chain]:
     """The chains of at least `shortest` operators that user code runs in its forward pass, in row order.
 
-    What other operators run inside themselves is theirs: the backward pass, and operators that are made of others.
-    Results of a single element neither count nor interrupt.
+    Excludes operators inside other operators: the backward pass, and composite operators. Results of a single element
+    neither count nor interrupt.
     """
     rows, numbers = _numbered(profile)
     _, first, counts = np.unique(numbers, return_index=True, return_counts=True)
@@ -93,7 +93,7 @@ def pointwise_chains(profile: Profile, shortest: int) -> Iterator[Chain]:
 
 
 def _numbered(profile: Profile) -> tuple[Rows, Rows]:
-    """The pointwise operators, and for each a number that changes where something else comes in between."""
+    """The pointwise operators, and a number for each that changes where another operator comes in between."""
     table = profile.table
     rows = np.flatnonzero(profile.calls.outermost)
     rows = rows[~_are(profile, rows, is_passing)]
@@ -112,7 +112,7 @@ def _are(profile: Profile, rows: Rows, test: Callable[[str], bool]) -> Mask:
 
 
 def is_passing(name: str) -> bool:
-    """True if it makes a view, a constant or a cast, in place or not: a compiler makes these part of what is around."""
+    """True if it makes a view, a constant or a cast, in place or not: a compiler merges these into their neighbours."""
     kinds = aten.operator(aten.without_writing(aten.without_overload(name))).kinds
     is_constant, is_view = "factory" in kinds, "shares" in kinds and "known" in kinds
     return (is_constant or is_view) and kinds.isdisjoint({"product", "random"})
@@ -132,7 +132,7 @@ def _is_elsewhere(profile: Profile, rows: Rows) -> Mask:
 
 
 def _call(profile: Profile, row: int, inputs: Inputs) -> _Call | None:
-    """None where the shapes were not recorded, or are none that can be broadcast."""
+    """The call; None if the shapes were not recorded, or cannot be broadcast."""
     tensors = [
         (shape, BYTES_PER_ELEMENT.get(dtype, 1))
         for at, dtype in enumerate(inputs.dtypes)
@@ -155,7 +155,7 @@ def _rank(tensors: Sequence[tuple[Shape, int]]) -> int:
 
 
 def _fitting(calls: Sequence[_Call | None]) -> Iterator[list[_Call]]:
-    """The calls cut where a result cannot be broadcast to those before it."""
+    """The calls, cut where a result cannot be broadcast to those before it."""
     part: list[_Call] = []
     largest: Shape = ()
     for call in calls:
@@ -196,7 +196,7 @@ def _chain(calls: Sequence[_Call]) -> Chain:
 
 
 def part_left(profile: Profile, chain: Chain, on_device: bool) -> tuple[float, float]:
-    """Which part of the time one operator leaves of a chain that waits for memory: expected, and at best."""
+    """Part of the time that one operator leaves of a chain that waits for memory: expected, and at best."""
     least = max(chain.least_bytes / chain.moved_bytes, 1 / len(chain.operators))
     moved = max((chain.least_bytes + chain.most_bytes) / 2 / chain.moved_bytes, least)
     if on_device:

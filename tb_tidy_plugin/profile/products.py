@@ -1,4 +1,4 @@
-"""Matrix products: which operators multiply matrices, and how large those are."""
+"""Matrix products: the operators that multiply matrices, and the sizes of those."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile.inputs import BYTES_PER_ELEMENT, Inputs, Shape
 
 FACTORS = aten.by_name("product", {"mm": 0, "bmm": 0, "linear": 0, "addmm": 1, "baddbmm": 1})
-"""Operators that multiply matrices, and which input is the left factor; the right one follows it."""
+"""Operators that multiply matrices, and the position of the left factor; the right one follows it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +27,12 @@ class Product:
     dtype: str
 
     def __str__(self) -> str:
-        """The sizes as a user would say them, without the operator."""
+        """The sizes as a user would write them, without the operator."""
         batch = f"{self.batch} × " if self.batch > 1 else ""
         return f"{batch}{self.m}×{self.k} by {self.k}×{self.n}"
 
     def padded(self, multiple: int) -> Product:
-        """The product with each size brought up to the next multiple."""
+        """The product with each size rounded up to the next multiple."""
         m, k, n = (-(-size // multiple) * multiple for size in (self.m, self.k, self.n))
         return replace(self, m=m, k=k, n=n)
 
@@ -43,13 +43,13 @@ class Product:
 
     @property
     def bytes(self) -> int:
-        """What must be read and written at least: each factor and the result once."""
+        """Least bytes read and written: each factor and the result once."""
         elements = self.m * self.k + self.k * self.n + self.m * self.n
         return BYTES_PER_ELEMENT[self.dtype] * self.batch * elements
 
 
 def product_of(row: int, name: str, inputs: Inputs) -> Product | None:
-    """The product that the operator `name` computes; None where its shapes were not recorded or are no such product."""
+    """The product that the operator `name` computes; None if its shapes were not recorded or do not form one."""
     left = FACTORS[name]
     dtype = inputs.dtype(left)
     first, second = inputs.shape(left), inputs.shape(left + 1)

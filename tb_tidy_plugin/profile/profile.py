@@ -1,4 +1,4 @@
-"""Profile: one recorded trace that can be asked questions, and never changes."""
+"""Profile: queries on one recorded trace, which never changes."""
 
 from __future__ import annotations
 
@@ -48,15 +48,15 @@ class Profile:
     """One trace as table, tree, steps and links.
 
     Host events are the first `tree.size` rows, in pre-order: a subtree is a slice of rows. Rows are plain integers;
-    whole-column questions return arrays of them.
+    queries on whole columns return arrays of them.
     """
 
     def __init__(self, table: EventTable, devices: Mapping[str, DeviceModel] | None = None) -> None:
-        """Takes over `table`; its rows are put in the order of the tree.
+        """Takes over `table`, and sorts its rows in the order of the tree.
 
         Args:
             table: one trace.
-            devices: what devices can do, by name; those that are not here are looked up.
+            devices: peak rates of devices, by name; others are looked up.
         """
         self._devices = devices or {}
         order, self.tree = build_tree(table)
@@ -67,11 +67,11 @@ class Profile:
         is_other[order] = False
         self.table = table.take(np.concatenate([order, np.flatnonzero(is_other)]))
 
-    # What was recorded
+    # Recorded data
 
     @cached_property
     def recorded(self) -> frozenset[str]:
-        """Which of `stacks`, `shapes`, `memory`, `device`, `steps` the profile holds, by its content."""
+        """The data among `stacks`, `shapes`, `memory`, `device`, `steps` that the profile holds, by its content."""
         found = {
             "stacks": bool((self.table.category == Category.PYTHON).any()) or self.has_call_stacks,
             "shapes": any('"Input Dims"' in text for text in self.table.input_texts),
@@ -98,12 +98,12 @@ class Profile:
 
     @property
     def settings(self) -> Settings:
-        """What is known of the job's settings: nothing where it was recorded without `tb_tidy_plugin.capture`."""
+        """The job's settings; empty if it was recorded without `tb_tidy_plugin.capture`."""
         return self.metadata.captured.settings or Settings()
 
     @cached_property
     def steps(self) -> ProfileSteps:
-        """The steps and what they were taken from."""
+        """The steps and their source."""
         return steps_of(self.table)
 
     @cached_property
@@ -113,31 +113,31 @@ class Profile:
 
     @cached_property
     def step_bounds(self) -> StepSpan:
-        """Where each step begins and ends when its device work counts as its own."""
+        """Start and end of each step when its device work counts as its own."""
         return span_of(self, self.device_work)
 
     @cached_property
     def time_spent(self) -> TimeSpent:
-        """Where the time of the whole profile went."""
+        """Time of the whole profile by part."""
         return time_spent(self.table)
 
     @cached_property
     def device_busy(self) -> Intervals:
-        """When any device ran a kernel, a copy or a fill."""
+        """Spans in which any device ran a kernel, a copy or a fill."""
         return covered(self.table, self.table.is_category(DEVICE_WORK))
 
     def device_properties(self, device: int) -> DeviceProperties | None:
-        """Properties of the device with this id, None where the trace has none."""
+        """Properties of the device with this id, None if the trace has none."""
         return next((entry for entry in self.metadata.devices if entry.id == device), None)
 
     def device_called(self, name: str) -> DeviceModel | None:
-        """What the device with this name can do, None where that is not known."""
+        """Peak rates of the device with this name, None if unknown."""
         return self._devices.get(name) or known_device(name)
 
-    # Which events
+    # Selections of events
 
     def matching(self, pattern: str, *categories: Category) -> Rows:
-        """Rows of `categories` whose name the regular expression finds, in row order."""
+        """Rows of `categories` whose name the pattern matches, in row order."""
         return self._named(re.compile(pattern).search, categories)
 
     def named(self, *names: str) -> Rows:
@@ -155,21 +155,21 @@ class Profile:
 
     @cached_property
     def _by_name(self) -> tuple[Numbers, Rows]:
-        """All rows, name by name, and where each name begins: rules look for some hundred names."""
+        """All rows, name by name, and the start of each name: rules search for about a hundred names."""
         few = len(self.table.names) <= np.iinfo(np.uint16).max
-        name = self.table.name.astype(np.uint16) if few else self.table.name  # which are sorted by digits
+        name = self.table.name.astype(np.uint16) if few else self.table.name  # sorted by digits
         order = np.argsort(name, kind="stable").astype(np.int32)
         return order, np.searchsorted(self.table.name[order], np.arange(len(self.table.names) + 1))
 
     def inside(self, ancestors: Rows) -> Mask:
-        """Which rows of the tree are proper descendants of one of `ancestors`; one entry per row of the table."""
+        """Mask of the tree's rows that are proper descendants of one of `ancestors`; one entry per row of the table."""
         change = np.zeros(len(self.table) + 1, np.int64)
         np.add.at(change, ancestors + 1, 1)
         np.add.at(change, self.tree.last_descendant[ancestors] + 1, -1)
         return np.cumsum(change)[:-1] > 0
 
     def covering(self, rows: Rows, spans: Rows) -> Rows:
-        """For each of `rows` the last begun of `spans` that its start lies in, on the same thread; `ABSENT` for none.
+        """The last begun of `spans` that contains the start of each of `rows`, on the same thread; `ABSENT` for none.
 
         By time, not by the tree: with stacks an annotation ends in the tree together with the built-in that opened it
         (`_record_function_enter_new`), so what ran under it is not below it. Spans of one thread must not nest.
@@ -186,7 +186,7 @@ class Profile:
         return aten.without_overload(self.table.names[self.table.name[row]])
 
     def category(self, row: int) -> Category:
-        """What kind of event it is."""
+        """The event's category."""
         return Category(int(self.table.category[row]))
 
     def start_ns(self, row: int) -> int:
@@ -202,7 +202,7 @@ class Profile:
         return self.end_ns(row) - self.start_ns(row)
 
     def parent(self, row: int) -> int | None:
-        """Row of the parent in the event tree, None for roots and for what is not in the tree."""
+        """Row of the parent in the event tree, None for roots and for rows outside the tree."""
         return above if row < self.tree.size and (above := int(self.tree.parent[row])) != ABSENT else None
 
     def ancestors(self, row: int) -> Iterable[int]:
@@ -225,11 +225,11 @@ class Profile:
         return range(row, int(self.tree.last_descendant[row]) + 1)
 
     def inputs(self, row: int) -> Inputs:
-        """Shapes, dtypes and scalars of an operator; empty where they were not recorded."""
+        """Shapes, dtypes and scalars of an operator; empty if they were not recorded."""
         return self.known_inputs[int(self.table.inputs[row])]
 
     def inputs_of(self, rows: Rows) -> list[Inputs]:
-        """The same for many operators at once; those that were called alike share an object."""
+        """Inputs of many operators at once; equal calls share an object."""
         known = self.known_inputs
         return [known[number] for number in self.table.inputs[rows].tolist()]
 
@@ -239,7 +239,7 @@ class Profile:
         return known_inputs(self.table)
 
     def products(self, *dtypes: str) -> list[Product]:
-        """Matrix products whose factors are of one of `dtypes`, in row order; of nested operators the innermost."""
+        """Matrix products with factors of one of `dtypes`, in row order; of nested operators the innermost."""
         rows = self.named(*FACTORS)
         holds_next = self.tree.last_descendant[rows] >= np.append(rows, len(self.table))[1:]
         rows = rows[~holds_next]
@@ -250,7 +250,7 @@ class Profile:
 
     @cached_property
     def _levels(self) -> tuple[Rows, Rows, Numbers]:
-        """Operators level by level, the number of each one's level, and where in these two lists each row stands."""
+        """Operators level by level, the number of each one's level, and each row's position in these two lists."""
         is_operator = self.table.category[: self.tree.size] == Category.OPERATOR
         rows = np.flatnonzero(is_operator)
         above, thread = self.tree.nearest_ancestor(is_operator)[rows], self.table.thread[rows]
@@ -263,8 +263,8 @@ class Profile:
     def operators_before(self, row: int, count: int) -> list[int]:
         """Up to `count` operators that ran before the operator `row` on its level, nearest first.
 
-        Operators are on one level where the same operator, or none, encloses them on one thread: Python frames,
-        built-ins (`.cuda()`), modules and annotations in between do not matter.
+        Operators are on one level if the same operator, or none, encloses them on one thread: Python frames, built-ins
+        (`.cuda()`), modules and annotations in between do not matter.
         """
         rows, level, at = self._levels
         near = slice(max(at[row] - count, 0), at[row])
@@ -280,14 +280,14 @@ class Profile:
 
     @cached_property
     def calls(self) -> Calls:
-        """Who called what, built-ins looked through."""
+        """Calls and their callers; built-ins are transparent."""
         return calls_of(self.table, self.tree)
 
-    # As torch's own tables count
+    # Figures as in torch's own tables
 
     @cached_property
     def plain_names(self) -> tuple[Numbers, tuple[str, ...]]:
-        """For each row a number of its name as torch's tables group it, and those names."""
+        """The number of each row's name as torch's tables group it, and those names."""
         number, names = plain_names(self.table.names)
         return number[self.table.name], names
 
@@ -303,7 +303,7 @@ class Profile:
 
     @cached_property
     def signatures(self) -> Signatures:
-        """What each call in `nested` was called with."""
+        """The arguments of each call in `nested`."""
         return signatures_of(self.table, self.nested.rows, self.known_inputs)
 
     # Forward and backward
@@ -338,7 +338,7 @@ class Profile:
         return backward.get((int(self.table.thread[row]), int(self.table.sequence[row])), [])
 
     def forward_of(self, row: int) -> int | None:
-        """The forward operator for whose gradient `row` runs in the backward pass, None for all else.
+        """The forward operator whose gradient the backward pass computes in `row`, None for all other rows.
 
         None also below a Python frame of the backward pass: there a checkpoint is computed again or a gradient is
         written in Python, and that frame is the better place.
@@ -355,27 +355,28 @@ class Profile:
 
     @cached_property
     def compiled_graphs(self) -> CompiledGraphs:
-        """Which events run in code that `torch.compile` generated."""
+        """Events that run in code generated by `torch.compile`."""
         return compiled_graphs_of(self)
 
     # Host and device
 
     @cached_property
     def launch(self) -> Rows:
-        """For each row the row of the runtime call that launched it, `ABSENT` for host rows and unknown launches."""
+        """The row of the runtime call that launched each row, `ABSENT` for host rows and unknown launches."""
         return launches(self.table)
 
     @cached_property
     def replayed(self) -> Replayed:
-        """Which device work comes from a replayed graph, and from which operator of its capture."""
+        """Device work of replayed graphs, and the operators of their captures that it comes from."""
         return replayed_of(self)
 
     @cached_property
     def launched_by(self) -> Rows:
-        """For each row of device work or runtime call the innermost host event that caused it, else `ABSENT`.
+        """The innermost host event that caused each row of device work or runtime call, else `ABSENT`.
 
-        By `External id` where the trace has it, else by where the launch lies in the tree of its thread. Work of a
-        replayed graph belongs to the operator that launched it when the graph was captured, as far as that is known.
+        By `External id` if the trace has it, else by the launch's place in the tree of its thread. Work of a replayed
+        graph
+        belongs to the operator that launched it when the graph was captured, as far as that is known.
         """
         table, size = self.table, self.tree.size
         runtime = np.flatnonzero(table.category == Category.RUNTIME)
@@ -405,7 +406,7 @@ class Profile:
         return self.device_activity_of_all(np.array([row]))
 
     def device_activity_of_all(self, rows: Rows) -> Rows:
-        """The same for many host events, one after the other."""
+        """Kernels, copies and fills launched by each of many host events or below, one event after the other."""
         causes, work = self._work_by_cause
         low = np.searchsorted(causes, rows)
         count = np.searchsorted(causes, self.tree.last_descendant[rows] + 1) - low
@@ -421,16 +422,16 @@ class Profile:
         return self.steps.index_of(self.table.start_ns[at])
 
     def per_step_ns(self, rows: Rows) -> int:
-        """Time that `rows` cover together, per step; over the whole profile where there are no steps."""
+        """Time that `rows` cover together, per step; over the whole profile without steps."""
         return per_step(self, covered(self.table, in_steps(self, rows)))
 
     def per_step_count(self, rows: Rows) -> float:
-        """Number of `rows` per step; all of them where there are no steps."""
+        """Number of `rows` per step; all of them without steps."""
         return len(in_steps(self, rows)) / max(len(self.steps.items), 1)
 
     @cached_property
     def step_time(self) -> Intervals:
-        """All steps, the last one until all is done that they launched; of a server, with the pauses between."""
+        """All steps, until all work launched by the last one is done; of a server, including the pauses between."""
         ends = self.steps.ends
         if self.steps.basis == "serving_step":
             ends = np.maximum(ends, np.append(self.steps.starts[1:], ends[-1:]))
@@ -438,15 +439,15 @@ class Profile:
 
     @cached_property
     def pace(self) -> Pace:
-        """How long a step takes, as recorded and in truth."""
+        """The duration of a step, as recorded and without the profiler."""
         return pace_of(self)
 
     def share_of_step(self, time_ns: int) -> float | None:
-        """`time_ns` as a part of the average recorded step, None where there are no steps."""
+        """`time_ns` as a share of the average recorded step, None without steps."""
         return time_ns / self.pace.mean_ns if self.pace.mean_ns else None
 
     def share_of_time(self, time_ns: int) -> float:
-        """`time_ns` as a part of the recorded step, and of the whole recording where there are no steps."""
+        """`time_ns` as a share of the recorded step, or of the whole recording without steps."""
         share = self.share_of_step(time_ns)
         return time_ns / max(self.time_spent.wall_ns, 1) if share is None else share
 

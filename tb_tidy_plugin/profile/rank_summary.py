@@ -1,4 +1,4 @@
-"""One rank's part of a run, small enough to travel and to be kept."""
+"""One rank's part of a run, small enough to send and to store."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tb_tidy_plugin.vocabulary import Precision
 
 
 class CollectiveSite(msgspec.Struct, frozen=True):
-    """Where in the source a collective is issued; as `Frame` in `sources.frames`."""
+    """The place in the source that issues a collective; as `Frame` in `sources.frames`."""
 
     file: str
     line: int
@@ -20,7 +20,7 @@ class CollectiveSite(msgspec.Struct, frozen=True):
 
 
 class Operation(msgspec.Struct, frozen=True):
-    """What collectives have in common. `bytes` is `ABSENT`, `group` empty and `site` None where it was not recorded."""
+    """Common properties of collectives. `bytes` is `ABSENT`, `group` empty and `site` None if not recorded."""
 
     kind: str
     group: str
@@ -29,7 +29,7 @@ class Operation(msgspec.Struct, frozen=True):
 
 
 class StepSummary(msgspec.Struct, frozen=True):
-    """One step of one rank: where its mark begins, and its length by the ledger."""
+    """One step of one rank: the start of its mark, and its duration by the ledger."""
 
     name: str
     start_ns: int
@@ -43,9 +43,9 @@ class CollectiveColumns(msgspec.Struct, frozen=True):
     Attributes:
         operation: number in the rank's `operations`.
         step: number in the rank's `steps`, `ABSENT` outside all steps.
-        position: which of its step's collectives of this kind and group it is, from 0.
+        position: its number among its step's collectives of this kind and group, from 0.
         start_ns, end_ns: relative to the rank's `origin_ns`.
-        exposed_ns: how long the rank did nothing but communicate meanwhile.
+        exposed_ns: time meanwhile in which the rank did nothing but communicate.
     """
 
     operation: list[int]
@@ -57,7 +57,7 @@ class CollectiveColumns(msgspec.Struct, frozen=True):
 
 
 class RankFinding(msgspec.Struct, frozen=True):
-    """What the ranks' findings need to be told together: `id` is the same on all ranks; times are per step."""
+    """A finding as the comparison of ranks needs it: `id` is the same on all ranks; times are per step."""
 
     id: str
     rule: str
@@ -71,13 +71,13 @@ class RankSummary(msgspec.Struct, frozen=True):
     """One rank's part of a run.
 
     Attributes:
-        parts: what the rank's step was spent on, in ns per step, by the parts of its lanes.
+        parts: time of each part of the rank's step, in ns per step, by the parts of its lanes.
         origin_ns: the start of the profile in the rank's own clock; all other times are relative to it.
-        step_ns: the ledger's median step besides the warm-up, None where there are no steps.
-        typical: the median of such steps' parts in the ledger, in ns, by the few parts that ranks are compared by.
-        memory_peak_bytes: the most that was allocated on the fullest device, None where memory was not recorded.
-        world_size: how many ranks the job had, None where the recording does not say.
-        findings: those of the rank's report, those worth most.
+        step_ns: the ledger's median step after the warm-up, None without steps.
+        typical: the median of such steps' parts in the ledger, in ns, by the few parts that are compared between ranks.
+        memory_peak_bytes: most bytes allocated on the fullest device, None if memory was not recorded.
+        world_size: the job's number of ranks, None if the recording does not state it.
+        findings: the most valuable ones in the rank's report.
     """
 
     rank: int

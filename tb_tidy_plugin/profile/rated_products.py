@@ -1,4 +1,4 @@
-"""Matrix products with the time that they took on the device, by size."""
+"""Matrix products with their device time, by size."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class RatedProduct(msgspec.Struct, frozen=True):
 
     @property
     def flops_per_second(self) -> float:
-        """Over all calls."""
+        """Rate over all calls."""
         return self.product.flops * len(self.rows) / self.time_ns * 1e9
 
     @property
@@ -37,7 +37,7 @@ class RatedProduct(msgspec.Struct, frozen=True):
 
     @property
     def intensity(self) -> float:
-        """Operations for each byte."""
+        """Operations per byte."""
         return self.product.flops / self.product.bytes
 
 

@@ -1,4 +1,4 @@
-"""Operators that hand values of tensors to Python, and how long a device idles because the host waits in them."""
+"""Operators that hand values of tensors to Python, and the time that a device idles because the host waits in them."""
 
 from __future__ import annotations
 
@@ -23,32 +23,33 @@ if TYPE_CHECKING:
 
 OF_ONE_ELEMENT = aten.names("read", "_local_scalar_dense is_nonzero item")
 READS = OF_ONE_ELEMENT | aten.names("read", "equal nonzero")
-"""They cannot return before a value is on the host: a number, a truth value, how many elements the result has."""
+"""Operators that cannot return before a value is on the host: a number, a truth value, a result's size."""
 
 SINGLE_READS, LIST = aten.names("read", "is_nonzero item"), "^<built-in method tolist of "
 IN_LIST = "aten::resolve_conj"
-"""What reads one value; `.tolist()` is a built-in, of whose operators this is the first."""
+"""Marks the read of one value: `.tolist()` is a built-in, of whose operators this is the first."""
 
 
 VIEWS_IF_POSSIBLE = aten.names("shares", "reshape resolve_conj resolve_neg")
-"""What makes a view of a single value, too."""
+"""Operators that also make a view of a single value."""
 
-_LARGEST_BODY, _SHORTEST = 6, 8  # operators, reads: longer or rarer ones are not such a loop
+_LARGEST_BODY, _SHORTEST = 6, 8  # most operators, least reads: other loops do not count
 
 _MOST_BYTES = 4096
-"""Of a copy to the host that reads values: results and checkpoints are larger."""
+"""Most bytes of a copy to the host that reads values: results and checkpoints are larger."""
 
 OWN_CAUSES: tuple[DevicePart, ...] = (
     "idle_data_loading", "idle_compilation", "idle_garbage_collection", "idle_communication_wait",
 )  # fmt: skip
-"""Idle time that has a cause of its own, whatever the host waited for before."""
+"""Parts of idle time with a cause of their own, whatever the host waited for before."""
 
 
 def device_readbacks(profile: Profile) -> Rows:
-    """The outermost operators that read values of a device and wait for them, in order of rows.
+    """The outermost operators that read values of a device and wait for them, in row order.
 
-    A copy, as `.cpu()` and `.numpy()` run it, counts where it brings few bytes to the host and waits for them; one to
-    pinned memory need not wait.
+    A copy, as in `.cpu()` and `.numpy()`, counts if it brings few bytes to the host and waits for them; a copy to
+    pinned
+    memory need not wait.
     """
     waiting = profile.launched_by[device_waits(profile)]
     reads, copies = value_reads(profile), _outermost(profile, profile.named(*SOURCE))
@@ -58,12 +59,12 @@ def device_readbacks(profile: Profile) -> Rows:
 
 
 def value_reads(profile: Profile) -> Rows:
-    """The outermost operators that read values, of whatever device, in row order."""
+    """The outermost operators that read values, of any device, in row order."""
     return _outermost(profile, profile.named(*READS))
 
 
 def read_loops(profile: Profile, is_own: Callable[[str], bool | None]) -> Iterator[tuple[Loop, list[int]]]:
-    """Python loops in the user's own code that do nothing with tensors but read values, and the reads of each.
+    """Python loops in the user's own code whose only tensor work is reading values, and the reads of each.
 
     `is_own` as in `Calls.loops`.
     """
@@ -81,7 +82,7 @@ def _makes_view(name: str) -> bool:
 
 
 def _single_reads(profile: Profile) -> Rows:
-    """The outermost operators that read one value each; of `.tolist()`, which may read several, its first operator."""
+    """The outermost operators that read one value each; for `.tolist()`, which may read several, its first operator."""
     lists = profile.matching(LIST, Category.PYTHON)
     first = profile.named(IN_LIST)
     first = first[among(profile.tree.parent[first], lists)]
@@ -93,11 +94,11 @@ def _outermost(profile: Profile, rows: Rows) -> Rows:
 
 
 def idle_after(profile: Profile, readbacks: Rows) -> dict[int, Spans]:
-    """For each of `readbacks` the time for which the devices idle because the host waited there.
+    """Time that the devices idle because the host waited in each of `readbacks`.
 
-    When the wait ends the device has done all that was launched, and it idles until the host launches more. Without the
-    wait the host would be ahead by as much as it took: a device wins no more than what the host wins in this wait and
-    in those before it. A wait that is none of `readbacks` uses that up: there host and device meet again.
+    When the wait ends the device has done all launched work, and idles until the host launches more. Without the wait
+    the host would be ahead by its duration: a device gains at most what the host gains in this wait and in those before
+    it. A wait that is not in `readbacks` resets that: there host and device meet again.
     """
     found: dict[int, Spans] = dict.fromkeys(readbacks.tolist(), ())
     won_ns = 0
@@ -122,7 +123,7 @@ def _first(spans: Spans, most_ns: int) -> Spans:
 
 
 def device_waits(profile: Profile) -> Rows:
-    """Calls of the runtime that return only when a device has got that far, in row order."""
+    """Runtime calls that return only when a device has caught up, in row order."""
     return np.flatnonzero((profile.table.category == Category.RUNTIME) & profile.table.is_named(SYNCHRONISATION.search))
 
 
@@ -134,7 +135,7 @@ def _small_copies(profile: Profile) -> Rows:
 
 
 def _around(profile: Profile, rows: Rows, causes: Rows) -> Rows:
-    """For each of `causes` the one of `rows`, which must not nest, that it is or is below; `ABSENT` for none."""
+    """The one of `rows`, which must not nest, that contains or is each of `causes`; `ABSENT` for none."""
     if not len(rows):
         return np.full(len(causes), ABSENT, np.int64)
     nearest = rows[np.maximum(np.searchsorted(rows, causes, side="right") - 1, 0)]
@@ -145,7 +146,8 @@ def _around(profile: Profile, rows: Rows, causes: Rows) -> Rows:
 def _waits_with_idle(profile: Profile, readbacks: Rows) -> Iterator[tuple[int, Spans]]:
     """Each wait for a device in order of end: its row of `readbacks`, `ABSENT` for none, and the idle time after it.
 
-    A readback is over when its last wait is and the value has been copied: clocks of host and device may differ a bit.
+    A readback ends when its last wait has ended and the value has been copied: clocks of host and device may differ a
+    bit.
     """
     table = profile.table
     waits = device_waits(profile)
@@ -162,7 +164,7 @@ def _waits_with_idle(profile: Profile, readbacks: Rows) -> Iterator[tuple[int, S
 
 
 def _idle_at(profile: Profile, times: Times) -> Iterator[Spans]:
-    """For each of `times` the pieces without a cause of their own of the gap in the devices' work that it lies in."""
+    """The gap in the devices' work at each of `times`, without pieces that have a cause of their own."""
     busy = profile.device_busy
     gap_starts, gap_ends = busy.ends[:-1], busy.starts[1:]
     idle = Intervals(gap_starts, gap_ends)

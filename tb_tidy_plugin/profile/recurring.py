@@ -10,14 +10,15 @@ from tb_tidy_plugin.profile.steps import UNMARKED
 from tb_tidy_plugin.trace.columns import ABSENT, Rows
 
 _NUMBER = re.compile(r"(?<!\d)\d+$")
-"""At the end of `ProfilerStep#12` and of annotations that count, which make each call's name another one."""
+"""Number at the end of `ProfilerStep#12` and of annotations that count, which makes each call's name different."""
 
 
 def recurring(profile: Profile, rows: Rows) -> Rows:
-    """Those of `rows` of the tree that lie in a step and are called in another step by the same function, too.
+    """The `rows` of the tree that lie in a step and that the same function also calls in another step.
 
-    A model that is loaded, a constant that is made at first use: these belong to no step, or to one. Of a single step
-    all is taken to come again; without steps what the same function calls twice.
+    Excludes loading a model, or a constant created on first use: these belong to no step, or to one. With a single
+    step,
+    all rows in it count; without steps, those that one function calls twice.
     """
     has_steps = profile.steps.basis not in UNMARKED
     moments = (profile.step_of(rows) if has_steps else rows).tolist()

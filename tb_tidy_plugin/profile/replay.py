@@ -1,12 +1,12 @@
-"""Replayed graphs: which operator, module and line each of their kernels comes from.
+"""Replayed graphs: the operator, module and line that each of their kernels comes from.
 
-A replay is one launch, so a recording of it says nothing of operators. They are known from the recording of the graph's
+A replay is one launch, so a recording of it does not show operators. They come from the recording of the graph's
 capture: in the same file, beside it, or named by the user. Without one, an eager iteration of the same model in the
-file tells as much as the two have in common.
+file shows as much as the two have in common.
 
-What a replayed kernel comes from stands in the table as events of the host inside the launch, 2 ns each: the operators,
-modules and functions around the captured launch. So all that asks which operator launched a kernel has an answer.
-`Replayed` tells these events from recorded ones and says how each pair is known.
+The origin of a replayed kernel is inserted into the table as host events inside the launch, 2 ns each: the operators,
+modules and functions around the captured launch. So every query for the operator that launched a kernel has an answer.
+`Replayed` distinguishes these events from recorded ones and says how each pair is known.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from tb_tidy_plugin.profile.profile import Profile
 
 KNOWN_BY: tuple[KnownBy, ...] = get_args(KnownBy)
-"""By the numbers of `graph_match`."""
+"""Ways in which a pair is known, by the numbers of `graph_match`."""
 
 
 def known_by_of(at: int) -> KnownBy | None:
@@ -70,33 +70,32 @@ def known_by_of(at: int) -> KnownBy | None:
 
 
 def least_certain_of(*known: KnownBy | None) -> KnownBy | None:
-    """Of several ways the least certain one; None without any."""
+    """The least certain of several ways; None without any."""
     return known_by_of(max((KNOWN_BY.index(each) for each in known if each is not None), default=ABSENT))
 
 
 LEAST_CERTAIN = 0.9
-"""Part of a replay's time that must be certain: a foreign capture has up to 0.15, the right one has 1."""
+"""Least part of a replay's time that must be certain: a foreign capture has up to 0.15, the right one has 1."""
 
 LEAST_ALIKE = 0.7
-"""The same of an eager iteration, whose attention and products run other kernels; all in all it is `LEAST_CERTAIN`."""
+"""The same for an eager iteration, whose attention and products run other kernels; in total it is `LEAST_CERTAIN`."""
 
 MOST_INSERTED = 3_000_000
-"""Events that are put into a table; a replay of 1,566 kernels has some 9,000."""
+"""Most events inserted into a table; a replay of 1,566 kernels has about 9,000."""
 
 INTERNAL = re.compile(r"^<|^(?:.*(?:site|dist)-packages/)?torch/(?!nn/modules/)")
-"""Built-ins and PyTorch's own functions, which tell nothing; those of its modules tell one class from another."""
+"""Built-ins and PyTorch's own functions, which say nothing, except those of its modules, which name a class."""
 
 
 class Replayed(msgspec.Struct, frozen=True):
-    """For each row of a profile's table what it is as part of a replayed graph.
+    """Role of each row of a profile's table in a replayed graph.
 
     Attributes:
-        operator: of replayed device work the row of the innermost operator that launched it when it was captured;
-            `ABSENT` for all else. It is a row of the tree: module, functions and shapes are found from it as usual.
-        known: of replayed device work and of the events that stand for its capture a position in `KNOWN_BY`, else
-            `ABSENT`.
-        inserted: which rows stand for a capture, and were not recorded in the replay.
-        grid: thread blocks along three axes of each row's launch in the capture, 0 where they are not known.
+        operator: row of the innermost operator that launched replayed device work when it was captured; `ABSENT` for
+            other rows. It is a row of the tree, which gives module, functions and shapes as usual.
+        known: position in `KNOWN_BY` for replayed device work and for the events of its capture, else `ABSENT`.
+        inserted: mask of rows that come from a capture, and were not recorded in the replay.
+        grid: thread blocks along three axes of each row's launch in the capture, 0 if unknown.
     """
 
     profile: Profile
@@ -106,15 +105,15 @@ class Replayed(msgspec.Struct, frozen=True):
     grid: Grids
 
     def known_by(self, row: int) -> KnownBy | None:
-        """How the operator of a row is known, None for what was recorded as it is."""
+        """The way in which the operator of a row is known, None for rows that were recorded themselves."""
         return known_by_of(int(self.known[row]))
 
     def least_certain(self, rows: Rows) -> KnownBy | None:
-        """The least certain way in which one of `rows` is known; None where all of them were recorded as they are."""
+        """The least certain way in which one of `rows` is known; None if all of them were recorded themselves."""
         return known_by_of(int(self.known[rows].max(initial=ABSENT)))
 
     def least_by_group(self, rows: Rows, groups: Rows, count: int) -> list[KnownBy | None]:
-        """For each of `count` groups the same of those of `rows` whose entry in `groups` is its number."""
+        """`least_certain` for each of `count` groups; `groups` has the group's number for each of `rows`."""
         if self.profile.table.replays is None:
             return [None] * count
         least = np.full(count, ABSENT, np.int64)
@@ -122,17 +121,17 @@ class Replayed(msgspec.Struct, frozen=True):
         return [known_by_of(at) for at in least.tolist()]
 
     def operator_name(self, row: int) -> str | None:
-        """Name of the operator of replayed device work, None for all else."""
+        """Name of the operator of replayed device work, None for other rows."""
         at = int(self.operator[row])
         return None if at == ABSENT else self.profile.name(at)
 
     def inputs(self, row: int) -> Inputs:
-        """What that operator was called with when it was captured; empty for all else."""
+        """Inputs of that operator when it was captured; empty for other rows."""
         at = int(self.operator[row])
         return Inputs() if at == ABSENT else self.profile.inputs(at)
 
     def module(self, row: int) -> str | None:
-        """Name of the innermost module around that operator, None where none was recorded."""
+        """Name of the innermost module around that operator, None if none was recorded."""
         at = int(self.operator[row])
         if at == ABSENT:
             return None
@@ -141,7 +140,7 @@ class Replayed(msgspec.Struct, frozen=True):
 
 
 def replayed_of(profile: Profile) -> Replayed:
-    """What is known of a profile's replayed graphs; nothing where its table is as it was read."""
+    """Data on a profile's replayed graphs; empty if its table is unchanged."""
     table, replays = profile.table, profile.table.replays
     operator, known = repeated(ABSENT, len(table)), repeated(ABSENT, len(table), np.int32)
     inserted: Mask = np.broadcast_to(np.bool_(False), len(table))
@@ -164,9 +163,9 @@ def replayed_of(profile: Profile) -> Replayed:
 
 
 def with_replayed(table: EventTable) -> EventTable:
-    """`table` with the events that its replayed graphs stand for; the same table where nothing is replayed.
+    """`table` with the events of its replayed graphs; the same table without any replay.
 
-    Captures are looked for in the table itself and in `EventTable.graphs`. What cannot be used is noted.
+    Captures are searched for in the table itself and in `EventTable.graphs`. Notes say which cannot be used.
     """
     if table.replays is not None or not replays_graphs(table):
         return table
@@ -193,7 +192,7 @@ Joined: TypeAlias = dict[int, tuple[Record, Pairs]]
 
 
 def _joined(table: EventTable, replays: Sequence[Replay], records: Sequence[Record]) -> tuple[Joined, list[str]]:
-    """For positions in `replays` the capture and the pairs, and sentences about captures that do not fit."""
+    """The capture and the pairs by position in `replays`, and sentences about captures that do not fit."""
     found: Joined = {}
     refused: dict[str, None] = {}
     groups: dict[tuple[int, tuple[int, ...]], list[int]] = defaultdict(list)
@@ -229,7 +228,7 @@ def _key(replay: Replay, record: Record) -> _Key:
 def _best(
     table: EventTable, replay: Replay, records: Sequence[Record], chosen: Sequence[int], compared: dict[_Key, Pairs]
 ) -> tuple[list[int], float]:
-    """Those of `chosen` that explain most of a replay's time for certain, and which part of it that is."""
+    """Those of `chosen` that explain most of a replay's time for certain, and that part of its time."""
     shares = {}
     for number in chosen:
         key = _key(replay, records[number])
@@ -250,7 +249,7 @@ _MOST_NAMED = 3
 
 
 def _candidates(replay: Replay, records: Sequence[Record]) -> tuple[list[int], str]:
-    """Positions of the captures that a replay may come from, and why none may."""
+    """Positions of the captures that a replay may come from, and the reason if none may."""
     everything, sizes = list(range(len(records))), sizes_of(replay.marks)
     if replay.ident is not None:
         by_name = [at for at in everything if records[at].ident == replay.ident]
@@ -271,7 +270,7 @@ def _candidates(replay: Replay, records: Sequence[Record]) -> tuple[list[int], s
 
 
 def pairs_of(replay: Replay, record: Record) -> Pairs:
-    """Which launch of `record` each kernel of `replay` comes from."""
+    """The launch of `record` that each kernel of `replay` comes from."""
     if not record.is_named or (replay.by_node and len(replay.names) == len(record.names)):
         return _by_place(replay, record)
     names = numbered_texts(replay.names, record.names)
@@ -283,7 +282,7 @@ def pairs_of(replay: Replay, record: Record) -> Pairs:
 
 
 def _by_place(replay: Replay, record: Record) -> Pairs:
-    """By position where counts are equal, and most names are those of the operators' kind."""
+    """Pairs by position, if counts are equal and most kernels are of their operators' kind."""
     if len(replay.names) != len(record.names) or (replay.streams > 1 and not replay.by_node):
         return Pairs.none(len(replay.names))
     table = record.source.table
@@ -303,7 +302,7 @@ OPERATOR_FAMILIES = (
 
 
 def _same_kind(operator: str, kernel: str) -> bool | None:
-    """Whether an operator and a kernel do the same, None where their names do not tell."""
+    """True if an operator and a kernel do the same, None if their names do not show it."""
     family = family_of(kernel)
     named = next((kind for kind, pattern in OPERATOR_FAMILIES if pattern.search(operator)), None)
     wanted = "matrix" if named is None and aten.is_a("product", operator) else named
@@ -311,7 +310,7 @@ def _same_kind(operator: str, kernel: str) -> bool | None:
 
 
 def _trusted(table: EventTable, replay: Replay, pairs: Pairs) -> float:
-    """Part of a replay's time that is certain; of several streams all of it where names come equally often."""
+    """Part of a replay's time that is certain; all of it for several streams whose names occur equally often."""
     duration = table.duration_ns[replay.work]
     counted = pairs.certain if replay.streams == 1 or (pairs.known == ABSENT).any() else pairs.launch != ABSENT
     return float(duration[counted].sum() / max(int(duration.sum()), 1))
@@ -320,7 +319,7 @@ def _trusted(table: EventTable, replay: Replay, pairs: Pairs) -> float:
 def _by_eager(
     table: EventTable, replays: Sequence[Replay], missing: Sequence[int], records: Sequence[Record]
 ) -> Joined:
-    """For the replays at `missing` the eager iteration that explains most of their time."""
+    """The eager iteration that explains most of the time of each replay at `missing`."""
     found: Joined = {}
     known: dict[tuple[str, ...], tuple[Record, Pairs] | None] = {}
     for at in missing:
@@ -347,16 +346,16 @@ def _best_eager(table: EventTable, replay: Replay, records: Sequence[Record]) ->
     return best
 
 
-# The events that stand for a capture
+# The events of a capture
 
 
 class _Plan(msgspec.Struct, frozen=True):
-    """What one replay inserts.
+    """Events that one replay inserts.
 
     Attributes:
         rows: of the source, in pre-order. start_ns, end_ns: of each, after the launch begins.
         known: the least certain way in which a kernel inside each is known.
-        cause: for each kernel the position of its operator, `ABSENT` for none. grid: that of its launch.
+        cause: position of each kernel's operator, `ABSENT` for none. grid: that of its launch.
     """
 
     rows: Rows
@@ -375,7 +374,7 @@ class _Insert(msgspec.Struct, frozen=True):
 
 
 def _inserted(table: EventTable, replays: Sequence[Replay], joined: Joined) -> EventTable:
-    """`table` with the events that stand for the captures of the replays at the positions in `joined`."""
+    """`table` with the captures' events for the replays at the positions in `joined`."""
     inserts = _inserts(table, replays, joined, detailed=True)
     if sum(len(each.plan.rows) for each in inserts) > MOST_INSERTED:
         inserts = _inserts(table, replays, joined, detailed=False)
@@ -437,7 +436,7 @@ def _inserts(table: EventTable, replays: Sequence[Replay], joined: Joined, *, de
 
 
 def _plan(record: Record, pairs: Pairs, *, detailed: bool) -> _Plan:
-    """What is around the paired launches: all functions, or operators and modules only."""
+    """Events around the paired launches: all functions, or operators and modules only."""
     table, tree = record.source.table, record.source.tree
     cause = np.where(pairs.launch == ABSENT, ABSENT, np.append(record.cause, ABSENT)[pairs.launch])
     wanted = np.zeros(tree.size, np.bool_)
@@ -452,7 +451,7 @@ def _plan(record: Record, pairs: Pairs, *, detailed: bool) -> _Plan:
     start = 1 + 2 * np.arange(len(rows), dtype=np.int64)
     kept = np.zeros(tree.size, np.bool_)
     kept[rows] = True
-    # The innermost kept event around each launch, itself included; operators alone cause device work.
+    # The innermost kept event around each launch, or the launch itself; only operators cause device work.
     is_operator = kept & (table.category[: tree.size] == Category.OPERATOR)
     nearest = np.append(np.where(is_operator, np.arange(tree.size), tree.nearest_ancestor(is_operator)), ABSENT)
     inner = np.append(np.where(kept, np.arange(tree.size), tree.nearest_ancestor(kept)), ABSENT)
@@ -460,7 +459,7 @@ def _plan(record: Record, pairs: Pairs, *, detailed: bool) -> _Plan:
     position = np.full(tree.size + 1, ABSENT, np.int64)
     position[rows] = np.arange(len(rows))
     known = np.full(len(rows) + 1, ABSENT, np.int32)
-    np.maximum.at(known, position[inner[cause]], pairs.known)  # all that has no place goes to the one behind the last
+    np.maximum.at(known, position[inner[cause]], pairs.known)  # events without a place go behind the last one
     within = np.stack([np.arange(len(rows)), last + 1], axis=1).reshape(-1)
     known[-1] = ABSENT
     known = np.maximum.reduceat(known, within)[::2] if len(rows) else known[:0]
@@ -469,7 +468,7 @@ def _plan(record: Record, pairs: Pairs, *, detailed: bool) -> _Plan:
 
 
 def _told(table: EventTable, rows: Rows, *, detailed: bool) -> Mask:
-    """Mask of `rows` that stand for the capture; annotations do not, since steps are made of them."""
+    """Mask of `rows` to insert for the capture; excludes annotations, which would become steps."""
     category = table.category[rows]
     internal = among(table.name[rows], numbers_where(table.names, INTERNAL.search))
     module = among(table.name[rows], numbers_where(table.names, lambda name: name.startswith(MODULE)))
@@ -509,6 +508,6 @@ _NOTHING = np.zeros(0, np.int64)
 
 
 def _renumbered(column: Numbers, texts: tuple[str, ...], into: NumberTable[str]) -> Numbers:
-    """A column of numbers of `texts` as one of numbers in `into`."""
+    """A column of numbers of `texts`, converted to numbers in `into`."""
     used, number = np.unique(column, return_inverse=True)
     return into.numbers((texts[at] for at in used.tolist()), len(used))[number.reshape(-1)]

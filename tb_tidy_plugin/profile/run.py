@@ -1,7 +1,7 @@
-"""Run: what several ranks recorded of the same steps, as summaries that are small enough to travel.
+"""Run: several ranks' recordings of the same steps, as summaries that are small enough to send.
 
-Ranks meet in collectives: none can end before the last one has begun, and all end together. So the ends tell how far
-the clocks of two ranks are apart, and the starts, with clocks set right, who let the others wait.
+Ranks meet in collectives: none can end before the last one has begun, and all end together. So the ends show how far
+the clocks of two ranks are apart, and the starts, with clocks aligned, which rank the others wait for.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from tb_tidy_plugin.profile.rank_summary import Operation, RankSummary
 from tb_tidy_plugin.trace.columns import ABSENT, Mask, Rows, Times
 
 ENDS_TOGETHER = frozenset({"all_reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier"})
-"""Collectives that no rank can leave before all have come; a broadcast's source, say, need not wait for anybody."""
+"""Collectives that no rank can leave before all have come; a broadcast's source, for example, need not wait."""
 
 MOST_COLLECTIVES = 1024
-"""Of one rank, about 40 kB; of jobs with more, every second, fourth, … of each step is kept, the same on all ranks."""
+"""Most of one rank, about 40 kB; jobs with more keep every second, fourth, … of each step, the same on all ranks."""
 
 _LONG_AGO = -(1 << 62)
-GAUSSIAN = 1.4826  # the standard deviation of a normal distribution in units of its median absolute deviation
+GAUSSIAN = 1.4826  # standard deviation of a normal distribution in units of its median absolute deviation
 
 
 class Meetings(msgspec.Struct, frozen=True):
@@ -33,9 +33,9 @@ class Meetings(msgspec.Struct, frozen=True):
     All times are in the clock of the run's first rank, relative to its `origin_ns`.
 
     Attributes:
-        step: number of the step in `Run.steps`, `ABSENT` outside of all.
-        operations: as the first rank that was there has them.
-        there: which ranks recorded it; the other columns mean nothing where they did not.
+        step: number of the step in `Run.steps`, `ABSENT` outside all steps.
+        operations: as the first present rank recorded them.
+        there: True for ranks that recorded it; the other columns are meaningless for other ranks.
     """
 
     step: Rows
@@ -49,18 +49,17 @@ class Meetings(msgspec.Struct, frozen=True):
         return len(self.step)
 
     def take(self, lines: Rows) -> Meetings:
-        """Only these lines."""
         operations = tuple(self.operations[line] for line in lines.tolist())
         columns = (self.start_ns[lines], self.end_ns[lines], self.exposed_ns[lines])
         return Meetings(self.step[lines], operations, self.there[lines], *columns)
 
     def last_ns(self, ranks: Mask) -> Times:
-        """When the last of `ranks` came to each; long before everything where none of them came."""
+        """Start of the last of `ranks` in each; long before everything if none of them is there."""
         last: Times = np.where(self.there & ranks, self.start_ns, _LONG_AGO).max(axis=1, initial=_LONG_AGO)
         return last
 
     def late_ns(self) -> Times:
-        """How much later than the middle one of all ranks each rank came, negative before it; 0 where it was not there.
+        """Lateness of each rank relative to the middle one of all, negative if it came earlier; 0 if it was not there.
 
         With an even number of ranks the middle is half way between the middle two.
         """
@@ -68,9 +67,9 @@ class Meetings(msgspec.Struct, frozen=True):
         return np.where(self.there, self.start_ns - middle[:, None], 0).round().astype(np.int64)
 
     def waits_ns(self) -> Times:
-        """How long each rank waited in each collective for the last one, while it did nothing else.
+        """Time that each rank waited in each collective for the last one, while it did nothing else.
 
-        Collectives may overlap, as those of several buckets do: waiting for the same time counts once, in the first.
+        Collectives may overlap, as those of several buckets do: waiting at the same time counts once, in the first.
         """
         last = self.last_ns(np.ones(self.there.shape[1], np.bool_))
         counted = np.maximum.accumulate(np.append(_LONG_AGO, last))[:-1]
@@ -80,35 +79,35 @@ class Meetings(msgspec.Struct, frozen=True):
 
 
 class Run:
-    """Several ranks of one job that recorded the same steps, as one thing that can be asked questions."""
+    """Queries on several ranks of one job that recorded the same steps."""
 
     def __init__(self, ranks: Sequence[RankSummary]) -> None:
         self.ranks = tuple(sorted(ranks, key=lambda rank: rank.rank))
 
     @cached_property
     def steps(self) -> tuple[str, ...]:
-        """Names of the steps that at least two ranks recorded and that were no warm-up on any of them."""
+        """Names of the steps that at least two ranks recorded and that were not warm-up on any of them."""
         count = Counter(step.name for rank in self.ranks for step in rank.steps)
         warmup = {step.name for rank in self.ranks for step in rank.steps if step.warmup}
         return tuple(name for name, ranks in count.items() if ranks > 1 and name not in warmup)
 
     @cached_property
     def step_ns(self) -> int:
-        """Median duration of these steps over all ranks; 0 where there are none."""
+        """Median duration of these steps over all ranks; 0 without any."""
         wanted = frozenset(self.steps)
         durations = [step.duration_ns for rank in self.ranks for step in rank.steps if step.name in wanted]
         return round(float(np.median(durations))) if durations else 0
 
     @cached_property
     def clocks_ns(self) -> tuple[int | None, ...]:
-        """For each rank how far its clock is ahead of the first rank's; None for ranks that meet none of the others."""
+        """Lead of each rank's clock over the first rank's; None for ranks that meet none of the others."""
         origin = self.ranks[0].origin_ns if self.ranks else 0
         ahead = zip(self.ranks, self._shifts, strict=True)
         return tuple(None if np.isnan(by) else round(by) + rank.origin_ns - origin for rank, by in ahead)
 
     @cached_property
     def clock_error_ns(self) -> int:
-        """How far apart the ends of one collective usually still are on clocks that are set right."""
+        """Usual distance of the ends of one collective on aligned clocks."""
         ends = self._recorded.end_ns - self._shifts
         ends = np.where(self._recorded.there, ends, np.nan)[self._together]
         if not ends.size or np.isnan(ends).all():
@@ -120,7 +119,7 @@ class Run:
     def meetings(self) -> Meetings:
         """The collectives that show who waits for whom: their ranks end together, and none ends before all have come.
 
-        Entries that contradict this are not a meeting: collectives of different groups that look alike.
+        Entries that contradict this are not a meeting, but similar collectives of different groups.
         """
         found, shifts = self._recorded, np.nan_to_num(self._shifts).round().astype(np.int64)
         there = found.there & ~np.isnan(self._shifts)
@@ -169,10 +168,11 @@ class Run:
 
     @cached_property
     def _shifts(self) -> NDArray[np.float64]:
-        """What to take off each rank's times to have them in the first rank's clock, NaN where nothing tells.
+        """Subtrahend that converts each rank's times to the first rank's clock, NaN if unknown.
 
-        From rank to rank along the collectives that they share, by the median of how much later they end; then once
-        more by the median of all.
+        From rank to rank along the collectives that they share, by the median difference of their ends; then once more
+        by
+        the median of all.
         """
         there = self._recorded.there & self._together[:, None]
         ends = np.where(there, self._recorded.end_ns, np.nan)
@@ -191,8 +191,8 @@ class Run:
 
 
 def _entries(rank: RankSummary) -> Iterator[tuple[tuple[str, str, str, int], Operation, int, int, int]]:
-    """What tells a collective apart from the others of its rank, the operation, start, end and exposed time."""
-    names = [*(step.name for step in rank.steps), ""]  # the last one for those outside all steps
+    """The key of each collective among those of its rank, the operation, start, end and exposed time."""
+    names = [*(step.name for step in rank.steps), ""]  # the last one for collectives outside all steps
     all_of = rank.collectives
     places = zip(all_of.operation, all_of.step, all_of.position, strict=True)
     times = zip(all_of.start_ns, all_of.end_ns, all_of.exposed_ns, strict=True)
@@ -202,7 +202,7 @@ def _entries(rank: RankSummary) -> Iterator[tuple[tuple[str, str, str, int], Ope
 
 
 def _medians(table: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The median of each line, NaN where it holds nothing."""
+    """The median of each line, NaN for empty ones."""
     medians = np.full(len(table), np.nan)
     some = ~np.isnan(table).all(axis=1)
     medians[some] = np.nanmedian(table[some], axis=1)
@@ -210,6 +210,6 @@ def _medians(table: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _later_by(ends: NDArray[np.float64], reference: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The median of each column less `reference`."""
+    """The median of each column minus `reference`."""
     later: NDArray[np.float64] = (ends - reference[:, None]).T
     return _medians(later)

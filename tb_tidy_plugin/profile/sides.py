@@ -1,4 +1,4 @@
-"""On which side work takes its time: the host, or the device that it launches work on."""
+"""The side that limits work: the host, or the device that the work is launched on."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tb_tidy_plugin.profile.profile import Profile
 
 
 def slower_side(profile: Profile, operators: Iterable[int]) -> tuple[int, ...]:
-    """`operators`, or the device work that they launch where that takes longer: the other side waits for it, or could.
+    """`operators`, or the device work that they launch if that takes longer: the other side waits for it, or could.
 
     A host that takes 10 µs to launch 500 µs of work costs a step 500 µs; one that takes 10 µs to launch 2 µs costs 10.
     """

@@ -17,11 +17,11 @@ Shapes: TypeAlias = tuple[Shape, ...]
 
 
 class Signatures(msgspec.Struct, frozen=True):
-    """Distinct inputs, and which call has which.
+    """Distinct inputs, and the inputs of each call.
 
     Attributes:
-        number: for each of the rows asked for, its position in `inputs`.
-        inputs: distinct inputs, strides left out; the first ones are empty, for calls of which nothing was recorded.
+        number: for each of the given rows, its position in `inputs`.
+        inputs: distinct inputs without strides; the first ones are empty, for calls without recorded inputs.
         shape_number: for each of `inputs`, its position in `shapes`.
         shapes: distinct shapes.
     """
@@ -33,7 +33,7 @@ class Signatures(msgspec.Struct, frozen=True):
 
 
 def signatures_of(table: EventTable, rows: Rows, inputs: Sequence[Inputs] | None = None) -> Signatures:
-    """What the calls `rows` were made with; only operators have inputs. `inputs`: those of the table, where known."""
+    """The inputs of the calls `rows`; only operators have any. `inputs`: those of the table, if known."""
     known = [msgspec.structs.replace(each, strides=()) for each in (known_inputs(table) if inputs is None else inputs)]
     distinct = NumberTable[Inputs]()
     of_table = distinct.numbers(known, len(known))
@@ -45,5 +45,5 @@ def signatures_of(table: EventTable, rows: Rows, inputs: Sequence[Inputs] | None
 
 
 def flat_shapes(inputs: Inputs) -> Shapes:
-    """Shapes as torch groups by them: a list of tensors counts as no tensor."""
+    """Shapes as torch groups by them: a list of tensors does not count."""
     return tuple(plain_shape(shape) or () for shape in inputs.dims)

@@ -1,9 +1,9 @@
 """The definition of the step: its marks, its start and end, and the parts of the recording that are left out.
 
-A piece of device work belongs to the step that launched it. So a step ends when its mark on the host does and all that
-was launched until then is done, whichever is later: right where the host is the slower one, where the device is, and
-where they wait for each other. Steps follow each other without gaps. Where devices were busy with work of an earlier
-time when the first mark began, the first step begins when that is done.
+A piece of device work belongs to the step that launched it. So a step ends when its mark on the host has ended and all
+work launched until then is done, whichever is later: right if the host is slower, if the device is, and if they wait
+for each other. Steps follow each other without gaps. If devices were busy with earlier work when the first mark began,
+the first step begins when that is done.
 """
 
 from __future__ import annotations
@@ -23,20 +23,21 @@ if TYPE_CHECKING:
     from tb_tidy_plugin.profile.profile import Profile
 
 LEAST_LINKED = 0.2
-"""Part of the device work with a known launch below which launches say nothing about steps."""
+"""Least part of the device work with a known launch for launches to define steps."""
 
 LEAD_NS = 1_000_000
 LEAD_DONE = 0.01
 LEAD_BLOCKED = 0.6
-"""A gap of more than 1 ms is trimmed while less than a hundredth of the device work is done: where the work behind it
+"""Gaps of more than 1 ms are trimmed while less than a hundredth of the device work is done: if the work behind a gap
 was launched long before, or its launching copy blocks for this part of the gap, the device was busy with something that
-is not recorded."""
+is not recorded.
+"""
 
 _BEFORE = np.iinfo(np.int64).min // 2
 """Launch time of work launched before the recording."""
 
 _MOST_STEPS = 4096
-"""Steps that are told apart; a recording with more holds the same ones again."""
+"""Most steps that are distinguished; a recording with more holds the same ones again."""
 
 _NEVER: Times = np.empty(0, np.int64)
 MOST_PERIODS = 8
@@ -47,8 +48,8 @@ class DeviceWork(msgspec.Struct, frozen=True):
     """Device work in order of start, one entry per piece.
 
     Attributes:
-        rows: of the table. starts, ends: when it ran. launch: row of the launching call, `ABSENT` where unknown.
-        launched_ns: when it was launched, as far as that is known or follows from the order on its stream.
+        rows: of the table. starts, ends: when it ran. launch: row of the launching call, `ABSENT` if unknown.
+        launched_ns: time of the launch, if known or given by the order on its stream.
     """
 
     rows: Rows
@@ -59,18 +60,18 @@ class DeviceWork(msgspec.Struct, frozen=True):
 
 
 class _LeftOut(msgspec.Struct, frozen=True):
-    """Recorded time outside the steps: how long, and what it holds, as the end of a sentence."""
+    """Recorded time outside the steps: its duration, and its content, as the end of a sentence."""
 
     ns: int
     what: str
 
 
 class StepSpan(msgspec.Struct, frozen=True):
-    """The steps: boundary `i` is where step `i` begins and step `i - 1` ends.
+    """The steps: boundary `i` is the start of step `i` and the end of step `i - 1`.
 
     Attributes:
         bounds: ascending, one more than there are steps.
-        names: of each step. host_ns: length of each one's mark. main: thread of the marks, `ABSENT` where unknown.
+        names: of each step. host_ns: length of each one's mark. main: thread of the marks, `ABSENT` if unknown.
     """
 
     source: StepSource
@@ -82,12 +83,12 @@ class StepSpan(msgspec.Struct, frozen=True):
 
     @property
     def start_ns(self) -> int:
-        """Where the first step begins."""
+        """Start of the first step."""
         return int(self.bounds[0])
 
     @property
     def end_ns(self) -> int:
-        """Where the last step ends."""
+        """End of the last step."""
         return int(self.bounds[-1])
 
 
@@ -116,7 +117,7 @@ def work_of(profile: Profile) -> DeviceWork:
 
 
 def _filled(launched: Times, linked: Mask, device: Numbers, stream: Times) -> Times:
-    """Where a launch is unknown, that of the piece before on the same stream."""
+    """Launch times; an unknown one is that of the piece before on the same stream."""
     order = np.lexsort((np.arange(len(launched)), stream, device))
     new_stream = np.ones(len(order), np.bool_)
     new_stream[1:] = (np.diff(stream[order]) != 0) | (np.diff(device[order]) != 0)
@@ -128,7 +129,7 @@ def _filled(launched: Times, linked: Mask, device: Numbers, stream: Times) -> Ti
 
 
 def span_of(profile: Profile, work: DeviceWork) -> StepSpan:
-    """The bounds of a profile's steps; of the whole recording where nothing marks any."""
+    """The bounds of a profile's steps, or of the whole recording if nothing marks any."""
     steps = profile.steps
     if steps.basis in UNMARKED:
         ends = _repeated(profile, work)
@@ -146,9 +147,9 @@ def span_of(profile: Profile, work: DeviceWork) -> StepSpan:
 
 
 def _repeated(profile: Profile, work: DeviceWork) -> Times:
-    """Ends of the longest sequence that repeats on the stream with most kernels, cut where a kernel of its own ends.
+    """Ends of the longest repeating sequence on the stream with most kernels, cut where a kernel unique to it ends.
 
-    It is a layer where only one step was recorded, so it never stands beside a mark.
+    With only one recorded step, it is a layer, so it is never combined with marks.
     """
     table = profile.table
     rows = work.rows[table.category[work.rows] == Category.KERNEL]
@@ -172,7 +173,7 @@ def _repeated(profile: Profile, work: DeviceWork) -> Times:
 
 
 def _even_distances(order: Rows, same: Mask) -> Rows:
-    """Of each kernel that comes again and again at one distance, that distance."""
+    """The distance of each kernel that recurs at one distance."""
     if not same.any():
         return np.empty(0, np.int64)
     distance = np.diff(order)[same]
@@ -184,7 +185,7 @@ def _even_distances(order: Rows, same: Mask) -> Rows:
 
 
 def _once_each(order: Rows, same: Mask, names: Rows, period: int) -> Rows | None:
-    """Where the last of the kernels stands that come once each period."""
+    """Positions of the last kernel among those that occur once each period."""
     bounds = np.append(np.append(-1, np.flatnonzero(~same)), len(order) - 1)
     repeats, best = len(names) // period, None
     for low, high in zip((bounds[:-1] + 1).tolist(), (bounds[1:] + 1).tolist(), strict=True):
@@ -249,7 +250,7 @@ def _whole(profile: Profile, work: DeviceWork) -> StepSpan:
 def _lead_trimmed(
     profile: Profile, work: DeviceWork, begin: int, first_end: int, end: int
 ) -> tuple[int, tuple[_LeftOut, ...]]:
-    """Where the window begins without the time in which the device did something that was not recorded."""
+    """Start of the window, without the time in which the device did unrecorded work."""
     table = profile.table
     inside = np.flatnonzero((work.ends > begin) & (work.starts < end))
     busy = Intervals.union(np.maximum(work.starts[inside], begin), np.minimum(work.ends[inside], end))

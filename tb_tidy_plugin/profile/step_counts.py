@@ -1,6 +1,6 @@
 """Numbers of a step that are the same from run to run: launches, waits, copies, allocations, breaks, collectives.
 
-Times differ from machine to machine and from run to run; these do not, so a test can hold a step to them.
+Times differ between machines and runs; these do not, so tests can set limits for them.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ Counted: TypeAlias = Literal[
 
 
 class Events(msgspec.Struct, frozen=True):
-    """Events that are counted, one entry each.
+    """Counted events, one entry each.
 
     Attributes:
         rows: the events.
-        cause: the host event behind each, `ABSENT` where none is known.
-        amount: what each adds: bytes for `bytes_moved`, else 1.
+        cause: the host event behind each, `ABSENT` if unknown.
+        amount: bytes for `bytes_moved`, else 1.
     """
 
     rows: Rows
@@ -39,7 +39,7 @@ class Events(msgspec.Struct, frozen=True):
     amount: Times
 
     def per_step(self, profile: Profile) -> list[int]:
-        """The sum of each step; of the whole profile, as one entry, where steps are not known."""
+        """The sum of each step; of the whole profile, as one entry, if steps are unknown."""
         if not profile.steps.items:
             return [int(self.amount.sum())]
         step = profile.step_of(self.rows)
@@ -51,17 +51,17 @@ class Events(msgspec.Struct, frozen=True):
 
 
 class NotCountedError(Exception):
-    """The recording does not hold what is to be counted; the message says what is missing."""
+    """The recording lacks the data to count; the message says which."""
 
 
 def counted_events(profile: Profile, counted: Counted) -> Events:
     """The events that `counted` counts.
 
-    - `syncs`: calls of a runtime in which the host waits for a device.
+    - `syncs`: runtime calls in which the host waits for a device.
     - `reads`: operators that hand a value to Python (`.item()`, `if tensor:`, `nonzero`), on any device.
-    - `kernels`: kernels, those of replayed graphs and of collectives, too.
+    - `kernels`: kernels, including those of replayed graphs and of collectives.
     - `copies`, `bytes_moved`: copies between host and device, and their bytes.
-    - `allocations`: allocations on devices; on the host where no device was recorded.
+    - `allocations`: allocations on devices; on the host if no device was recorded.
     - `graph_breaks`: breaks in compiled code. `collectives`: collective operations of this rank.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The steps of a profile, and what they were taken from.
+"""The steps of a profile, and their source.
 
 Only host events name steps: the device carries copies of the same annotations, 1 ns earlier and 2 ns longer than the
 work below them, which must never be counted.
@@ -22,11 +22,12 @@ from tb_tidy_plugin.vocabulary import Oddity, StepBasis
 UNMARKED: frozenset[StepBasis] = frozenset({"whole_trace", "none"})
 
 ODD_SHARE = 0.25
-"""A step that differs from the median by less than this part of it is not odd: twice the spread of quiet real jobs."""
+"""Least difference from the median, as a part of it, for a step to be odd: twice the spread of quiet real jobs."""
 
 ODD_SCORE = 3.5 / 0.6745
-"""Nor is one that differs by less than this many times the median of all differences, which noisy jobs have. The number
-is that of Iglewicz and Hoaglin, "How to Detect and Handle Outliers" (1993)."""
+"""Least difference of an odd step in units of the median of all differences, which is large in noisy jobs. The number
+is that of Iglewicz and Hoaglin, "How to Detect and Handle Outliers" (1993).
+"""
 
 PROFILER_STEP = re.compile(r"ProfilerStep#\d+")
 SERVING_STEP = re.compile(
@@ -47,12 +48,12 @@ FRAMEWORK_TURN = re.compile(
     r".*accelerate/optimizer\.py\(\d+\): step$|.*deepspeed/runtime/engine\.py\(\d+\): step$"
     r"|.*transformers/trainer\.py\(\d+\): training_step$"
 )
-"""What Accelerate, DeepSpeed and Hugging Face's trainer call once per step: a step lies between two ends."""
+"""Functions that Accelerate, DeepSpeed and Hugging Face's trainer call once per step: a step lies between two ends."""
 
 LOADER_NEXT = re.compile(r"enumerate\(DataLoader\)#.{0,500}__next__")
 
 LEAST_TURNS = 2
-"""Ends that make a step: what lies between two of them."""
+"""Least number of ends: a step lies between two of them."""
 
 
 Test: TypeAlias = Callable[[str], object]
@@ -73,7 +74,7 @@ class Step(msgspec.Struct, frozen=True):
 
 
 class ProfileSteps(msgspec.Struct, frozen=True, dict=True):
-    """All steps in order of start, their basis, and the thread that marks them, `ABSENT` where none does."""
+    """All steps in order of start, their basis, and the thread that marks them, `ABSENT` if none does."""
 
     basis: StepBasis
     items: tuple[Step, ...]
@@ -81,11 +82,11 @@ class ProfileSteps(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def median_ns(self) -> int | None:
-        """Median duration; None where there is no step."""
+        """Median duration; None without steps."""
         return median_ns_of([step.duration_ns for step in self.items])
 
     def percentile_ns(self, percentile: float) -> int | None:
-        """This percentile of the durations (nearest rank interpolated); None where there is no step."""
+        """This percentile of the durations (nearest rank interpolated); None without steps."""
         if not self.items:
             return None
         durations = sorted(step.duration_ns for step in self.items)
@@ -94,7 +95,7 @@ class ProfileSteps(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def oddities(self) -> tuple[Oddity | None, ...]:
-        """For each step what is odd about it: the first ones that are long are warm-up, any other is an outlier."""
+        """Oddity of each step: the first long ones are warm-up, any other is an outlier; None for ordinary steps."""
         median = self.median_ns or 0
         distances = [abs(step.duration_ns - median) for step in self.items]
         limit = max(ODD_SHARE * median, ODD_SCORE * (median_ns_of(distances) or 0))
@@ -114,7 +115,7 @@ class ProfileSteps(msgspec.Struct, frozen=True, dict=True):
         return np.array([step.end_ns for step in self.items], np.int64)
 
     def index_of(self, times: Times) -> Rows:
-        """The step that each of `times` lies in, `ABSENT` outside all steps."""
+        """The step that contains each of `times`, `ABSENT` outside all steps."""
         if not self.items:
             return np.full(len(times), ABSENT, np.int64)
         at = np.searchsorted(self.starts, times, side="right") - 1
@@ -122,12 +123,12 @@ class ProfileSteps(msgspec.Struct, frozen=True, dict=True):
 
 
 def median_ns_of(durations_ns: Sequence[int]) -> int | None:
-    """The median; None of nothing."""
+    """The median; None without durations."""
     return round(float(np.median(durations_ns))) if len(durations_ns) else None
 
 
 def steps_of(table: EventTable) -> ProfileSteps:
-    """The steps of a recording, from the first kind of mark that is there; without marks the whole recording is one."""
+    """The steps of a recording, by the first kind of mark it has; without marks the whole recording is one."""
     annotation = table.category == Category.ANNOTATION
     called = annotation | (table.category == Category.PYTHON)
     marks: tuple[tuple[StepBasis, Mask, Test], ...] = (
@@ -166,14 +167,14 @@ def _marked(table: EventTable, basis: StepBasis, rows: Rows) -> ProfileSteps:
 
 
 def _outermost(table: EventTable, rows: Rows) -> Rows:
-    """Those of `rows` that begin in no earlier one."""
+    """The `rows` that begin in no earlier one."""
     rows = rows[np.lexsort((-table.end_ns[rows], table.start_ns[rows]))]
     reach = np.maximum.accumulate(np.append(np.iinfo(np.int64).min, table.end_ns[rows]))[:-1]
     return rows[table.start_ns[rows] >= reach]
 
 
 def _most_frequent_name(table: EventTable, rows: Rows) -> Rows:
-    """A job with several optimizers steps each of them: one of them marks the steps."""
+    """The marks of one optimizer: a job with several steps each of them."""
     names = table.name[rows]
     counts = Counter(names.tolist())
     return rows[names == counts.most_common(1)[0][0]] if counts else rows

@@ -1,7 +1,7 @@
 """Ranks that the others wait for: step after step, not now and then.
 
-Lateness is judged per step, since the collectives of one step depend on each other: who comes late to the first bucket
-is late to those that were begun meanwhile.
+Lateness is judged per step, since the collectives of one step depend on each other: a rank that is late to the first
+bucket is late to those that began meanwhile.
 """
 
 from __future__ import annotations
@@ -17,31 +17,31 @@ from tb_tidy_plugin.trace.columns import ABSENT, Mask, Times
 from tb_tidy_plugin.trace.sets import distinct
 
 CAP = 2
-"""One step counts for no more than so many times the middle one: an outlier is not a habit."""
+"""Limit of one step's weight, as a multiple of the middle one: an outlier is not a habit."""
 
 AS_LATE = 0.5
-"""From this part of the largest lateness on a rank is late with the latest one, as all ranks of a slow host are."""
+"""Least part of the largest lateness for a rank to count as late, too, as all ranks of a slow host are."""
 
 CLOCK_ERRORS = 2
-"""Lateness below so many errors of the clocks is none."""
+"""Least lateness in units of the clocks' error."""
 
 _COMMUNICATION = frozenset({"communication", "communication_exposed", "idle_communication_wait"})
 
 
 class Straggler(msgspec.Struct, frozen=True):
-    """Ranks that come late together, and what that costs.
+    """Ranks that come late together, and their cost.
 
     Attributes:
         ranks: their numbers, ascending.
-        others: how many ranks wait for them.
-        steps: in how many steps was looked.
-        last_in: in how many of them one of these ranks was the last by most time.
-        late_ns: how much later than the middle one of the others the last of them comes, on average of the steps.
-        lost_ns: how long each of the others waits per step, on average.
-        shared_ns: by how much a step would be shorter if what makes these ranks later than the last of the others were
-            shared out evenly among all.
-        operation: the collective that is waited for longest.
-        extra_ns: what they spend more time on than the middle one of the others, per step, by part; largest first.
+        others: number of ranks that wait for them.
+        steps: number of examined steps.
+        last_in: number of them in which one of these ranks was last by most time.
+        late_ns: lateness of their last relative to the middle one of the others, on average of the steps.
+        lost_ns: time that each of the others waits per step, on average.
+        shared_ns: by how much a step would be shorter if the cause of these ranks' lateness over the last of the others
+            were shared evenly among all.
+        operation: the collective with the longest waits.
+        extra_ns: parts that take them longer than the middle one of the others, per step; largest first.
     """
 
     ranks: tuple[int, ...]
@@ -56,16 +56,16 @@ class Straggler(msgspec.Struct, frozen=True):
 
 
 def comparable_steps(run: Run) -> int:
-    """In how many steps besides the warm-up ranks meet."""
+    """Number of steps after the warm-up in which ranks meet."""
     return len(distinct(in_steady_steps(run.meetings).step))
 
 
 def straggler_of(run: Run, *, steadiness: float) -> Straggler | None:
-    """The ranks that come late steadily, None where there are none; never more than half of all.
+    """The ranks that come late steadily, None without any; never more than half of all.
 
     Args:
-        run: at least two steps of it must be comparable.
-        steadiness: how many times its standard error a rank's lateness per step must be.
+        run: must have at least two comparable steps.
+        steadiness: least multiple of its standard error for a rank's lateness per step.
     """
     meetings = in_steady_steps(run.meetings)
     late = summed(meetings, meetings.late_ns())
@@ -81,12 +81,12 @@ def straggler_of(run: Run, *, steadiness: float) -> Straggler | None:
 
 
 def in_steady_steps(meetings: Meetings) -> Meetings:
-    """Those of steps that are no warm-up."""
+    """The meetings of steps after the warm-up."""
     return meetings.take(np.flatnonzero(meetings.step != ABSENT))
 
 
 def summed(meetings: Meetings, values: Times) -> Times:
-    """The values of each step's collectives together: one line per step."""
+    """The sum of the values of each step's collectives: one line per step."""
     steps, line = np.unique(meetings.step, return_inverse=True)
     sums = np.zeros((len(steps), *values.shape[1:]), np.int64)
     np.add.at(sums, line, values)
@@ -94,7 +94,7 @@ def summed(meetings: Meetings, values: Times) -> Times:
 
 
 def _capped(by_step: Times) -> Times:
-    """Each column without outliers upwards."""
+    """Each column, with upward outliers limited."""
     capped: Times = np.minimum(by_step, np.maximum(CAP * np.median(by_step, axis=0), 0).astype(np.int64))
     return capped
 

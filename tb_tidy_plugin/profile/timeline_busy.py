@@ -10,15 +10,15 @@ from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.trace.columns import DEVICE_WORK, Category, EventTable, Mask
 
 BUSY_PARTS = 1_000
-"""As many as a minimap has pixels."""
+"""Number of pixels of a minimap."""
 
 
 class Busy(msgspec.Struct, frozen=True):
     """Shares from 0 to 1, one for each of `BUSY_PARTS` equally long parts of the recording.
 
     Attributes:
-        host: of the part's time some thread runs an operator. Empty where no operator was recorded.
-        device: some kernel, copy or fill runs. Empty where none was recorded.
+        host: share in which any thread runs an operator. Empty if no operator was recorded.
+        device: share in which any kernel, copy or fill runs. Empty if none was recorded.
     """
 
     host: NDArray[np.float64]
@@ -26,7 +26,7 @@ class Busy(msgspec.Struct, frozen=True):
 
 
 def busy_of(table: EventTable, until_ns: int) -> Busy:
-    """The recording from 0 to `until_ns`, in parts."""
+    """Busy shares from 0 to `until_ns`."""
     return Busy(
         _shares(table, table.is_category((Category.OPERATOR,)), until_ns),
         _shares(table, table.is_category(DEVICE_WORK), until_ns),

@@ -11,15 +11,15 @@ from tb_tidy_plugin.trace.columns import ABSENT, Mask, Rows
 from tb_tidy_plugin.trace.sets import among
 
 MOST_BARS = 12_000
-"""Of one window. Where there are more, pixels are taken to be wider until there are not."""
+"""Most bars of one window. If there are more, wider pixels are assumed until they fit."""
 
 
 class Bars(msgspec.Struct, frozen=True):
     """Bars of one window, by row and start: bar `i` stands for the events `first[i]:last[i]`.
 
     Attributes:
-        pixel_ns: what is shorter than this is merged with its neighbours.
-        left_out: bars that are missing even so: in a profile of more than `MOST_BARS` rows.
+        pixel_ns: shorter events are merged with their neighbours.
+        left_out: number of bars that are still missing: in a profile of more than `MOST_BARS` rows.
     """
 
     first: Rows
@@ -29,9 +29,9 @@ class Bars(msgspec.Struct, frozen=True):
 
 
 def bars_in(timeline: Timeline, from_ns: int, to_ns: int, width: int, lanes: Rows | None = None) -> Bars:
-    """What `width` pixels show of the time from `from_ns` up to `to_ns`, in `lanes` or in all of them.
+    """Bars for `width` pixels from `from_ns` to `to_ns`, in `lanes` or in all of them.
 
-    Every event that begins in the window or reaches into it is in exactly one bar, and no other event is.
+    Every event that overlaps the window is in exactly one bar, and no other event is.
     """
     low, high = _events_in(timeline, from_ns, to_ns)
     if lanes is not None:
@@ -46,20 +46,20 @@ def bars_in(timeline: Timeline, from_ns: int, to_ns: int, width: int, lanes: Row
 
 
 def marked_in(positions: Rows, bars: Bars) -> Rows:
-    """How many of the events at `positions`, which are sorted, each bar stands for."""
+    """Number of the sorted events `positions` in each bar."""
     counts: Rows = np.searchsorted(positions, bars.last) - np.searchsorted(positions, bars.first)
     return counts
 
 
 def arrows_in(timeline: Timeline, bars: Bars, most: int) -> tuple[Rows, int]:
-    """Positions of launched events that have a bar of their own, and how many of them are too many to be listed."""
+    """Positions of launched events that have a bar of their own, and the number of further ones beyond `most`."""
     single = bars.first[bars.last - bars.first == 1]
     launched = single[timeline.launch[single] != ABSENT]
     return launched[:most], max(len(launched) - most, 0)
 
 
 def launched_within(timeline: Timeline, position: int) -> Rows:
-    """Positions of what was launched while the event at `position` ran, on its lane; or by it alone, for a launch."""
+    """Positions of events launched while the event at `position` ran, on its lane; of a launch, by it alone."""
     launched = np.flatnonzero(timeline.launch != ABSENT)
     calls = timeline.launch[launched].astype(np.int64)
     start_ns = timeline.start_ns[calls]
@@ -71,7 +71,7 @@ def launched_within(timeline: Timeline, position: int) -> Rows:
 
 
 def event_around(timeline: Timeline, position: int) -> int | None:
-    """The event in the row above in which the one at `position` begins."""
+    """The event in the row above in which the event at `position` begins."""
     row = int(timeline.row_of(np.array([position]))[0])
     if timeline.row_depth[row] == 0:
         return None
@@ -91,7 +91,7 @@ def events_between(timeline: Timeline, from_ns: int, to_ns: int, around_ns: int,
 
 
 def _events_in(timeline: Timeline, from_ns: int, to_ns: int) -> tuple[Rows, Rows]:
-    """For each row the slice of its events that begin in the window or reach into it."""
+    """The slice of each row's events that overlap the window."""
     first, last = timeline.row_first[:-1], timeline.row_first[1:]
     reaching = _first_at_least(timeline.end_ns, first, last, from_ns + 1)
     beginning = _first_at_least(timeline.start_ns, first, last, from_ns)  # an instant at the window's start ends there
@@ -100,7 +100,7 @@ def _events_in(timeline: Timeline, from_ns: int, to_ns: int) -> tuple[Rows, Rows
 
 
 def _first_at_least(values: NDArray[np.int64], first: Rows, last: Rows, limit: int) -> Rows:
-    """In each slice `first[i]:last[i]` of ascending values, the first position with at least `limit`."""
+    """The first position in each slice `first[i]:last[i]` of ascending values with at least `limit`."""
     low, high = first.copy(), last.copy()
     while (is_open := low < high).any():
         middle = (low + high) // 2

@@ -1,11 +1,11 @@
 """The event tree, rebuilt exactly as PyTorch's collection code builds it, as arrays.
 
 Source: `build_tree` in https://github.com/pytorch/pytorch/blob/v2.13.0/torch/csrc/profiler/collection.cpp. Its heap of
-end times pops events of all threads together; popping touches only the stack of the event's own thread, so each thread
-can be brought up to date when it is next looked at, and a stack of the least end time of each frame and the frames
-around it tells in constant time how far.
+end times pops events of all threads together. Popping touches only the stack of the event's own thread, so each thread
+can be updated when it is next needed; a stack with the least end time of each frame and the frames around it shows in
+constant time how far.
 
-The loops over all events are there twice: in Python, and compiled (`_nest.pyx`) where the install had a compiler.
+The loops over all events exist twice: in Python, and compiled (`_nest.pyx`) if a compiler was present at installation.
 """
 
 from __future__ import annotations
@@ -29,10 +29,11 @@ if IS_COMPILED:
 _Stack: TypeAlias = list[tuple[int, float]]
 
 MOST_DEEP = 1000
-"""Levels of the tree. Python ends there by itself, recordings have up to 60; what is asked of each event around another
-takes no more than so many times as long."""
+"""Most levels of the tree. Python itself stops there, recordings have up to 60; a query for an event around each event
+takes at most that many times as long.
+"""
 
-CLIMBED = 64  # levels that are climbed one after the other; calls rarely end that many others that are open
+CLIMBED = 64  # levels that are climbed one by one; few calls need more
 
 
 class Tree(msgspec.Struct, frozen=True):
@@ -56,7 +57,7 @@ class Tree(msgspec.Struct, frozen=True):
         return len(self.parent)
 
     def nearest_ancestor(self, wanted: Mask) -> Numbers:
-        """For each row its nearest proper ancestor for which `wanted` holds, `ABSENT` where there is none."""
+        """The nearest proper ancestor of each row for which `wanted` holds, `ABSENT` if there is none."""
         if IS_COMPILED:
             found = np.empty_like(self.parent)
             above(self.parent, wanted.view(np.uint8), found)
@@ -86,7 +87,7 @@ def build_tree(table: EventTable, also: Rows | None = None) -> tuple[Rows, Tree]
 
 
 def forward_threads(table: EventTable) -> dict[int, int]:
-    """The thread behind each of the profiler's small forward thread ids, by majority.
+    """The thread for each of the profiler's small forward thread ids, by majority.
 
     A backward operator names its forward thread by a small id and shares its sequence number with a forward operator,
     whose thread is known.
@@ -126,7 +127,8 @@ def _replayed(table: EventTable, rows: Rows) -> tuple[Numbers, Numbers]:
             continue  # a leaf
         if stack is None or is_foreign:
             # Popping an event that hangs below another thread's frame leaves that frame on top of this thread's stack
-            # for good, as the live profiler does.
+            # forever, as
+            # in the live profiler.
             stacks[thread] = [(stack[-1][0], math.inf), (at, end)] if stack else [(at, end)]
         else:
             stack.append((at, min(end, stack[-1][1])))
@@ -134,7 +136,7 @@ def _replayed(table: EventTable, rows: Rows) -> tuple[Numbers, Numbers]:
 
 
 def _open_at(stacks: dict[int, _Stack], thread: int, time: int) -> _Stack | None:
-    """The frames of `thread` still open at `time`, outermost first; None where there are none."""
+    """The frames of `thread` still open at `time`, outermost first; None without any."""
     stack = stacks.get(thread)
     if stack is None:
         return None
@@ -147,7 +149,7 @@ def _open_at(stacks: dict[int, _Stack], thread: int, time: int) -> _Stack | None
 
 
 def _pre_order(parent: Numbers) -> tuple[Numbers, Numbers]:
-    """Pre-order position of each event, and that of its last descendant; parents stand before their children."""
+    """Pre-order position of each event, and that of its last descendant; parents come before their children."""
     parents = parent.tolist()
     sizes = [1] * len(parents)
     for at in range(len(parents) - 1, -1, -1):
@@ -174,7 +176,7 @@ def _replayed_natively(table: EventTable, rows: Rows) -> tuple[Numbers, Numbers]
 
 
 def _forward_thread(table: EventTable, rows: Rows) -> Numbers:
-    """For each of `rows` the thread behind its forward thread id, `ABSENT` where it has none or nobody knows."""
+    """The thread for the forward thread id of each of `rows`, `ABSENT` if it has none or it is unknown."""
     known = np.full(int(table.forward_thread.max(initial=0)) + 2, ABSENT, np.int32)  # the last one is that of -1
     for small_id, thread in forward_threads(table).items():
         known[small_id] = thread
@@ -206,9 +208,9 @@ def innermost(table: EventTable, tree: Tree, rows: Rows) -> Rows:
 
 
 def _leapt(tree: Tree, end_ns: Times, rows: Rows, times: Times) -> Rows:
-    """For each row itself or the innermost event above it that ends at its time or later, `ABSENT` for none.
+    """The row, or the innermost event above it, that ends at its time or later; `ABSENT` for none.
 
-    In leaps over as many levels as end before that time: one level after the other would take the depth for each row.
+    Leaps over as many levels as end before that time: level by level, each row would take as long as its depth.
     """
     above = np.where(tree.parent == ABSENT, tree.size, tree.parent)
     leaps = [(np.append(above, tree.size), np.append(end_ns, np.iinfo(np.int64).max))]

@@ -1,8 +1,9 @@
 """Operators that the user's own code runs, also in functions that operators call, and the kernels of compiled code.
 
-An operator runs Python where it is an `autograd.Function` or recomputes a checkpoint: what that code calls counts like
-all else that it calls. Spans that somebody names in C++ or with `_RecordFunctionFast` are recorded as operators without
-a namespace, and run nothing of what is inside them.
+An operator runs Python if it is an `autograd.Function` or recomputes a checkpoint: calls in that code count like all
+its
+other calls. Spans named in C++ or with `_RecordFunctionFast` are recorded as operators without a namespace, and do not
+run the events inside them.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def user_operators(profile: Profile, is_own: Callable[[str], bool]) -> Rows:
 
     Args:
         profile: one trace.
-        is_own: whether a Python frame, by its name, is of the user's own code.
+        is_own: True if a Python frame with this name is the user's own code.
     """
     table, size, calls = profile.table, profile.tree.size, profile.compiled_graphs.calls
     category, name = table.category[:size], table.name[:size]
@@ -44,7 +45,7 @@ def user_operators(profile: Profile, is_own: Callable[[str], bool]) -> Rows:
 
 
 def spans_of(profile: Profile) -> Mask:
-    """Which rows of the tree are spans: annotations, and operators that are none."""
+    """Mask of the tree's rows that are spans: annotations, and events recorded as operators that are not operators."""
     table, size = profile.table, profile.tree.size
     is_operator = table.category[:size] == Category.OPERATOR
     named = among(table.name[:size], numbers_where(table.names, NO_SPAN.search))

@@ -33,7 +33,7 @@ LONGEST_SHAPES = 40
 
 
 def comparison_document(comparison: Comparison, form: Form) -> Document:
-    """The comparison in the given form."""
+    """The comparison as a document of this form."""
     verdict, style = _VERDICTS[comparison.verdict]
     blocks = _comment(comparison, verdict) if form == "markdown" else _terminal(comparison, doc.Span(verdict, style))
     return Document(f"TorchTidy: {verdict}", tuple(blocks), "tb-tidy compare")

@@ -1,7 +1,7 @@
 """Documents: blocks of text, built from a report, a summary or a comparison, and printed in one of several forms.
 
-Any string in a document may come from a trace. Printers show strings as they are: none becomes markup, a link, or
-something that a terminal obeys.
+Any string in a document may come from a trace. Printers show strings literally: none becomes markup, a link, or a
+terminal's control sequence.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SEVERITY_MARKS: Mapping[str, str] = {"high": "▲", "medium": "◆", "low": "●
 
 
 class Span(msgspec.Struct, frozen=True):
-    """Words of a kind.
+    """Words of one kind.
 
     A `message` is a sentence in which backticks mark code, `code` a name, a `link` a message that leads to the section
     with the anchor `to`. A `swatch` (the colour of a part), a `meter` (`0.12`) and a `mark` (a severity) are drawn.
@@ -49,7 +49,7 @@ class Section(msgspec.Struct, frozen=True):
 
 
 class Fold(msgspec.Struct, frozen=True):
-    """Blocks that can be folded away. `details` belong to something above and start folded, a `list` starts open."""
+    """Blocks that fold. `details` belong to something above and start folded, a `list` starts open."""
 
     title: Line
     blocks: tuple[Block, ...]
@@ -57,7 +57,7 @@ class Fold(msgspec.Struct, frozen=True):
 
 
 class Paragraph(msgspec.Struct, frozen=True):
-    """Sentences. The style applies to the label where there is one. A `warning` stands out; `below` is indented."""
+    """Sentences. The style applies to the label if there is one. A `warning` stands out; `below` is indented."""
 
     line: Line
     label: str = ""
@@ -88,7 +88,7 @@ class CodeBlock(msgspec.Struct, frozen=True):
 
 
 class Figure(msgspec.Struct, frozen=True):
-    """A named figure with notes on how it came about. Readers look for the `strong` ones."""
+    """A named figure with notes on its origin. Readers look for the `strong` ones."""
 
     name: str
     value: str
@@ -126,7 +126,7 @@ BREAK = Span("", "break")
 
 
 def message(text: str) -> Span:
-    """A sentence with code in backticks, as rules and errors write it."""
+    """A sentence with code in backticks, as in rules and errors."""
     return Span(text, "message")
 
 
@@ -136,7 +136,7 @@ def code(text: str) -> Span:
 
 
 def muted(text: str) -> Span:
-    """Words of less importance."""
+    """Words of minor importance."""
     return Span(text, "muted")
 
 
@@ -151,7 +151,7 @@ def section(title: str, *blocks: Block, level: int = 3) -> Section:
 
 
 class Document(msgspec.Struct, frozen=True):
-    """Blocks under a title. `command` prints everything on a terminal, for forms that have to leave things out."""
+    """Blocks under a title. `command` prints everything on a terminal, for forms that must leave things out."""
 
     title: str
     blocks: tuple[Block, ...]

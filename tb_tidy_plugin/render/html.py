@@ -1,7 +1,7 @@
 """Documents as one page of HTML to mail, keep and print. It loads nothing and runs nothing.
 
 Strings are untrusted. Each passes `_escaped`, which also replaces invisible characters, and the page's own policy
-allows neither scripts nor requests. Only this module makes `Html`; mypy keeps it apart from text.
+allows neither scripts nor requests. Only this module creates `Html`; mypy distinguishes it from text.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _HEAD = """\
 
 
 def to_html(document: doc.Document) -> str:
-    """The document as a page of its own."""
+    """The document as an HTML page."""
     title = _escaped(document.title)
     head = _element("head", Html(_HEAD), _element("title", title), _element("style", _style()))
     main = _element("main", _element("h1", title), _blocks(document.blocks))
@@ -46,13 +46,13 @@ def _style() -> Html:
 
 
 def _element(name: str, *content: Html, **attributes: str) -> Html:
-    """An element with the attributes that have a value. `class_` is written with an underscore, as in Python."""
+    """An element with those attributes that have a value. `class_` stands for `class`, a keyword of Python."""
     given = (f' {key.rstrip("_").replace("_", "-")}="{_escaped(text)}"' for key, text in attributes.items() if text)
     return Html(f"<{name}{''.join(given)}>{''.join(content)}</{name}>")
 
 
 def _escaped(text: str) -> Html:
-    """Text without markup, control characters or changes of direction, cut where it is absurdly long."""
+    """Text without markup, control characters or changes of direction, cut if it is absurdly long."""
     cut = text if len(text) <= _LONGEST_STRING else f"{text[: _LONGEST_STRING - 1]}…"
     return Html(html.escape("".join(each if each.isprintable() or each in LAYOUT else "\ufffd" for each in cut)))
 
@@ -137,7 +137,7 @@ def _figure(figure: doc.Figure) -> Html:
 
 
 def _chart(chart: doc.Chart) -> Html:
-    """One bar, which a table beside it explains, or columns with a caption for those who cannot see them."""
+    """One bar, explained by a table beside it, or columns with a caption for those who cannot see them."""
     bars = [_element("div", *_colours(bar), style=f"height:{bar.height:.2%}") for bar in chart.bars]
     if len(bars) == 1:
         return _element("div", *bars, class_="bar", aria_hidden="true")
@@ -146,6 +146,6 @@ def _chart(chart: doc.Chart) -> Html:
 
 
 def _colours(bar: doc.Bar) -> Iterator[Html]:
-    """The parts of a bar, or a neutral one where they are not known."""
+    """The parts of a bar, or a neutral one if they are unknown."""
     for name, share in bar.parts or (("other", 1.0),):
         yield _element("span", class_=f"part-{name}", style=f"flex-grow:{share:.4f}")

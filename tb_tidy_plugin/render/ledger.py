@@ -1,4 +1,4 @@
-"""The ledger as blocks: what the step's time goes to, whose it is, and what to do."""
+"""The ledger as blocks: where the step's time goes, who owns it, and what to do."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ MOST_LINES = 5
 LONGEST_KERNEL = 60
 
 OF_A_KIND = frozenset({"compute", "copy", "cpu"})
-"""Causes that a kind tells more of: what it is drawn as."""
+"""Causes whose entries are drawn by kind."""
 
 BUSY = frozenset({"compute", "communication", "copy"})
 
 
 def step_line(profile: ProfileReport, *, has_spread: bool = False) -> Line:
-    """`3 steps, median 29.3 ms (profiler steps), device busy 61 %`: the one notion of the step."""
+    """`3 steps, median 29.3 ms (profiler steps), device busy 61 %`: the same step everywhere."""
     ledger = told(profile)
     if ledger is None:
         return words.steps_line(profile.steps)
@@ -41,7 +41,7 @@ def step_line(profile: ProfileReport, *, has_spread: bool = False) -> Line:
 
 
 def lengths_of(ledger: Ledger) -> list[int]:
-    """The length of each step in ns."""
+    """The duration of each step in ns."""
     return [step.end_ns - step.start_ns for step in ledger.steps]
 
 
@@ -63,7 +63,7 @@ def busy_share(ledger: Ledger) -> Share:
 
 
 def told(profile: ProfileReport) -> Ledger | None:
-    """The ledger of a profile, None where there is nothing in it or the report is from before there was one."""
+    """The ledger of a profile; None if it is empty, or the report is older than ledgers."""
     return profile.ledger if profile.ledger is not None and profile.ledger.entries else None
 
 
@@ -94,12 +94,12 @@ def _with_swatch(entry: Entry) -> tuple[Line, ...]:
 
 
 def part_of(entry: Entry) -> str:
-    """The part of a bar in whose colour an entry is drawn, as on the page: its kind, else its cause."""
+    """The part of a bar whose colour an entry has, as on the page: its kind, else its cause."""
     return entry.kind or "other" if entry.cause in OF_A_KIND else entry.cause
 
 
 def whole_ledger(ledger: Ledger) -> Iterator[Block]:
-    """The same with all entries, and the sum of each column."""
+    """All entries, and the sum of each column."""
     rows = [_amounts(_what(entry), entry.share, entry.ns_per_step) for entry in ledger.entries]
     rows.append(_amounts(("sum",), 1, ledger.step_ns.mean))
     yield from _around(ledger, [doc.Table(("where the step's time goes",), ("share", "per step"), tuple(rows))])
@@ -137,7 +137,7 @@ def _advice(entry: Entry) -> str:
 
 
 def verdict(ledger: Ledger | None) -> str:
-    """What bounds the step and how near that is to its limit, for where no finding is there."""
+    """A sentence on what bounds the step and how near that is to its limit, for recordings without findings."""
     return "Nothing was recorded." if ledger is None else bound_by(ledger.entries)
 
 
@@ -150,7 +150,7 @@ def _waiting(entry: Entry) -> str:
 
 
 def _where(entry: Entry) -> str:
-    """The owner in front, and how much of the entry is its."""
+    """The first owner, and its part of the entry."""
     owner = entry.owner
     name = _name(entry, owner)
     share = f" ({Share(owner.ns / max(entry.ns_total, 1))} of it)" if name and owner.ns < entry.ns_total else ""

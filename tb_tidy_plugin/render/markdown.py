@@ -1,7 +1,7 @@
 """Documents as Markdown, for comments on pull requests.
 
 Strings of a trace are untrusted: none of them becomes markup, a link or a mention on the code host. GitHub looks for
-mentions after the Markdown is rendered, so characters alone would not do: a zero-width space parts `@` from a name.
+mentions in the rendered Markdown, so escaping is not enough: a zero-width space separates `@` from a name.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tb_tidy_plugin.render import document as doc
 from tb_tidy_plugin.units import Count
 from tb_tidy_plugin.visible import visible
 
-LONGEST_COMMENT = 65_536  # of a comment on GitHub
+LONGEST_COMMENT = 65_536  # GitHub's limit for a comment
 LAST_LINE_ROOM = 200
 _LONGEST_STRING = 1000
 
@@ -25,7 +25,7 @@ SPAN = re.compile(r"`([^`]*)`")
 FENCE = re.compile(r"`+")
 NEW_LINE = "\n"
 
-# What is left out first where there is too much: lists that stand alone, then details of the least finding.
+# Left out first if the document is too long: lists that stand alone, then details of the least finding.
 _HEAD, ROW, DETAIL, REST = range(4)
 LEFT_OUT = {_HEAD: "headings", ROW: "lines of tables", DETAIL: "findings’ details", REST: "lists of unchecked rules"}
 
@@ -35,7 +35,7 @@ _Chunk: TypeAlias = tuple[int, str]
 
 
 def to_markdown(document: doc.Document, longest: int = LONGEST_COMMENT) -> str:
-    """The document, in no more than `longest` bytes; its last line says what was left out."""
+    """The document in at most `longest` bytes; its last line says what was left out."""
     chunks = list(_all(document.blocks))
     kept = _fitting(chunks, longest - LAST_LINE_ROOM)
     text = "".join(text for at, (_, text) in enumerate(chunks) if at in kept).lstrip("\n")
@@ -47,7 +47,7 @@ def to_markdown(document: doc.Document, longest: int = LONGEST_COMMENT) -> str:
 
 
 def _fitting(chunks: list[_Chunk], room: int) -> set[int]:
-    """Numbers of the chunks that fit, the important ones first."""
+    """Numbers of the chunks that fit, important ones first."""
     kept = set()
     for at in sorted(range(len(chunks)), key=lambda at: chunks[at][0]):
         size = len(chunks[at][1].encode("utf-8", "replace"))
@@ -90,7 +90,7 @@ def _chunks(block: doc.Block) -> Iterator[_Chunk]:
 
 
 def _line(line: doc.Line, *, in_html: bool = False) -> str:
-    """A line as Markdown; as HTML where Markdown is not read, which is in a summary."""
+    """A line as Markdown; as HTML inside a summary, where Markdown has no effect."""
     text = "".join(_piece(piece, in_html=in_html) for piece in line).strip()
     start = None if in_html else LINE_START.match(text)
     return text if start is None else f"{_escaped(start[0])}{text[start.end() :]}"
@@ -115,7 +115,7 @@ def _piece(piece: str | doc.Span, *, in_html: bool) -> str:
 
 
 def _code(text: str, *, in_html: bool) -> str:
-    """A string as code on one line, also in a table."""
+    """A string as code on one line, safe inside a table."""
     line = _shown(text).strip()
     if not line:
         return ""
@@ -123,7 +123,7 @@ def _code(text: str, *, in_html: bool) -> str:
 
 
 def _fenced(code: str) -> str:
-    """Code between fences that are longer than any within."""
+    """Code between fences that are longer than any fence within it."""
     longest = max((len(run) for run in FENCE.findall(code)), default=0)
     fence = "`" * max(3, longest + 1)
     shown = (visible(line.expandtabs(4)) for line in code.splitlines())
@@ -131,7 +131,7 @@ def _fenced(code: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """A string as itself: no character of it is markup."""
+    """A string without active markup."""
     return MARKUP.sub(lambda found: f"{_escaped(found[0])}{'&#8203;' if found[0] in '@#' else ''}", _shown(text))
 
 
@@ -140,6 +140,6 @@ def _escaped(text: str) -> str:
 
 
 def _shown(text: str) -> str:
-    """A string in one line of bearable length, without what is not to be seen."""
+    """A string in one line of limited length, without invisible characters."""
     shown = visible(text, " ")
     return shown if len(shown) <= _LONGEST_STRING else f"{shown[: _LONGEST_STRING - 1]}…"

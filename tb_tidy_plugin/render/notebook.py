@@ -1,4 +1,4 @@
-"""A page of HTML as the output of a notebook's cell: in a frame, so that neither changes how the other looks."""
+"""A page of HTML as the output of a notebook's cell, in a frame, so that neither affects the look of the other."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 
 class Cell(msgspec.Struct, frozen=True):
-    """What a notebook shows as a frame of `height_px`; the page in it runs no script, and opens links beside it."""
+    """A page that a notebook shows in a frame of `height_px`; it runs no script, and opens links beside the frame."""
 
     page: str
     height_px: int

@@ -1,6 +1,6 @@
 """A report as a page of its own, with the names and the order of the tab.
 
-Of the paths on the machine that made it, the page holds only the parts that name a recording.
+Of the paths on the machine that created it, the page holds only the parts that name a recording.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from tb_tidy_plugin.vocabulary import StepBasis
 _PATH = re.compile(r"[/\\]+")
 _LONGEST_NAME = 200
 _MOST_BARS = 200
-ENOUGH_FOR_PERCENTILES = 10  # below that the 10th percentile is the minimum in all but name
-OVERLAP = 1.01  # a sum that differs by rounding alone is not worth a word
-WORTH_TELLING = 1.005  # of a speed; less reads as 1.00×
+ENOUGH_FOR_PERCENTILES = 10  # with fewer steps, the 10th percentile is practically the minimum
+OVERLAP = 1.01  # smaller excesses of a sum are rounding, and are not mentioned
+WORTH_TELLING = 1.005  # of a speedup; a smaller one reads as 1.00×
 
 STEP_BASIS_IN_WORDS: Mapping[StepBasis, str] = {
     "profiler_step": "marked by the profiler",
@@ -129,7 +129,7 @@ def _figures(profile: ProfileReport, unit: str) -> Iterator[Figure]:
 
 
 def _spread(times: Sequence[int]) -> str:
-    """The 10th and 90th percentile, or the shortest and longest of few steps."""
+    """The 10th and 90th percentile, or with few steps the shortest and longest."""
     if len(times) < 2:
         return ""
     if len(times) >= ENOUGH_FOR_PERCENTILES:
@@ -139,13 +139,13 @@ def _spread(times: Sequence[int]) -> str:
 
 
 def _step_now(profile: ProfileReport) -> int | None:
-    """What savings are a part of: a step without the profiler where that is known, else the median step."""
+    """The step that savings refer to: a step without the profiler if known, else the median step."""
     ledger = told(profile)
     return profile.step_ns if profile.true_step_ns or ledger is None else ledger.step_ns.median
 
 
 def _all_fixed(profile: ProfileReport, saving: Saving, unit: str) -> Iterator[str]:
-    """The length of a step without all findings, and a remark if they overlap."""
+    """The duration of a step without all findings, and a remark if they overlap."""
     if now := _step_now(profile):
         left, low, high = (max(0, now - saved) for saved in (saving.expected_ns, saving.high_ns, saving.low_ns))
         what = "a step" if unit == "step" else "the recording"
@@ -173,7 +173,7 @@ def _time_use(profile: ProfileReport, unit: str) -> Iterator[Block]:
 
 
 def _times(lanes: Sequence[Lane], step: int | None = None) -> dict[str, float]:
-    """The time of each part of a step or of the average step, as the mean of the devices, without parts of no time."""
+    """The time of each part of a step or of the average step, as the mean over devices, without empty parts."""
     times: dict[str, float] = {}
     for lane in lanes:
         for part in lane.parts:
@@ -207,7 +207,7 @@ def _recorded(profile: ProfileReport) -> str:
 
 
 def _steps(profile: ProfileReport) -> Iterator[Block]:
-    """Every step in parts. If there are too many, each column is the longest of several neighbours."""
+    """Every step in parts. With too many steps, each column is the longest of several neighbours."""
     odd = {step.name: ODDITIES[step.oddity] for step in profile.steps.items}
     ledger = told(profile)
     names = [step.name for step in ledger.steps] if ledger else list(odd)

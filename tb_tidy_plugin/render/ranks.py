@@ -19,7 +19,7 @@ NONE = "–"
 
 
 def ranks_blocks(ranks: Ranks | None) -> Iterator[Block]:
-    """The ranks that others wait for longest, as many as fit on a screen; nothing if ranks were not compared."""
+    """The ranks that others wait for longest, as many as fit on a screen; empty if ranks were not compared."""
     if ranks is None:
         return
     parts = [part for part in RANK_PARTS if any(_matters(row, part) for row in ranks.rows)]
@@ -40,11 +40,11 @@ def ranks_blocks(ranks: Ranks | None) -> Iterator[Block]:
 
 
 class ToldOnce(NamedTuple):
-    """A run whose ranks' findings are told once.
+    """A run that shows each finding of its ranks once.
 
     Attributes:
-        run: its findings are those of the run and of its ranks; those of its profiles are what no rank's share.
-        elsewhere: how many findings of each profile are among those of the run.
+        run: its findings are those of the run and of its ranks; profiles keep only findings of no rank.
+        elsewhere: number of each profile's findings that are among those of the run.
     """
 
     run: RunReport
@@ -52,7 +52,7 @@ class ToldOnce(NamedTuple):
 
 
 def told_once(run: RunReport) -> ToldOnce:
-    """The run with each finding of its ranks among its own, as the worst rank has it."""
+    """The run with its ranks' findings among its own, as the worst rank has them."""
     rows = {row.rank: (row.worker, row.span) for row in run.ranks.rows} if run.ranks else {}
     known = {
         (profile.rank, finding.id): finding
@@ -75,7 +75,7 @@ def told_once(run: RunReport) -> ToldOnce:
 
 
 def elsewhere_text(count: int) -> str:
-    """What stands in the place of a profile's findings that are told with all ranks."""
+    """The text in place of a profile's findings that are shown for all ranks together."""
     return f"{plural(count, 'finding is', 'findings are')} listed above, for all ranks."
 
 

@@ -31,14 +31,14 @@ _SHARES = (
 
 
 def report_document(report: Report, form: Form, muted: int = 0, *, verbose: bool = False) -> Document:
-    """The report in the given form.
+    """The report as a document of this form.
 
     `muted` is the number of findings left out of it, which only a page mentions. A verbose text names all rules that
     passed or were not checked; otherwise long lists are counted.
     """
     runs = [told_once(run) for run in report.runs]
     if form == "html":
-        from tb_tidy_plugin.render.page import page_blocks  # a terminal need not wait for it
+        from tb_tidy_plugin.render.page import page_blocks  # not imported for a terminal
 
         blocks = page_blocks(runs, report.problems, muted)
     else:
@@ -146,13 +146,13 @@ def _card(finding: Finding, saving: Saving | None) -> Iterator[Block]:
 
 
 def _replayed(finding: Finding) -> str:
-    """How the operators of a replayed graph are known."""
+    """A remark on how the operators of a replayed graph are known."""
     known_by = finding.known_by
     return f"; operators from the graph's capture ({words.KNOWN_BY_WORDS[known_by]})" if known_by else ""
 
 
 def _outcomes(outcomes: Sequence[Outcome], verbose: bool) -> Iterator[Block]:
-    """Rules that passed, rules that were not checked by reason, and rules with something else to say."""
+    """Rules that passed, rules that were not checked by reason, and rules with other remarks."""
     if passed := [outcome.rule for outcome in outcomes if outcome.status == "clean" and not outcome.reason]:
         yield Paragraph((_listed(passed, verbose),), "passed", "good")
     unchecked: dict[str, list[str]] = {}

@@ -19,7 +19,7 @@ MOST_PHASES = 3
 _MOST_CAUSES = 3
 MOST_SOURCES = 2
 LEAST_CAUSE = 0.005
-"""Of the step that a fix must save to be named at the top."""
+"""Least part of the step that a fix must save to be named at the top."""
 PHASES: Mapping[Phase, str] = {
     "prefill": "prefill iteration",
     "decode": "decode iteration",
@@ -36,7 +36,7 @@ _MODES: Mapping[GraphMode, str] = {
 
 
 def serving_blocks(profile: ProfileReport) -> Iterator[Block]:
-    """Iterations and graphs of a profile; nothing where there are none."""
+    """Iterations and graphs of a profile; empty if there are none."""
     serving = profile.serving
     if serving is None:
         return
@@ -58,7 +58,7 @@ def serving_blocks(profile: ProfileReport) -> Iterator[Block]:
 
 
 def serving_section(profile: ProfileReport) -> Iterator[Block]:
-    """The same as a section, with a table of the phases."""
+    """The same blocks as a section, with a table of the phases."""
     serving = profile.serving
     if serving is None:
         return
@@ -85,7 +85,7 @@ def _phase(total: PhaseTotal) -> Line:
 
 
 def _batch(total: PhaseTotal) -> Iterator[str]:
-    """Requests, tokens and KV tokens, without what another of them says already."""
+    """Requests, tokens and KV tokens, without repeated figures."""
     if total.requests is not None and total.phase != "diffusion":
         padded = f" in a graph for {Count(total.padded)}" if total.padded else ""
         yield f"batch {Count(total.requests)}{padded}"
@@ -104,7 +104,7 @@ def _mode(total: PhaseTotal) -> str:
 
 
 def _floor(total: PhaseTotal) -> str:
-    """What a decode must read, and how long that takes at least."""
+    """The bytes that a decode must read, and the time that this takes at least."""
     floor = total.floor
     if floor is None:
         return ""
@@ -114,7 +114,7 @@ def _floor(total: PhaseTotal) -> str:
 
 
 def _bound(ledger: Ledger | None) -> str:
-    """The ledger's largest entry and how near it comes to its limit."""
+    """The ledger's largest entry and how near it is to its limit."""
     if ledger is None:
         return "not known"
     entry = ledger.entries[0]
@@ -127,7 +127,7 @@ def _bound(ledger: Ledger | None) -> str:
 
 
 def _host(total: PhaseTotal) -> str:
-    """How busy the device is, what it waits for, and how far the host leads."""
+    """The device's busy share, what it waits for, and the host's lead."""
     parts = [f"busy {Share(total.busy_share)} from its first kernel to its last"]
     if total.host_late_ns:
         parts.append(f"waits {Nanoseconds(total.host_late_ns)} for the host")
@@ -139,7 +139,7 @@ def _host(total: PhaseTotal) -> str:
 
 
 def _graphs(graphs: Graphs) -> Line:
-    """How much of the replayed time has an operator, and where that is from."""
+    """The part of the replayed time with a known operator, and its source."""
     launched = f"{plural(graphs.launches, 'launch', 'launches')}, {plural(graphs.kernels, 'kernel')}"
     known = [each for each in graphs.attribution if each.known_by is not None]
     if not known:
@@ -165,7 +165,7 @@ def _saved_share(finding: Finding) -> float:
 
 
 def _cause(saved: float, finding: Finding) -> Line:
-    """Advice, what it saves, and where."""
+    """Advice, its saving, and its place."""
     place = finding.places[0] if finding.places else None
     where: Line = () if place is None else ("; ", code(place_text(place.file, place.line, place.generated)))
     gain = f": saves about {Nanoseconds(finding.saving.expected_ns)} ({Share(saved)})" if finding.saving else ""

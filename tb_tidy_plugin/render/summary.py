@@ -43,7 +43,7 @@ class SummaryOptions(msgspec.Struct, frozen=True):
 
 
 def summary_document(summary: Summary, wanted: SummaryOptions) -> Document:
-    """The parts of the summary that are wanted."""
+    """The wanted parts of the summary."""
     profiles = (_profile(profile, wanted) for profile in summary.profiles)
     blocks: tuple[Block, ...] = (*profiles, *map(problem_paragraph, summary.problems))
     return Document("TorchTidy: where time and memory go", blocks, "tb-tidy summary")
@@ -151,12 +151,12 @@ def _kernels(figures: Figures, wanted: SummaryOptions) -> Iterator[Block]:
 
 
 def _family(row: KernelFamilyRow) -> str:
-    """In the words of the ledger."""
+    """The name of a family, as in the ledger."""
     return "communication" if row.family == "communication" else KIND_TITLES[row.family]
 
 
 def _rates(row: KernelFamilyRow | DeviceKernelRow) -> tuple[str, str, str]:
-    """FLOP/s, B/s and the share of the roofline, empty where they are not known."""
+    """FLOP/s, B/s and the share of the roofline, empty if unknown."""
     share = "" if row.roofline is None else str(Share(row.roofline))
     return _per_second(row.flops_per_second, "FLOP"), _per_second(row.bytes_per_second, "B"), share
 
@@ -166,7 +166,7 @@ def _per_second(rate: float | None, unit: str) -> str:
 
 
 def _kernel(row: DeviceKernelRow) -> str:
-    """Operator and kernel; names of libraries' kernels have hundreds of characters, of which the first tell."""
+    """Operator and kernel; names of libraries' kernels have hundreds of characters, of which the first matter."""
     text = f"{row.operator}{known_by_mark(row.known_by)}: {row.name}" if row.operator else row.name
     return text if len(text) <= MOST_NAME else f"{text[: MOST_NAME - 1]}…"
 
@@ -205,7 +205,7 @@ def _modules(figures: Figures, wanted: SummaryOptions) -> Section:
 
 
 def largest(rows: Sequence[ModuleRow], most: int) -> list[ModuleRow]:
-    """The modules with most time, in their order; those around one have at least its time, so they are there, too."""
+    """The modules with most time, in their order; their parents have at least the same time and are included."""
     order = sorted(range(len(rows)), key=lambda at: -(rows[at].forward_ns + rows[at].backward_ns))
     return [rows[at] for at in sorted(order[:most])]
 

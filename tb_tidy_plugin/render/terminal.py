@@ -23,12 +23,12 @@ STYLES = {
 
 
 def to_text(document: doc.Document) -> RenderableType:
-    """The document, for rich to print. Its title is left out: the user has just typed the command."""
+    """The document, for rich to print. Its title is left out, since the user has just typed the command."""
     return _group(document.blocks)
 
 
 def plain(text: str) -> Text:
-    """Untrusted text without anything that a terminal would obey."""
+    """Untrusted text without control characters of a terminal."""
     return Text(visible(text))
 
 

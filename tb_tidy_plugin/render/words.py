@@ -15,7 +15,7 @@ from tb_tidy_plugin.units import Count, Nanoseconds, Share, plural
 from tb_tidy_plugin.vocabulary import KnownBy, Oddity, Precision, StepSource
 
 LEAST_SHARE = 0.01
-"""Of a step: what takes less has neither a line nor a column of its own."""
+"""Least share of a step for a line or a column."""
 
 STEP_BASIS: Mapping[StepSource, str] = {
     "profiler_step": "profiler steps",
@@ -42,7 +42,7 @@ KNOWN_BY_WORDS: Mapping[KnownBy, str] = {
 
 
 def known_by_mark(known_by: KnownBy | None) -> str:
-    """What stands behind the name of an operator that is known from a graph's capture; empty for all others."""
+    """The mark behind an operator's name that is known from a graph's capture; empty for all others."""
     return f" [replayed: {KNOWN_BY_WORDS[known_by]}]" if known_by else ""
 
 
@@ -59,7 +59,7 @@ def time_text(time_ns: float | None) -> str:
 
 
 def percentiles(values: Sequence[int]) -> tuple[float, float]:
-    """The 10th and the 90th percentile of at least one value; between two values they lie on the line."""
+    """The 10th and the 90th percentile of at least one value, linearly interpolated."""
     ordered = sorted(values)
 
     def at(share: float) -> float:
@@ -72,7 +72,7 @@ def percentiles(values: Sequence[int]) -> tuple[float, float]:
 
 
 def profile_names(run: str, profile: ProfileReport, *, with_span: bool = True) -> str:
-    """Run, worker, span and rank of a profile, without those that it lacks."""
+    """Run, worker, span and rank of a profile, as far as it has them."""
     rank = "" if profile.rank is None else f"rank {profile.rank}"
     return " · ".join(filter(None, (run, profile.worker, profile.span if with_span else "", rank)))
 
@@ -115,7 +115,7 @@ def problems_section(title: str, problems: Iterable[Problem]) -> doc.Section:
 
 
 def by_size(findings: Sequence[Finding]) -> tuple[list[Finding], list[Finding]]:
-    """The findings to be shown one by one, and the small ones, which are folded below them; with no other, none is."""
+    """The findings shown one by one, and the small ones folded below; without large ones, small ones are not folded."""
     large = [each for each in findings if not each.small]
     return (large, [each for each in findings if each.small]) if large else (list(findings), [])
 
@@ -128,7 +128,7 @@ def small_title(findings: Sequence[Finding]) -> str:
 
 
 def places_listing(finding: Finding, most: int, what: str = "") -> doc.Listing:
-    """At most so many places of a finding, and how many more there are."""
+    """At most `most` places of a finding, and the number of further ones."""
     lines = [place_line(place) for place in finding.places]
     return doc.Listing((*lines[:most], *more(len(lines) - most, what)))
 
@@ -149,7 +149,7 @@ def examples(finding: Finding) -> Iterator[Block]:
 
 
 def fix_hint(finding: Finding) -> Iterator[Block]:
-    """That a command can change the user's own code."""
+    """A note that a command can change the user's own code."""
     if finding.code_fixes is None:
         return
     if finding.code_fixes.reason == NOT_MADE:
@@ -160,7 +160,7 @@ def fix_hint(finding: Finding) -> Iterator[Block]:
 
 
 def extra_hint(findings: Iterable[Finding]) -> Iterator[Block]:
-    """That changes of the user's own code need an extra, once for all findings."""
+    """A note that changes of the user's own code need an extra, once for all findings."""
     if any(each.code_fixes is not None and each.code_fixes.reason == NEEDS_EXTRA for each in findings):
         yield doc.sentence(NEEDS_EXTRA, style="muted")
 

@@ -1,4 +1,4 @@
-"""Rows of the tables beside a report: those that a text names, in the order of a column."""
+"""Rows of the tables beside a report, filtered by text and sorted by a column."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _Row = TypeVar("_Row", OperatorRow, DeviceKernelRow)
 
 
 def chosen_operators(rows: Sequence[OperatorRow], text: str = "", kind: str = "") -> list[OperatorRow]:
-    """The rows of `kind`, or of all kinds where it is empty, whose name, shapes, place or module holds `text`.
+    """The rows of `kind` (all kinds if empty) whose name, shapes, place or module contains `text`.
 
-    A row whose key is `text` is chosen, too.
+    Includes rows whose key is `text`.
     """
     wanted = searchable(text)
     return [
@@ -32,9 +32,9 @@ def chosen_operators(rows: Sequence[OperatorRow], text: str = "", kind: str = ""
 
 
 def chosen_kernels(rows: Sequence[DeviceKernelRow], text: str = "", family: str = "") -> list[DeviceKernelRow]:
-    """The rows of `family`, or of all families where it is empty, whose family, operator or name holds `text`.
+    """The rows of `family` (all families if empty) whose family, operator or name contains `text`.
 
-    A row whose key is `text` is chosen, too.
+    Includes rows whose key is `text`.
     """
     wanted = searchable(text)
     return [
@@ -46,12 +46,12 @@ def chosen_kernels(rows: Sequence[DeviceKernelRow], text: str = "", family: str 
 
 
 def searchable(text: str) -> str:
-    """The text as searches compare it: in any case, and with `×` as it is typed."""
+    """The text as searches compare it: without case, and with `×` as `x`."""
     return text.casefold().replace("×", "x")
 
 
 def ordered(rows: list[_Row], order: str, *, descending: bool) -> list[_Row]:
-    """The rows by the column `order`; those without a value there come last, whichever the direction."""
+    """The rows sorted by the column `order`; rows without a value there come last in either direction."""
     values = [(getattr(row, order), at) for at, row in enumerate(rows)]
     known = [(value, at) for value, at in values if value not in {None, ""}]
     known.sort(key=lambda pair: pair[0], reverse=descending)

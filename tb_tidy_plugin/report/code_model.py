@@ -1,19 +1,19 @@
-"""Changes of the user's own code, as findings, `tb-tidy fix` and SARIF have them."""
+"""Changes of the user's own code, as in findings, `tb-tidy fix` and SARIF."""
 
 from __future__ import annotations
 
 from tb_tidy_plugin.report.value import Model
 
 NEEDS_EXTRA = "Changes of your own code need LibCST: run `pip install 'tb-tidy-plugin[fix]'`."
-"""The `reason` of `CodeFixes` where it is not installed."""
+"""The `reason` of `CodeFixes` if LibCST is not installed."""
 
 
 NOT_MADE = "Run `tb-tidy fix` for this change in your own code."
-"""The `reason` of `CodeFixes` in a report for the terminal or a comment, which shows no diff and so makes none."""
+"""The `reason` of `CodeFixes` in a report for the terminal or a comment, which shows no diff and so creates none."""
 
 
 class Replacement(Model, frozen=True):
-    """A region of a file, and the text that takes its place. Lines and columns are 1-based; the end is exclusive."""
+    """A region of a file, and the text that replaces it. Lines and columns are 1-based; the end is exclusive."""
 
     start_line: int
     start_column: int
@@ -28,9 +28,9 @@ class CodeFix(Model, frozen=True):
     Attributes:
         finding: its id.
         file, line: the place, as the recording names it.
-        saving_ns: expected saving of the whole finding per step; null where it is not known.
+        saving_ns: expected saving of the whole finding per step; null if unknown.
         safety: `same results`, `same up to rounding` or `changes behaviour: …`.
-        needs_review: whether the file alone cannot prove the change right; `check` then says what to check first.
+        needs_review: true if the file alone cannot prove the change right; `check` then says what to check first.
         diff: unified, without carriage returns.
         replacements: the same change by regions, in the order of the file.
     """
@@ -48,11 +48,11 @@ class CodeFix(Model, frozen=True):
 
 
 class CodeFixes(Model, frozen=True):
-    """What `tb-tidy fix` can change for a finding in the user's own files.
+    """Changes that `tb-tidy fix` can make for a finding in the user's own files.
 
     Attributes:
         changes: one for each place whose change is known; several places may share one.
-        reason: why a place has no change, a sentence; null where each of them has one.
+        reason: why a place has no change, as a sentence; null if each place has one.
     """
 
     changes: list[CodeFix]

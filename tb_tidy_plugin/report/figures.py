@@ -1,6 +1,6 @@
 """Tables and charts beside the report: operators, modules, memory and CPU work of one profile.
 
-Times are totals over the whole profile in ns, unless they say per step; null where the recording cannot tell.
+Times are totals over the whole profile in ns, unless they are per step; null if the recording does not show them.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ class OperatorRow(Model, frozen=True):
     """Calls of operators that share name, name and shapes, source line, or module.
 
     Attributes:
-        key: stable within its grouping: what a deep link holds.
-        kind: what the calls are: operators, annotations (`record_function`, steps), calls of the runtime
-            (`cudaLaunchKernel`); `mixed` for groups by line and module, which hold operators and calls of the runtime.
-        name: the operator; where a group holds several, the one with the most host self time.
-        operators: how many different operators the group holds.
+        key: stable within its grouping; used in deep links.
+        kind: of the calls: operators, annotations (`record_function`, steps), runtime calls (`cudaLaunchKernel`);
+            `mixed` for groups by line and module, which hold operators and runtime calls.
+        name: the operator; if a group holds several, the one with the most host self time.
+        operators: number of distinct operators in the group.
         shapes: input shapes and dtypes as text, for groups by shape.
         file, line, function: the place, for groups by line; `line` as precise as the report's places.
         module: name of the module, for groups by module. Lines and modules have one more row, with an empty file or
-            module, for all calls of which none is known, so that every grouping adds up to the same self time.
+            module, for all calls without a known one, so that every grouping adds up to the same self time.
         host_self_ns, device_self_ns: without calls inside.
         device_total_ns: durations of all launched work added up, as torch counts it.
         device_busy_ns: time in which at least one piece of that work ran.
-        tensor_cores: null where no kernel ran or the names do not tell.
+        tensor_cores: null if no kernel ran or the names do not show it.
         roofline: least time that the known device needs for the work, as a share of the time taken.
-        low_ns, median_ns, high_ns: CPU time that a tenth, half, nine tenths of the calls stay below; groups by shape.
+        low_ns, median_ns, high_ns: 10th, 50th and 90th percentile of the CPU time of a call; groups by shape.
         slow_calls: calls far above the median, groups by shape. share_of_best: rate by the best of the same operator.
         kernels: the largest ones, at most eight.
         findings: ids of the findings whose matched events are among the calls.
@@ -96,15 +96,14 @@ class DeviceKernelRow(Model, frozen=True):
     """Kernels, copies or fills with one name that one operator launched.
 
     Attributes:
-        key: stable: what a deep link holds.
-        family: what they do, by the operator first and by the kernel's name second. operator: empty where none is
-            known.
+        key: stable; used in deep links.
+        family: by the operator, else by the kernel's name. operator: empty if unknown.
         total_ns: durations, added up. share: of all device work. mean_ns: of one.
         flops_per_second, bytes_per_second: of the operators whose longest kernel it is, over all of their device work;
-            null where their work is not known, and where a rate comes out above what the device can do.
-        roofline: least time that the known device needs for the work, as a share of the time taken; never above 1.
-        tensor_cores: null where the name does not tell.
-        replayed: how many of them a replayed graph launched, with an operator known from its capture.
+            null if their work is unknown, or if a rate exceeds what the device can do.
+        roofline: least time that the known device needs for the work, as a share of the time taken; at most 1.
+        tensor_cores: null if the name does not show it.
+        replayed: number of them that a replayed graph launched, with an operator known from its capture.
         known_by: the least certain way in which that is known; null without any.
     """
 
@@ -125,7 +124,7 @@ class DeviceKernelRow(Model, frozen=True):
 
 
 class KernelFamilyRow(Model, frozen=True):
-    """All device work of one family; rates are over the part `rated_share` of its time, of which the work is known."""
+    """All device work of one family; rates are over the part `rated_share` of its time, for which the work is known."""
 
     family: KernelFamily
     count: int
@@ -141,8 +140,9 @@ class ModuleRow(Model, frozen=True):
     """One `nn.Module` at one place in the hierarchy, in pre-order.
 
     `parent` is the position of the module around it, null for roots; `last` that of the last module inside.
-    `places` counts in how many places the same object is called. `known_by` is the least certain way in which work of
-    replayed graphs in it is known to be its, null without any.
+    `places` is the number of places in which the same object is called. `known_by` is the least certain way in which
+    work
+    of replayed graphs is attributed to it, null without any.
     """
 
     name: str
@@ -165,9 +165,9 @@ class ModuleRow(Model, frozen=True):
 
 
 class MemoryHolder(Model, frozen=True):
-    """What one operator, called from one place, holds at a device's peak, of one kind.
+    """Memory of one kind that one operator, called from one place, holds at a device's peak.
 
-    `stack` is where a memory snapshot has it from, innermost first, at most thirty frames.
+    `stack` is the stack of the allocation in a memory snapshot, innermost frame first, at most thirty frames.
     """
 
     operator: str
@@ -204,12 +204,12 @@ class DeviceMemoryRow(Model, frozen=True):
 
     Attributes:
         device: `cpu` or `cuda:0`. basis: the allocator's own figure, the running sum of events ("at least"), or the
-            history in a memory snapshot, whose times are from its first action on.
-        other_bytes: of the peak, what was allocated before the recording.
-        failures: allocations for which there was not enough memory.
+            history in a memory snapshot, whose times count from its first action.
+        other_bytes: part of the peak that was allocated before the recording.
+        failures: allocations that failed for lack of memory.
         holders: what holds the peak, largest first, at most fifty.
         steps: per step, empty without steps.
-        kinds: curves that add up to what is allocated, over `kinds_ns`; empty where addresses were not recorded.
+        kinds: curves that add up to all allocated bytes, over `kinds_ns`; empty if addresses were not recorded.
     """
 
     device: str
@@ -256,10 +256,10 @@ class FrameRow(Model, frozen=True):
 
 
 class CpuFigures(Model, frozen=True):
-    """What the CPU did.
+    """Work of the CPU.
 
     Attributes:
-        threads: how many threads ran operators at all. most_threads: at the same time. mean_threads: while any did.
+        threads: number of threads that ran operators. most_threads: at the same time. mean_threads: while any did.
         slow_calls: by time lost, at most two hundred.
         frames: by self time, at most two hundred; null without stacks.
     """
@@ -275,8 +275,9 @@ class Figures(Model, frozen=True):
     """All tables of one profile. `operators` has one list per grouping that the recording allows.
 
     `left_out` has the number of rows with less host time that are not listed, for groupings with too many.
-    `families` and `kernels` are the device's work, most time first; of `kernels` at most 20,000. `missing`
-    says for each of `name`, `shape`, `line`, `module`, `modules`, `memory` that is not there which option records it.
+    `families` and `kernels` are the device's work, most time first; `kernels` has at most 20,000 rows. `missing` names
+    the
+    option that records each absent table of `name`, `shape`, `line`, `module`, `modules`, `memory`.
     """
 
     operators: dict[OperatorGroup, list[OperatorRow]]

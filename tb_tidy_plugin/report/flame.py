@@ -13,11 +13,11 @@ FlameKind: TypeAlias = Literal[
 
 
 class FlameFrame(Model, frozen=True):
-    """What nodes of one name are.
+    """Kind and name of nodes.
 
     Attributes:
-        kind: `call` is one of the runtime. `kernel`, `cpu` and `idle` hold time of the account: work of the device, of
-            a host without a device, and time that the device waits. `others` are the nodes too small to be listed.
+        kind: `call` is a runtime call. `kernel`, `cpu` and `idle` hold time of the account: work of the device, of a
+            host without a device, and time that the device waits. `others` are the nodes too small to be listed.
         name: as shown. file, line: of functions, where they are defined.
         entry: position in `Flame.entries` of the entry that the time belongs to; null for all other kinds.
     """
@@ -39,16 +39,16 @@ class FlameEntry(Model, frozen=True):
 
 
 class Flame(Model, frozen=True):
-    """A tree in columns, one entry per node; node 0 is the root and parents stand before their children.
+    """A tree in columns, one entry per node; node 0 is the root and parents come before their children.
 
     Amounts are each node's own, over the window of the ledger: those of a subtree add up to its total.
 
     Attributes:
-        frames: what `frame` counts. entries: those of the ledger, in its order.
+        frames: `frame` holds positions in it. entries: those of the ledger, in its order.
         parent: of the root -1.
         account_ns: time of the account: all of it adds up to the ledger's window. host_ns: of all host threads.
-        bytes: allocated on devices, on the host where no device allocates; frees are not subtracted.
-        steps: in how many steps this is. findings: by id the nodes in which a finding's events are, most events first.
+        bytes: allocated on devices, or on the host if no device allocates; frees are not subtracted.
+        steps: number of steps in the window. findings: by id, the nodes of a finding's events, most events first.
     """
 
     frames: list[FlameFrame]

@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 
 class CodeLine(Model, frozen=True):
-    """A line of a source file, from 1."""
+    """A line of a source file; lines count from 1."""
 
     file: str
     line: int
 
 
 class Generated(Model, frozen=True):
-    """That a place is of code which `torch.compile` generated: `of` its forward or its backward pass.
+    """Marks a place in code that `torch.compile` generated: `of` its forward or its backward pass.
 
     `also` are further lines that the same kernel computes; time is never split between them.
     """
@@ -29,7 +29,7 @@ class Generated(Model, frozen=True):
 
 
 def generated_of(place: Frame) -> Generated | None:
-    """What a place is of, None for code that was not generated."""
+    """The generated code that a place is in; None for code that was not generated."""
     if place.compiled is None:
         return None
     return Generated(of=place.compiled, also=[CodeLine(file=file, line=line) for file, line in place.also])

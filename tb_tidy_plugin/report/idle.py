@@ -12,11 +12,11 @@ class IdleGaps(Model, frozen=True):
 
     Attributes:
         start_ns, end_ns: of the window that the ledger accounts for.
-        least_ns: gaps that are not longer may be left out; 0 where all are listed.
+        least_ns: gaps up to this length may be left out; 0 if all are listed.
         entries: ids of the ledger's entries. names: of events.
         starts, ends: of each gap. first: position of its first part; one more for the end.
         entry: of each part, by position in `entries`. ns: its time.
-        call, call_name: of each part the id of what the host does longest, and the position in `names`; -1 for none.
+        call, call_name: for each part, the id of the host's longest call, and its position in `names`; -1 for none.
         work, work_name: the same for the device work that comes next.
     """
 
@@ -37,14 +37,14 @@ class IdleGaps(Model, frozen=True):
 
 
 class IdleEvent(Model, frozen=True):
-    """An event by its id, as the timeline knows it, and its name."""
+    """An event's id, as in the timeline, and its name."""
 
     id: int
     name: str
 
 
 class IdlePart(Model, frozen=True):
-    """Time of one entry of the ledger in a gap, what the host does in it, and which device work comes next."""
+    """Time of one entry of the ledger in a gap, the host's call meanwhile, and the device work that comes next."""
 
     entry: str
     ns: int
@@ -64,9 +64,9 @@ class IdleAnswer(Model, frozen=True):
     """`GET api/idle?at_ns=…`: why the device idles at a time.
 
     Attributes:
-        gap: null where a device works, where the gap is not listed, and outside the ledger's window.
-        accounted: whether the time is in that window.
-        least_ns: gaps that are not longer may not be listed; 0 where all are.
+        gap: null if a device works, if the gap is not listed, and outside the ledger's window.
+        accounted: true if the time is in that window.
+        least_ns: gaps up to this length may not be listed; 0 if all are.
     """
 
     gap: IdleGap | None

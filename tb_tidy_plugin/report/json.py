@@ -8,5 +8,5 @@ from tb_tidy_plugin.report.model import Report
 
 
 def to_json(report: Report) -> str:
-    """One JSON object, indented, with a newline at its end; read back by `msgspec.json.decode(…, type=Report)`."""
+    """One JSON object, indented, with a final newline; `msgspec.json.decode(…, type=Report)` reads it back."""
     return msgspec.json.format(msgspec.json.encode(report), indent=2).decode() + "\n"

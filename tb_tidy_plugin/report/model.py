@@ -1,4 +1,4 @@
-"""The report: the public contract that JSON, text, the web page and every later consumer read.
+"""The report: the public contract for JSON, text, the web page and every later consumer.
 
 All times are integers in nanoseconds relative to the profile's start; costs and savings are per step. A field may be
 added in a later version but is never renamed. `docs/report.schema.json` is generated from this file.
@@ -28,13 +28,13 @@ Recorded: TypeAlias = Literal["stacks", "shapes", "memory", "device", "steps"]
 
 
 class Note(Model, frozen=True, tag_field="kind", tag="note"):
-    """Sentences with the numbers and thresholds that made the rule speak."""
+    """Sentences with the numbers and thresholds behind a finding."""
 
     text: str
 
 
 class CodeChange(Model, frozen=True, tag_field="kind", tag="code_change"):
-    """The example of the rule's page: code that has the pattern, and the same code without it."""
+    """The example of the rule's page: code with the pattern, and the same code without it."""
 
     before: str
     after: str
@@ -45,14 +45,16 @@ Detail: TypeAlias = Note | CodeChange
 
 
 class Place(Model, frozen=True):
-    """Where in the user's source the matches of a finding are.
+    """A place in the user's source with matches of a finding.
 
     `line` is 1-based. `precision` says how it is known: `definition` is the line that the recording gives the enclosing
     function, which is where it is defined, or where it was when the recording began; never the calling line itself.
-    `own_code` is false when no frame outside installed packages was recorded. `duration_ns` is per step. `ties` are
-    lines that are as likely, between `line` and `end_line`; empty where one line or statement is the likeliest.
-    `text` is the line as the source had it when it was read, without its indentation; empty where it is not known.
-    `generated` is there for code that `torch.compile` generated; a `definition` is then the function that was compiled.
+    `own_code` is false if no frame outside installed packages was recorded. `duration_ns` is per step. `ties` are
+    equally
+    likely lines between `line` and `end_line`; empty if one line or statement is the likeliest. `text` is the line as
+    the
+    source had it when it was read, without its indentation; empty if unknown. `generated` is set for code that
+    `torch.compile` generated; a `definition` is then the function that was compiled.
     """
 
     file: str
@@ -69,9 +71,9 @@ class Place(Model, frozen=True):
 
 
 class Saving(Model, frozen=True):
-    """What removing a finding is worth, per step.
+    """Saving from removing a finding, per step.
 
-    `speedup` is step time now divided by the step time expected without the finding, null where there is no step time.
+    `speedup` is step time now divided by the step time expected without the finding, null without a step time.
     """
 
     expected_ns: int
@@ -84,17 +86,18 @@ class Saving(Model, frozen=True):
 class Finding(Model, frozen=True):
     """Matches of one rule in one function, grouped.
 
-    `share` is `cost_ns` divided by the recorded step time, null where there are no steps.
+    `share` is `cost_ns` divided by the recorded step time, null without steps.
     `id` is stable between recordings of the same job: it hashes rule, subject, file and function.
-    `action` is what to do in a few words, verb first; empty in reports from before it was known.
-    `ranks` are those whose doing it is, for findings about a run; empty for findings about one profile.
-    `known_by` is the least certain way in which operators of replayed graphs among the matches are known, null where
-    all were recorded as they are.
-    `measurement` is what the statements with and without the pattern took where they were run, null where nobody did;
-    it is part of the saving only where the basis of that says so.
+    `action` is the advice in a few words, verb first; empty in reports of versions without it.
+    `ranks` are those that cause a finding about a run; empty for findings about one profile.
+    `known_by` is the least certain way in which operators of replayed graphs among the matches are known, null if all
+    were recorded themselves.
+    `measurement` has the times of the statements with and without the pattern, null if nobody ran them; it is part of
+    the
+    saving only if the saving's basis says so.
     `code_fixes` are changes of the user's own files, null for rules that change no code, and in summaries.
-    `small` is true where fixing it is expected to save something, but less than 3 % of a step: such findings stand
-    folded below the others.
+    `small` is true if fixing it is expected to save something, but less than 3 % of a step: such findings are folded
+    below the others.
     """
 
     id: str
@@ -120,15 +123,15 @@ class Finding(Model, frozen=True):
 
     @property
     def title(self) -> str:
-        """Advice, in a few words."""
+        """Advice in a few words."""
         return self.action or self.message
 
 
 class Outcome(Model, frozen=True):
-    """What one rule said about one profile, or about the ranks of a run.
+    """The outcome of one rule on one profile, or on the ranks of a run.
 
-    `reason` is set for `not_checked` and `failed`, and for `clean` and `found` where some of what was found is left
-    out: not worth reporting, another rule's, or not wanted.
+    `reason` is set for `not_checked` and `failed`, and for `clean` and `found` if some matches are left out: not worth
+    reporting, covered by another rule, or ignored.
     """
 
     rule: str
@@ -137,7 +140,7 @@ class Outcome(Model, frozen=True):
 
 
 class Device(Model, frozen=True):
-    """One device of the profile. `name` is empty where the trace has none."""
+    """One device of the profile. `name` is empty if the trace has none."""
 
     kind: str
     index: int
@@ -146,10 +149,10 @@ class Device(Model, frozen=True):
 
 
 class Quality(Model, frozen=True):
-    """How far the recording can be trusted.
+    """Reliability of the recording.
 
     Attributes:
-        partial: the file ended early; only what came before the end is reported.
+        partial: the file ended early; the report covers only what came before the end.
         dropped_events: events that could not be used (negative durations, times of zero, unreadable).
         parent_mismatch: share of Python frames whose recorded parent differs from the rebuilt one, null without stacks.
         notes: sentences for the user.
@@ -164,12 +167,12 @@ class Quality(Model, frozen=True):
 class ProfileReport(Model, frozen=True):
     """One trace file: one worker (rank) and one span of one run.
 
-    `settings` and `true_step_ns` are null where the job was not recorded with `tb_tidy_plugin.capture`; the latter is
-    the median of steps that were not recorded, which the profiler does not slow down. `step_ns` is the step that
-    savings, speedups and severities are of: the true one where that is shorter than the recorded one, which is the
-    median step of the ledger. `outliers` are the steps that differ most from the others, at
-    most twenty, in order of time. `ledger` accounts for every nanosecond of the steps. `serving` is null where no
-    server marks iterations and no graph is replayed.
+    `settings` and `true_step_ns` are null if the job was not recorded with `tb_tidy_plugin.capture`; the latter is the
+    median of steps that were not recorded, which the profiler does not slow down. `step_ns` is the step that savings,
+    speedups and severities refer to: the true one if that is shorter than the recorded one, which is the median step of
+    the ledger. `outliers` are the steps that differ most from the others, at most twenty, in order of time. `ledger`
+    accounts for every nanosecond of the steps. `serving` is null if no server marks iterations and no graph is
+    replayed.
     """
 
     worker: str
@@ -198,10 +201,11 @@ class ProfileReport(Model, frozen=True):
 
 
 class RunReport(Model, frozen=True):
-    """All profiles of what TensorBoard calls a run: one folder.
+    """All profiles of a run as TensorBoard defines it: one folder.
 
-    `outcomes` and `findings` are what rules over several ranks say; both are empty, and `ranks` is null, where only one
-    rank was recorded. Their times are per step, their shares those of the median step of all ranks.
+    `outcomes` and `findings` are those of rules over several ranks; both are empty, and `ranks` is null, if only one
+    rank
+    was recorded. Their times are per step, their shares those of the median step of all ranks.
     """
 
     run: str
@@ -212,7 +216,7 @@ class RunReport(Model, frozen=True):
 
 
 class Problem(Model, frozen=True):
-    """A trace that could not be read, or not wholly."""
+    """A trace that could not be read, or not completely."""
 
     path: str
     error: str

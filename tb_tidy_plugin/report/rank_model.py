@@ -1,4 +1,4 @@
-"""The ranks of a run as the report shows them: side by side, with who waits for whom."""
+"""The ranks of a run in the report: side by side, and which ranks wait for which."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ RANK_PARTS: tuple[RankPart, ...] = get_args(RankPart)
 
 
 class Arrivals(Model, frozen=True):
-    """One rank at the collectives of the steps besides the warm-up; times are per step, on average.
+    """One rank at the collectives of the steps after the warm-up; times are per step, on average.
 
     Attributes:
-        met: how many of them it took part in.
-        last: to how many it came last.
-        late_ns: how much later than the middle rank it came, to all collectives of a step together; negative before it.
-        waited_ns: how long each other rank waited for it.
-        waits_ns: how long it waited for others.
+        met: number of them that it took part in.
+        last: number of them in which it came last.
+        late_ns: lateness relative to the middle rank, over all collectives of a step; negative if it came earlier.
+        waited_ns: time that each other rank waited for it.
+        waits_ns: time that it waited for others.
     """
 
     met: int
@@ -30,16 +30,16 @@ class Arrivals(Model, frozen=True):
 
 
 class RankRow(Model, frozen=True):
-    """One rank beside the others: medians over its ledger's steps besides the warm-up.
+    """One rank beside the others: medians over its ledger's steps after the warm-up.
 
     Attributes:
-        step_ns: null where there are no steps.
-        parts_ns: what the step is spent on; a part that never occurs is left out.
-        memory_peak_bytes: the most that was allocated on the fullest device, null where memory was not recorded.
-        arrivals: null where the rank meets no other in a collective that all leave together.
-        clock_ahead_ns: how far its clock is ahead of the first rank's, null where nothing tells.
-        clock_error_ns: how wrong that may be; 0 for the first rank itself.
-        findings: how many the rank's own report has.
+        step_ns: null without steps.
+        parts_ns: time of each part of the step; a part that never occurs is left out.
+        memory_peak_bytes: most bytes allocated on the fullest device, null if memory was not recorded.
+        arrivals: null if the rank meets no other in a collective that all leave together.
+        clock_ahead_ns: lead of its clock over the first rank's, null if unknown.
+        clock_error_ns: error of that lead; 0 for the first rank itself.
+        findings: number of findings in the rank's own report.
     """
 
     rank: int
@@ -55,10 +55,11 @@ class RankRow(Model, frozen=True):
 
 
 class Imbalance(Model, frozen=True):
-    """How unevenly the ranks share one thing: the rank with the most of it, against the middle rank.
+    """Imbalance of the ranks in one thing: the rank with the most of it, against the middle rank.
 
-    `ratio` is null where the middle rank has none. `notable` says that the difference is worth a look; `text` is it in
-    words. Values are ns per step, or bytes for `memory`.
+    `ratio` is null if the middle rank has none. `notable` is true if the difference is worth a look; `text` describes
+    it.
+    Values are ns per step, or bytes for `memory`.
     """
 
     what: RankPart | Literal["memory"]
@@ -71,10 +72,11 @@ class Imbalance(Model, frozen=True):
 
 
 class MeetingPlace(Model, frozen=True):
-    """Collectives that one place of the source begins with as many bytes each: who comes last to them.
+    """Collectives of equal size that one place of the source begins, and who comes last to them.
 
-    `waited_ns` is how long a rank waits in them per step, on average of all but the last. `bytes` is null where shapes
-    were not recorded, `file` empty and `line` null where the place was not.
+    `waited_ns` is the time that a rank waits in them per step, averaged over all but the last. `bytes` is null if
+    shapes
+    were not recorded; `file` is empty and `line` null if the place was not.
     """
 
     kind: str
@@ -89,7 +91,7 @@ class MeetingPlace(Model, frozen=True):
 
 
 class SharedFinding(Model, frozen=True):
-    """One finding that profiles of several ranks have, or one of them: on which, and where it costs most.
+    """One finding that one or several ranks' profiles have: on which ranks, and where it costs most.
 
     `id`, `message`, `severity` and times, per step, are those of `worst_rank`; `text` says `on 7 of 8 ranks, worst
     rank 3`.
@@ -107,17 +109,17 @@ class SharedFinding(Model, frozen=True):
 
 
 class Ranks(Model, frozen=True):
-    """The ranks of a run beside each other; of several recordings of each the latest that most ranks have.
+    """The ranks of a run beside each other; of several recordings, the latest with most ranks.
 
     Attributes:
-        world_size: how many ranks the job had by the recordings, null where they do not say or disagree.
-        missing: how many of them were not recorded; `present` names them.
-        present: who is here and who is missing, as a sentence.
-        notes: what makes the comparison doubtful, as sentences.
-        step_ns: the median step of all ranks, null where there are no steps in common.
-        steps: how many steps besides the warm-up have collectives in which ranks meet.
+        world_size: the job's number of ranks in the recordings, null if they do not state it or disagree.
+        missing: number of them that were not recorded; `present` names them.
+        present: a sentence on present and missing ranks.
+        notes: sentences on what makes the comparison doubtful.
+        step_ns: the median step of all ranks, null without steps in common.
+        steps: number of steps after the warm-up with collectives in which ranks meet.
         rows: in order of rank.
-        places: the longest waiting first.
+        places: longest waiting first.
         findings: worst first.
     """
 
@@ -134,7 +136,7 @@ class Ranks(Model, frozen=True):
 
 
 def worst_first(rows: Sequence[RankRow]) -> list[RankRow]:
-    """The ranks that others wait for longest; where ranks do not meet, those with the longest steps."""
+    """The ranks that others wait for longest; if ranks do not meet, those with the longest steps."""
     return sorted(
         rows, key=lambda row: (-(row.arrivals.waited_ns if row.arrivals else 0), -(row.step_ns or 0), row.rank)
     )

@@ -8,21 +8,21 @@ from tb_tidy_plugin.report.value import Model
 
 
 class RooflineCeiling(Model, frozen=True):
-    """Most operations per second of a device with this name: a dtype, on ordinary cores or matrix units."""
+    """Peak operations per second of a device of this name: for a dtype, on ordinary cores or matrix units."""
 
     name: str
     flops_per_second: float
 
 
 class RooflineDot(Model, frozen=True):
-    """One operator with its shapes, or one kernel by name, of which work and time are known.
+    """One operator with its shapes, or one kernel by name, with known work and time.
 
     Attributes:
-        key: of its row among the operators by shape, or the kernels. detail: shapes, of kernels the operator.
+        key: of its row among the operators by shape, or the kernels. detail: shapes; for kernels, the operator.
         total_ns: device time over the recording. share: of all device work.
         roofline: least time that the device needs, as a share of the time taken; null for unknown devices.
-        bound: what that least time is for; null where it is not known.
-        findings: ids of the findings whose events are among its calls; of operators alone.
+        bound: what limits that least time; null if unknown.
+        findings: ids of the findings whose events are among its calls; only for operators.
     """
 
     kind: Literal["operator", "kernel"]
@@ -44,7 +44,7 @@ class Roofline(Model, frozen=True):
     Attributes:
         device: as the recording names it; empty without one, or with several kinds.
         bytes_per_second: to the device's own memory; null for unknown devices. ceilings: empty for them.
-        missing: why there are no dots, and which option records it; null where there are some.
+        missing: why there are no dots, and which option records them; null if there are some.
     """
 
     device: str

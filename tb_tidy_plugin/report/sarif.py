@@ -1,8 +1,8 @@
 """The report as SARIF 2.1.0, which code hosts and editors show beside the lines.
 
-https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html; what GitHub makes of it, and its limits, is in
+https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html; GitHub's reading of it, and its limits, are in
 https://docs.github.com/en/code-security/code-scanning/integrating-with-code-scanning/sarif-support-for-code-scanning.
-Code hosts show results with a location only: findings of recordings without stacks are in the file and nowhere else.
+Code hosts show only results with a location: findings of recordings without stacks appear only in the file.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _COMPILED = "torch.compile compiled this function; the recording does not hold i
 
 
 def to_sarif(report: Report, rules: Sequence[type[AnyRule]], fixes: Sequence[CodeFix] | None = None) -> str:
-    """One SARIF file with one run; `rules` are those that were checked, `fixes` those to show, by default all.
+    """One SARIF file with one run; `rules` are the checked ones, `fixes` those to show, all by default.
 
     A finding that several profiles of a run share (its ranks) is one result, represented by the one that loses most.
     """
@@ -64,7 +64,7 @@ def to_sarif(report: Report, rules: Sequence[type[AnyRule]], fixes: Sequence[Cod
 
 
 def _ledgers(report: Report) -> Iterator[_Json]:
-    """What the steps of each profile go to, in ns per step."""
+    """Entries of each profile's ledger, in ns per step."""
     for run in report.runs:
         for profile in run.profiles:
             if (ledger := profile.ledger) is not None:
@@ -92,9 +92,9 @@ def _cut(text: str, longest: int) -> str:
 
 
 class _Found(msgspec.Struct, frozen=True):
-    """One result: a finding, the profile that it is told of, and in how many profiles of its run it is.
+    """One result: a finding, its profile, and the number of profiles of the run that have it.
 
-    A finding about several ranks together is told of no profile.
+    A finding about several ranks together has no profile.
     """
 
     run: str
@@ -184,7 +184,7 @@ def _sentences(finding: Finding) -> str:
 
 
 def _message(text: str) -> _Json:
-    """Text from a trace, in which nothing is a placeholder (section 3.11.5) or a link (3.11.6)."""
+    """Text from a trace, without placeholders (section 3.11.5) and links (3.11.6)."""
     return {"text": visible(text).replace("{", "{{").replace("}", "}}").replace("](", "] (")}
 
 
@@ -209,7 +209,7 @@ def _said(place: Place) -> str:
 
 
 def _artifact(file: str) -> _Json:
-    """A path as recorded, of any system, as a URI: relative to the sources where it is relative."""
+    """A recorded path of any operating system as a URI, relative to the sources if the path is relative."""
     path = file.replace("\\", "/")
     quoted = quote(path, errors="replace")
     if DRIVE.match(path):
@@ -222,7 +222,7 @@ def _artifact(file: str) -> _Json:
 
 
 def _notifications(report: Report, codes: Mapping[str, str], index: Mapping[str, int]) -> Iterator[_Json]:
-    """What could not be read or checked; what several profiles say alike is said once."""
+    """Notes on what could not be read or checked; equal notes of several profiles appear once."""
     yield from (_of_problem(problem) for problem in report.problems)
     said = dict.fromkeys(
         (outcome.rule, outcome.status, outcome.reason or "")

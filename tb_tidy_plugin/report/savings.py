@@ -1,4 +1,4 @@
-"""Savings in words: the likely value first, then how sure it is and how it is known. The page says the same words."""
+"""Savings in words: the likely value, then its range and its basis. The page uses the same words."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ KNOWN_HOW: Mapping[Basis, str] = {
 
 
 def expected_text(saving: Saving) -> str:
-    """`about 12.3 ms`, or that nothing is expected."""
+    """`about 12.3 ms`, or a remark that no saving is expected."""
     return f"about {Nanoseconds(saving.expected_ns)}" if saving.expected_ns else NO_SAVING
 
 
 def likelihood_text(saving: Saving) -> str:
-    """`at least 12 ms, at most 21.3 ms`; a least of nothing says when it comes to that. Empty where nothing is open."""
+    """`at least 12 ms, at most 21.3 ms`; a lower end of zero says when it applies. Empty if nothing is uncertain."""
     most = f"at most {Nanoseconds(saving.high_ns)}" if saving.high_ns > saving.expected_ns else ""
     if not saving.expected_ns:
         least = ""

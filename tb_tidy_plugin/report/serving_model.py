@@ -7,19 +7,18 @@ from tb_tidy_plugin.vocabulary import GraphMode, KnownBy, Phase
 
 
 class IterationItem(Model, frozen=True):
-    """One batch of a server, as its annotations and its kernels tell; null stands for what they do not.
+    """One batch of a server, from its annotations and its kernels; null for what they do not show.
 
     Attributes:
         phase: `diffusion` is one call of a diffusion model, with all of its denoising steps.
-        requests: of a diffusion model images. prefills, decodes: requests of each phase.
+        requests: of a diffusion model, images. prefills, decodes: requests of each phase.
         tokens: tokens that are computed. kv_tokens: tokens that attention reads. size: of an image, `256x256`.
         mode: whether one graph was replayed (of a diffusion model one per denoising step), several pieces, or none.
         host_ns: length of the mark. start_ns, device_ns: the device's window, from the first to the last kernel that
-            the mark launched on the stream with most time; of the mark where the device did nothing.
+            the mark launched on the stream with most time; of the mark if the device did nothing.
         busy_ns: of the window. host_late_ns, queued_ns: pauses of more than 20 µs in it, by whether the work behind
             them was launched after the pause began, or before.
-        lead_ns: how long before it starts the first kernel is launched; behind a copy that held the host, if there is
-            one.
+        lead_ns: time from the launch of the first kernel to its start; behind a copy that held the host, if any.
         gap_ns: from the window's end to that of the next iteration.
     """
 
@@ -47,7 +46,7 @@ class IterationItem(Model, frozen=True):
 
 
 class DecodeFloor(Model, frozen=True):
-    """What a decode iteration must read at least, and how long that takes at the device's memory bandwidth."""
+    """The least that a decode iteration must read, and the time that this takes at the device's memory bandwidth."""
 
     weight_bytes: int
     kv_bytes: int
@@ -57,8 +56,8 @@ class DecodeFloor(Model, frozen=True):
 class PhaseTotal(Model, frozen=True):
     """All iterations of one phase, mode and size: their number, medians, and sums of tokens by sums of windows.
 
-    `padded` is the batch that the graph computes, null where that is not larger or not known. `floor` is that of the
-    median iteration, null for what does more than decode, and where the sizes of weights are not known.
+    `padded` is the batch that the graph computes, null if that is not larger or unknown. `floor` is that of the median
+    iteration, null if it does more than decode, or if the sizes of weights are unknown.
     """
 
     phase: Phase
@@ -86,7 +85,7 @@ class Attribution(Model, frozen=True):
     Attributes:
         known_by: `exact`: the sequences of kernels in capture and replay are equal. `unique`: a comparison of the two
             allows nothing else. `renamed`: by its place between two certain kernels. `donor`: by an eager iteration of
-            the same model, whose line may be another one. Null: not known.
+            the same model, whose line may be another one. Null: unknown.
         kernels: pieces of device work. time_ns: their durations, added up.
     """
 
@@ -120,7 +119,7 @@ class Serving(Model, frozen=True):
     """Iterations and graphs of a profile.
 
     `iterations` are the first 1,000 of `count`, in order of time. `phases` begins with the one that takes most time.
-    `repetition` is that of the longest iteration, null where nothing repeats.
+    `repetition` is that of the longest iteration, null if nothing repeats.
     """
 
     count: int

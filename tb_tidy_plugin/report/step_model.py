@@ -1,4 +1,4 @@
-"""Steps as the report shows them: how long they were, what they were spent on, which are no ordinary ones."""
+"""Steps in the report: their durations, their parts, and which of them are unusual."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class StepItem(Model, frozen=True):
 
 
 class Steps(Model, frozen=True):
-    """The steps and where they were taken from; `median_ns` and the percentiles are null where there is no step."""
+    """The steps and their source; `median_ns` and the percentiles are null without steps."""
 
     basis: StepBasis
     count: int
@@ -31,7 +31,7 @@ class Steps(Model, frozen=True):
 
 
 class OutlierCause(Model, frozen=True):
-    """What an outlier holds more or less of than the median of the ordinary steps.
+    """Something of which an outlier holds more or less than the median of the ordinary steps.
 
     Attributes:
         kind: `wait` (`data_loading`, `garbage_collection`, `compilation`, `allocator`, `synchronisation`), `part` of
@@ -54,7 +54,7 @@ class Outlier(Model, frozen=True):
 
     Attributes:
         step: its position in the steps.
-        causes: of each kind the largest; what they hold overlaps, so their times do not add up.
+        causes: the largest of each kind; they overlap, so their times do not add up.
         text: the same in a sentence.
     """
 
@@ -67,10 +67,10 @@ class Outlier(Model, frozen=True):
 
 
 class Breakdown(Model, frozen=True):
-    """Interval unions over the whole profile, in ns; null where the recording cannot tell.
+    """Interval unions over the whole profile, in ns; null if the recording does not show them.
 
     `wall_ns` is first start to last end of all complete events except the profiler's own span. Busy time and
-    communication are per device, averaged where there are several.
+    communication are per device, averaged over several.
     """
 
     wall_ns: int
@@ -86,7 +86,7 @@ class Breakdown(Model, frozen=True):
 
 
 class LanePart(Model, frozen=True):
-    """What one part of a step took: on average over the steps, and in each of them."""
+    """Time of one part of a step: on average over the steps, and in each of them."""
 
     part: Part
     mean_ns: int
@@ -94,7 +94,7 @@ class LanePart(Model, frozen=True):
 
 
 class Lane(Model, frozen=True):
-    """The steps of one device, or of the host where there is no device, cut into parts.
+    """The steps of one device, or of the host without a device, cut into parts.
 
     In each step the parts add up to the step; time in which two things happened counts for the first of them.
 

@@ -1,4 +1,4 @@
-"""The base of all that the report and the web API are made of."""
+"""The base of all values of the report and the web API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The kit that every rule needs. For other queries on a profile, a rule imports from `profile`."""
+"""Tools that every rule needs. For other queries on a profile, a rule imports from `profile`."""
 
 from typing import TYPE_CHECKING
 

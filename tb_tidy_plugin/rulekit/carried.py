@@ -1,4 +1,4 @@
-"""Rules on their way to another process, which may be on a machine without the user's own files."""
+"""Rules for transfer to another process, which may be on a machine without the user's own files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import msgspec
 from tb_tidy_plugin.rulekit.rule import AnyRule, Rule
 
 _TEXT = "__carried__"
-"""The attribute in which a module keeps the text it was made from."""
+"""The attribute in which a module keeps its source text."""
 
 
 class CarriedRule(msgspec.Struct, frozen=True):
@@ -23,7 +23,7 @@ class CarriedRule(msgspec.Struct, frozen=True):
     Attributes:
         module, name: of the class.
         settings: see `AnyRule.settings`.
-        text, file: of a module that importing by name would not find; the text is empty where it would.
+        text, file: of a module that cannot be imported by name; the text is empty if it can.
     """
 
     module: str
@@ -34,7 +34,7 @@ class CarriedRule(msgspec.Struct, frozen=True):
 
 
 class CarriedRules:
-    """Rules that can be pickled; here they are just the rules."""
+    """Rules that can be pickled; in this process they are just the rules."""
 
     def __init__(self, rules: Iterable[Rule]) -> None:
         self.rules = tuple(rules)
@@ -62,7 +62,7 @@ def _can_be_found(module: str) -> bool:
 
 
 def _rule_of(rule: CarriedRule) -> Rule:
-    """A module that came along is run where it was not yet."""
+    """The rule; executes the text of its module if that is new here."""
     module = sys.modules.get(rule.module) if rule.text else import_module(rule.module)
     if module is None or (rule.text and vars(module).get(_TEXT, rule.text) != rule.text):
         module = run(rule.module, rule.text, rule.file)
@@ -72,9 +72,10 @@ def _rule_of(rule: CarriedRule) -> Rule:
 
 
 def run(name: str, text: bytes, file: str) -> ModuleType:
-    """A module made from the text of a file; `sys.modules` has it from now on, since its docstring is its rule's page.
+    """A module made from the text of a file, now in `sys.modules`, since its docstring is its rule's page.
 
-    Only this text runs: not what the file holds by now, and no compiled code beside it, which others may have written.
+    Only this text runs: not the current content of the file, and no compiled code beside it, which others may have
+    written.
     """
     module = ModuleType(name)
     module.__file__ = file

@@ -29,9 +29,9 @@ class Unblock(msgspec.Struct, frozen=True):
 
 
 class Overlap(msgspec.Struct, frozen=True):
-    """These events would run beside the rest of the step instead of in line with it, so many at a time.
+    """These events would run beside the rest of the step instead of in line with it, `at_once` at a time.
 
-    Most likely a `left` part of each stays in line (0 to 1), such as taking over what was made beside.
+    Most likely a `left` part of each stays in line (0 to 1), such as taking over the result.
     """
 
     events: tuple[int, ...]

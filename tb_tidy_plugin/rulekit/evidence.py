@@ -1,8 +1,7 @@
 """Evidence: the typed facts of a match, from which a rule's sentences, edits and statements are made.
 
 Each rule has its own: a frozen `msgspec.Struct` of numbers, words and their units (`tb_tidy_plugin.units`), whose
-properties say in words what its fields hold. A sentence names fields and properties in braces, and thresholds of its
-rule.
+properties express its fields in words. A sentence names fields and properties in braces, and thresholds of its rule.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ def names_in(template: str) -> set[str]:
 
 
 def evidence_names(evidence: type[msgspec.Struct] | None) -> set[str]:
-    """The names that sentences may use: fields and properties of a class of evidence; none without one."""
+    """The names that sentences may use: fields and properties of a class of evidence; empty without one."""
     if evidence is None:
         return set()
     properties = {name for name in dir(evidence) if isinstance(getattr(evidence, name), property)}

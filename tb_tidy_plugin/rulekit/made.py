@@ -1,4 +1,4 @@
-"""Objects that several rules have made in another way, and options of training libraries that several rules name."""
+"""Objects that several rules want created differently, and options of training libraries that several rules name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def distributed(trainer: str = "") -> Made:
 
 
 def mixed_precision(dtype: str) -> Mapping[str, str]:
-    """The options of training libraries that compute in `bfloat16` or `float16` where that is safe."""
+    """Options with which training libraries compute in `bfloat16` or `float16` where that is safe."""
     short = {"bfloat16": "bf16", "float16": "fp16"}[dtype]
     lightning = "bf16-mixed" if short == "bf16" else "16-mixed"
     return {

@@ -1,6 +1,6 @@
-"""Evidence as data and back: the one place that turns one into the other.
+"""Evidence as data and back: the one place that converts between them.
 
-Only recipes are kept and sent, and the rule makes its statements again where they are needed.
+Only recipes are stored and sent; the rule makes its statements again where they are needed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tb_tidy_plugin.units import Sizes
 
 
 def pair_of(recipe: Recipe, kind: type[Rule]) -> Benchmark | None:
-    """The statements that the rule `kind` makes of a recipe; None where it has no evidence.
+    """The statements that the rule `kind` makes from a recipe; None without evidence.
 
     Raises:
         ValidationError: the facts are not those of its evidence.
@@ -24,7 +24,7 @@ def pair_of(recipe: Recipe, kind: type[Rule]) -> Benchmark | None:
 
 
 def evidence_of(recipe: Recipe, kind: type[Rule]) -> Any:  # noqa: ANN401 - each rule has its own
-    """The facts of a recipe as the evidence of the rule `kind`; None where it has none.
+    """The facts of a recipe as the evidence of the rule `kind`; None without evidence.
 
     Raises:
         ValidationError: the facts are not those of its evidence.
@@ -34,9 +34,9 @@ def evidence_of(recipe: Recipe, kind: type[Rule]) -> Any:  # noqa: ANN401 - each
 
 
 def recipe_of(rule: Rule, evidence: object) -> Recipe | None:
-    """What the statements for this evidence are made from.
+    """The recipe for the statements of this evidence.
 
-    None for a rule that makes none, and where a number or text is beyond what is kept.
+    None for a rule without statements, and if a number or text exceeds the limits of a recipe.
 
     Raises:
         TypeError: a field is neither a number, a text nor a tuple of them.
@@ -47,7 +47,7 @@ def recipe_of(rule: Rule, evidence: object) -> Recipe | None:
 
 
 def facts_of(rule: Rule, evidence: object) -> Recipe | None:
-    """The same for any rule: without evidence, there are no facts.
+    """The recipe of any rule: without evidence, there are no facts.
 
     Raises:
         TypeError: a field is neither a number, a text nor a tuple of them.

@@ -24,13 +24,13 @@ Need: TypeAlias = Literal["stacks", "shapes", "memory", "device", "steps"]
 DeviceKind: TypeAlias = Literal["cpu", "cuda", "mps", "xpu"]
 """The types of `torch.device`; ROCm's is `cuda`, too."""
 
-NO_EVIDENCE: Any = None  # for texts that name nothing
+NO_EVIDENCE: Any = None  # for texts without names in braces
 
 _DTYPES = frozenset(TORCH_DTYPES.values())
 
 
 def known_dtype(text: str) -> str:
-    """The name that `torch` has for a dtype, for a statement; empty for any other text."""
+    """Name of a dtype in `torch`, for a statement; empty for any other text."""
     return text if text in _DTYPES else ""
 
 
@@ -40,13 +40,13 @@ class Match(msgspec.Struct, Generic[E], frozen=True):
     Attributes:
         anchor: the event whose place is shown.
         events: all events that the pattern costs, without their descendants.
-        related: events that the pattern does not cost, and that a fix changes, too.
-        evidence: what the rule's texts, edits and statements are made from; None where its texts name nothing.
-        subject: tells occurrences apart that a user would fix apart although they are in one function (an optimizer's
-            class, a pair of modules); empty where the place says it all.
-        confidence: how sure the rule is of this occurrence.
-        lost: the time that the pattern costs, where this is not the time of `events`: device time left idle after a
-            wait, communication that nothing hides. Start and end of each span, in ns of the profile.
+        related: events that the pattern does not cost, but that a fix also changes.
+        evidence: facts for the rule's texts, edits and statements; None if its texts name nothing.
+        subject: separates occurrences in one function that a user would fix separately (an optimizer's class, a pair of
+            modules); empty if the place is enough.
+        confidence: certainty of this occurrence.
+        lost: the time that the pattern costs, if this is not the time of `events`: device time left idle after a
+            wait, exposed communication. Start and end of each span, in ns of the profile.
     """
 
     anchor: int
@@ -59,19 +59,20 @@ class Match(msgspec.Struct, Generic[E], frozen=True):
 
 
 class Benchmark(msgspec.Struct, frozen=True):
-    """Two statements that do the same work, with and without the pattern; run and shown exactly as they stand here.
+    """Two statements that do the same work, with and without the pattern; run and shown exactly as written here.
 
-    What goes into them are numbers, names of dtypes (`known_dtype`) and the rule's own words, never text of a trace.
-    They need at most 1 GiB, and may use `device`, the name of the device to measure on, without defining it.
+    They consist of numbers, names of dtypes (`known_dtype`) and the rule's own words, never of a trace's text. They
+    need
+    at most 1 GiB, and may use `device`, the name of the device to measure on, without defining it.
 
     Attributes:
-        before: one call with the pattern; what it leaves in `result` is held against what `after` leaves there.
+        before: one call with the pattern; its `result` is compared with that of `after`.
         after: one call without it.
-        setup: what runs once before both, imports included.
-        compare: names of further values that `before` and `after` must leave equal.
-        devices: the kinds of device on which the pair shows what the rule is about.
-        of_events: whether `before` does what the match's events do and nothing besides. The time of `after` divided by
-            that of `before` is then what a fix leaves of the events' time.
+        setup: code that runs once before both, including imports.
+        compare: names of further values that must be equal after `before` and `after`.
+        devices: the kinds of device on which the pair shows the rule's pattern.
+        of_events: True if `before` does exactly what the match's events do. The time of `after` divided by that of
+            `before` is then the part of the events' time that a fix leaves.
     """
 
     before: str
@@ -89,14 +90,14 @@ class AnyRule(ABC, Generic[E]):
 
     Attributes:
         code: short code, unique over all rules (`TT201`).
-        needs: what must be recorded for the rule to be able to answer.
-        action: what to do in a few words, verb first; the title of its findings, which else is the fix.
+        needs: data that the recording must contain for the rule.
+        action: the advice in a few words, verb first; the title of its findings, by default the fix.
         message: what was found; one sentence without its full stop.
-        why: the numbers and thresholds that made the rule speak.
+        why: the numbers and thresholds behind the finding.
         fix: what to do; an imperative sentence without its full stop.
         caveat: what the fix may change besides time, empty for nothing.
         min_share: findings that cost less than this part of the step are not reported; applied by the report.
-        settings: thresholds that the user has set, by attribute name.
+        settings: thresholds set by the user, by attribute name.
     """
 
     code: ClassVar[str]
@@ -119,11 +120,11 @@ class AnyRule(ABC, Generic[E]):
 
     @classmethod
     def category(cls) -> str:
-        """The name of the rule's folder; `user` for a module that is in none."""
+        """The name of the rule's folder; `user` for a module outside such folders."""
         return cls.__module__.rpartition(".")[0].rpartition(".")[2] or "user"
 
     def filled_in(self, template: str, evidence: E) -> str:
-        """`template` with each name in braces replaced by this threshold of the rule, or by what `evidence` has."""
+        """`template` with each name in braces replaced by this threshold of the rule, or by the value in `evidence`."""
         limits = thresholds_of(type(self))
         return template.format_map(
             {
@@ -134,12 +135,12 @@ class AnyRule(ABC, Generic[E]):
 
     @classmethod
     def names(cls) -> set[str]:
-        """What texts may name: fields and properties of the evidence, and thresholds."""
+        """Names that texts may use: fields and properties of the evidence, and thresholds."""
         return evidence_names(cls.evidence()) | set(thresholds_of(cls))
 
     @classmethod
     def evidence(cls) -> type[msgspec.Struct] | None:
-        """The struct that `Rule[...]` names; None where it names none."""
+        """The struct in `Rule[...]`; None without one."""
         bases = [base for kind in cls.__mro__ for base in vars(kind).get("__orig_bases__", ())]
         given = (kind for base in bases for kind in get_args(base) if isinstance(kind, type))
         return next((kind for kind in given if issubclass(kind, msgspec.Struct)), None)
@@ -149,10 +150,10 @@ class Rule(AnyRule[E]):
     """An anti-pattern that one profile shows.
 
     Attributes:
-        left: the part of its events' time that a fix leaves, where that is the same for each match: most likely, at
-            least, at most; None where the events go.
-        yields_to: names of the rules whose fix makes this one's matches go away, too. A match is left out where what is
-            reported of one of them covers most of its time.
+        left: the part of its events' time that a fix leaves, if that is the same for each match: most likely, at
+            least, at most; None if the events go.
+        yields_to: names of the rules whose fix also removes this one's matches. A match is left out if the reported
+            findings of one of them cover most of its time.
     """
 
     left: ClassVar[tuple[float, float, float] | None] = None
@@ -163,37 +164,37 @@ class Rule(AnyRule[E]):
         """All occurrences in `profile`, which holds everything in `needs`."""
 
     def remedy(self, profile: Profile, match: Match[E]) -> Iterator[Edit]:
-        """What fixing `match` would change; by default its events go, or take what is `left` of their time."""
+        """Changes by fixing `match`; by default its events go, or take what is `left` of their time."""
         yield Scale(match.events, *self.left) if self.left else Remove(match.events)
 
     def benchmark(self, evidence: E) -> Benchmark | None:
-        """The pattern and its fix as statements with the shapes of a match; None where that makes no sense.
+        """The pattern and its fix as statements with the shapes of a match; None if that makes no sense.
 
         Statements are made again from the match's evidence later, without the recording (`Recipe`).
         """
         return None
 
     def made_by(self, evidence: E) -> Made | None:
-        """The object on which the fix sets an option; None where the fix lies where the work is called."""
+        """The object on which the fix sets an option; None if the fix lies where the work is called."""
         return None
 
     def trainer_options(self, evidence: E) -> Mapping[str, str]:
-        """The argument that does the fix where a library has the training loop; nothing where none does.
+        """The argument that applies the fix if a library has the training loop; empty if none does.
 
         By `transformers` (of `TrainingArguments`), `lightning` (of `Trainer`) and `accelerate` (of `Accelerator`).
         """
         return {}
 
     def fixer(self, code: Code, spot: Spot, evidence: E) -> Change:
-        """The fix in the user's own code, as it is known from the module, the finding's lines and the evidence alone.
+        """The fix in the user's own code, based only on the module, the finding's lines and the evidence.
 
         Args:
             code: the module that holds the lines.
             spot: the lines of one of the finding's places.
-            evidence: of the match that costs most.
+            evidence: of the most expensive match.
 
         Raises:
-            Unfixable: which change is right cannot be told.
+            Unfixable: the right change is unknown.
         """
         raise Unfixable("The rule does not change code.")
 
@@ -203,5 +204,5 @@ class Rule(AnyRule[E]):
         return cls.fixer is not Rule.fixer
 
     def not_applicable(self, profile: Profile) -> str | None:
-        """Why the question makes no sense for this profile although it holds all `needs`; None where it does."""
+        """The reason if the rule makes no sense for this profile although it holds all `needs`; else None."""
         return None

@@ -19,14 +19,14 @@ class RunMatch(msgspec.Struct, Generic[E], frozen=True):
     """One occurrence of a pattern among the ranks of a run.
 
     Attributes:
-        ranks: the ranks whose doing it is.
-        evidence: what the rule's texts are made from.
-        cost_ns: what the pattern costs the run per step.
-        saving_ns: what fixing it is expected to save the run per step; at most `cost_ns`.
-        matches: how often it was seen in all steps together.
-        steps: in how many steps was looked for it.
-        place: where in the source, None where the recordings do not tell.
-        subject, confidence: as those of `Match`.
+        ranks: the ranks that cause it.
+        evidence: facts for the rule's texts.
+        cost_ns: cost of the pattern for the run per step.
+        saving_ns: expected saving of its fix for the run per step; at most `cost_ns`.
+        matches: number of occurrences in all steps together.
+        steps: number of examined steps.
+        place: its place in the source, None if the recordings do not show it.
+        subject, confidence: as in `Match`.
     """
 
     ranks: tuple[int, ...]
@@ -41,12 +41,12 @@ class RunMatch(msgspec.Struct, Generic[E], frozen=True):
 
 
 class RunRule(AnyRule[E]):
-    """An anti-pattern that shows only where several ranks are looked at together; `needs` is asked of each of them."""
+    """An anti-pattern that only several ranks together show; `needs` applies to each of them."""
 
     @abstractmethod
     def detect(self, run: Run) -> Iterator[RunMatch[E]]:
         """All occurrences in `run`, whose ranks all hold everything in `needs`."""
 
     def not_applicable(self, run: Run) -> str | None:
-        """Why the question makes no sense for this run although it holds all `needs`; None where it does."""
+        """The reason if the rule makes no sense for this run although it holds all `needs`; else None."""
         return None

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tb_tidy_plugin import aten
 
 _MOST_BYTES = 1 << 30
-"""What the tensors of a pair of statements may need together, copies for their comparison aside."""
+"""Most bytes of the tensors of a pair of statements together, without copies for their comparison."""
 
 OF_ONE = aten.names(
     "pointwise",
@@ -16,12 +16,12 @@ OF_ONE = aten.names(
     sign sin sinh sqrt square tan tanh trunc
     """,
 )
-"""Operators that `torch` has by this name, of one tensor."""
+"""Operators of one tensor that `torch` has under this name."""
 
 OF_TWO = aten.names(
     "pointwise", "add atan2 copysign div fmax fmin fmod hypot logaddexp maximum minimum mul remainder sub"
 )
-"""The same of two tensors, or of a tensor and a number; which of them it was does not matter to a chain's time much."""
+"""Operators of two tensors, or of a tensor and a number, which hardly matters to a chain's time."""
 
 OTHERS = aten.by_name(
     "pointwise",
@@ -39,14 +39,14 @@ OTHERS = aten.by_name(
 
 
 def fitting(count: int, bytes_each: int) -> int:
-    """At most `count`, and no more than fit into what a pair of statements may need; 0 where not even one does."""
+    """`count`, or fewer if that exceeds the memory of a pair of statements; 0 if not even one fits."""
     return min(count, _MOST_BYTES // max(bytes_each, 1))
 
 
 def chain_of(operators: Sequence[str]) -> str | None:
-    """A function `chain(x)` that runs these operators of a trace one after the other; None for one that is not known.
+    """A function `chain(x)` that runs these operators of a trace one after the other; None if one is unknown.
 
-    Each works on the result of the one before, and on `x` where it takes two.
+    Each works on the result of the one before, and on `x` if it takes two.
     """
     lines = [_line(aten.without_writing(operator)) for operator in operators]
     if None in lines:

@@ -11,7 +11,7 @@ _UNITS: Mapping[str, type[Bytes | Nanoseconds]] = {"bytes": Bytes, "ns": Nanosec
 
 
 class Configurable(Protocol):
-    """What has settings: a rule."""
+    """A class with settings: a rule."""
 
     settings: Mapping[str, float]
 
@@ -19,11 +19,11 @@ class Configurable(Protocol):
 class Threshold:
     """A number that a rule compares with; on a rule it reads as the number, on the class as the threshold itself.
 
-    The attribute's name carries the unit (`min_share`, `min_bytes`, `min_wait_ns`). Users set it in the configuration
+    The attribute's name has the unit (`min_share`, `min_bytes`, `min_wait_ns`). Users set it in the configuration
     under the rule's name, with hyphens: `min-bytes = 4096`.
 
     Attributes:
-        default: the number where the user sets none.
+        default: the number without a user's setting.
         reason: why this number: a sentence without its full stop, for the rule's page.
     """
 
@@ -45,7 +45,7 @@ class Threshold:
         return self if rule is None else rule.settings.get(self.name, self.default)
 
     def in_unit(self, rule: Configurable) -> Bytes | Count | Nanoseconds | Share:
-        """The number of `rule` in the unit that its name ends with; else fractions are shares, and the rest counts."""
+        """The number of `rule` in the unit at the end of its name; without one, fractions are shares, others counts."""
         number = rule.settings.get(self.name, self.default)
         if unit := _UNITS.get(self.name.rpartition("_")[2]):
             return unit(round(number))
@@ -58,7 +58,7 @@ def shown_name(attribute: str) -> str:
 
 
 def thresholds_of(rule: type) -> dict[str, Threshold]:
-    """The thresholds of a rule by attribute name, its own first, then what every rule has."""
+    """The thresholds of a rule by attribute name, its own first, then those of every rule."""
     found: dict[str, Threshold] = {}
     for kind in rule.__mro__:
         for name, value in vars(kind).items():

@@ -42,5 +42,5 @@ def _rule_in(module_name: str) -> type[AnyRule]:
 
 
 def source_of(rule: type[AnyRule]) -> Path:
-    """The file a rule is written in; `__init__.py` of its folder, where its detectors lie beside it."""
+    """The source file of a rule; `__init__.py` of its folder if its detectors lie beside it."""
     return Path(str(importlib.import_module(rule.__module__).__file__))

@@ -1,7 +1,7 @@
 """From an event to the line of the user's code that caused it, though the recording names only functions.
 
-The children of a function's frame are one sentence of the automaton that the function's body is; the best reading gives
-each child its line. Where readings on other lines are as good, all of them are named; where none is good enough, or the
+The children of a function's frame are one word of the automaton for the function's body; the best reading gives each
+child its line. If readings on other lines are equally good, all of them are named; if none is good enough, or if the
 source cannot be read or does not fit, the place stays the function.
 """
 
@@ -30,31 +30,33 @@ from tb_tidy_plugin.sources.sites import Site, TooLargeError
 from tb_tidy_plugin.trace.columns import ABSENT
 
 Sources: TypeAlias = Callable[[str], Sequence[str] | None]
-"""Gives the lines of a source file by the name that the recording has for it, None where it may or can not be read."""
+"""Gives the lines of a source file by its name in the recording, None if it may not or cannot be read."""
 
 TIE = 0.15
-"""Readings that cost so little more are as good: a few attributes passed in silence make that much of a difference."""
+"""Readings that cost at most this much more are equally good: a few silent attributes make that much difference."""
 
 _DYNAMO = re.compile(r"(?:^|/)torch/(?:_dynamo/|_compile\.py)")
 """Files of what Dynamo puts around the graphs of a function."""
 
 LONGEST_TEXT = 200
-"""Letters of a line that are kept."""
+"""Most characters of a line that are kept."""
 
 POOREST = 1.0
-"""Cost per observation from which on a source does not belong to the recording: right ones cost 0.9 at most, 19 in 20
-wrong ones more than this (measured on 156 frames of 17 programs)."""
+"""Cost per observation above which a source does not belong to the recording: right ones cost 0.9 at most, 19 in 20
+wrong ones more than this (measured on 156 frames of 17 programs).
+"""
 
 WORD = re.compile(r"\w+|[(\[{'\"+~-]|\.\.\.")
 MOST_WORDS, MOST_WORDS_OF_ALL = 40_000, 150_000
-"""Words of a source that is parsed, which are about 7,000 lines, and of all of them: the tree of a source has up to
-2 kB for a word, and a few bytes of a recording are enough to name a file."""
+"""Most words of one parsed source, about 7,000 lines, and of all of them: the tree of a source takes up to 2 kB per
+word, and a few bytes of a recording are enough to name a file.
+"""
 
 FRAMES = {
     ast.Lambda: "<lambda>", ast.ListComp: "<listcomp>", ast.SetComp: "<setcomp>", ast.DictComp: "<dictcomp>",
     ast.GeneratorExp: "<genexpr>", ast.Module: "<module>",
 }  # fmt: skip
-"""Names of frames whose code has none of its own."""
+"""Names of frames whose code has no name of its own."""
 
 
 _PARSING = Lock()
@@ -71,7 +73,7 @@ class _Function(msgspec.Struct, frozen=True):
 
 
 class Aligner:
-    """Places of one profile's events. Everything is worked out once, and only for what is asked."""
+    """Places of one profile's events, each computed once and on first use."""
 
     def __init__(self, profile: Profile, sources: Sources) -> None:
         self._profile = profile
@@ -85,13 +87,13 @@ class Aligner:
 
     @cached_property
     def places(self) -> Places:
-        """The functions that all events are in."""
+        """The functions of all events."""
         return places_of(self._profile)
 
     def place_of(self, row: int, events: Sequence[int] = ()) -> Frame | None:
-        """The user's own frame behind an event, as `places.place_of`, with the line in it where that can be told.
+        """The user's own frame behind an event, as `places.place_of`, with the line in it if that can be found.
 
-        Where `row` is the frame itself, its lines are those on which it called what led to `events`.
+        If `row` is the frame itself, its lines are those on which it called what led to `events`.
         """
         cause = self._cause(row)
         place = None if cause == ABSENT else self.places.of(cause)
@@ -108,7 +110,7 @@ class Aligner:
     def stack_of(self, row: int, told: int | None = None) -> list[Frame]:
         """The user's own frames around an event, innermost first, each with the line that leads to the event.
 
-        Of the first `told` of them, all by default; the others keep the line of their definition.
+        Only the first `told` of them get their lines, all by default; the others keep the line of their definition.
         """
         cause = self._cause(row)
         if cause == ABSENT:
@@ -122,11 +124,11 @@ class Aligner:
         return found or [frame for frame in stack_of(self._profile, cause) if frame.own_code]
 
     def _cause(self, row: int) -> int:
-        """The host event behind an event, `ABSENT` where none is known."""
+        """The host event behind an event, `ABSENT` if unknown."""
         return row if row < self._profile.tree.size else int(self._profile.launched_by[row])
 
     def _own_frames(self, row: int) -> Iterator[tuple[int, Frame, int]]:
-        """The user's frames around an event, innermost first: the row of each, and that of what it is around."""
+        """The user's frames around an event, innermost first: the row of each, and of its child."""
         places, above = self.places, row
         while above != ABSENT and (at := int(places.row[above])) != ABSENT:
             frame = places.of(at)
@@ -136,7 +138,7 @@ class Aligner:
             row, above = at, int(self._profile.tree.parent[at])
 
     def _line_to(self, row: int, frame: Frame, child: int | None) -> Frame:
-        """A frame with the line on which it calls `child`, where that can be told."""
+        """A frame with the line on which it calls `child`, if that can be found."""
         if frame.precision != "definition" or child is None:
             return frame
         if self._is_compiled(row):
@@ -148,7 +150,7 @@ class Aligner:
         return frame if choice is None else _placed(frame, choice)
 
     def _with_text(self, place: Frame) -> Frame:
-        """With what the source says on the line; that of a definition says nothing of the call."""
+        """The place with the source text of its line; that of a definition says nothing about the call."""
         lines = None if place.precision == "definition" else self._sources(place.file)
         known = lines is not None and place.line <= len(lines)
         return replace(place, text=lines[place.line - 1].strip()[:LONGEST_TEXT]) if lines and known else place
@@ -165,9 +167,9 @@ class Aligner:
         return replace(place, line=first, end_line=last, precision="aligned")
 
     def calls_in(self, row: int, frame: Frame) -> Iterator[tuple[int, Frame]]:
-        """What one of the user's own frames called, with the line; without what has none, and without spans.
+        """Calls of one of the user's own frames, with their lines; leaves out calls without one, and spans.
 
-        The rest of a function behind a graph break is not a call of the line that broke it: it has lines of its own.
+        The rest of a function after a graph break is not a call of the breaking line: it has lines of its own.
         """
         if self._is_compiled(row):
             children = (child for child in self._observer.children(row) if not goes_on(self._entered(child)))
@@ -183,12 +185,12 @@ class Aligner:
                 yield child, _placed(frame, choice)
 
     def _is_compiled(self, row: int) -> bool:
-        """True if a frame runs what Dynamo made of it: graphs, and the call that broke them. Its own lines are lost."""
+        """True if a frame runs what Dynamo compiled of it: graphs, and the call between. Its own lines are lost."""
         parent = self._profile.parent(row)
         return parent is not None and is_region(self._profile.name(parent))
 
     def _at_break(self, row: int, frame: Frame, child: int) -> Frame | None:
-        """A compiled frame on the line that broke it, where `child` is what ran there or goes on behind it.
+        """A compiled frame on the line that broke it, if `child` ran there or resumes after it.
 
         None for the graph before the break and for Dynamo's own calls.
         """
@@ -199,13 +201,13 @@ class Aligner:
         return None if resumed is None else replace(frame, line=resumed.line, precision="exact")
 
     def _entered(self, row: int) -> str:
-        """Name of what a call enters: of a compiled region the function that it runs."""
+        """Name of the called function; for a compiled region, of the function that it runs."""
         name = self._profile.name(row)
         runs = is_region(name) and row < self._profile.tree.last_descendant[row]
         return self._profile.name(row + 1) if runs else name
 
     def _choices(self, row: int, frame: Frame) -> dict[int, Choice]:
-        """What explains each child of a frame."""
+        """The explanation of each child of a frame."""
         if row not in self._frames:
             children = self._observer.children(row)
             seen = tuple(self._observer.observation(child) for child in children)
@@ -218,7 +220,7 @@ class Aligner:
         return self._frames[row]
 
     def _reading(self, frame: Frame, seen: Sequence[Observation], *, is_open: bool) -> list[Choice] | None:
-        """The best reading by any function that the frame may be of; None where none fits."""
+        """The best reading by any function that the frame may belong to; None if none fits."""
         functions = self._candidates(frame)
         readings = [
             paths.explained(seen, frame.line, is_open=is_open, tie=TIE)
@@ -233,7 +235,7 @@ class Aligner:
         return None
 
     def _candidates(self, frame: Frame) -> list[_Function]:
-        """Functions of this name that begin on the frame's line, else those that hold it: it was open, or resumed."""
+        """Functions of this name that begin on the frame's line, else those around it: it was open, or resumed."""
         name = _last_part(frame.function)
         if frame.file not in self._functions:
             self._functions[frame.file] = list(self._functions_in(frame.file))
@@ -242,7 +244,7 @@ class Aligner:
         return exact or [each for each in named if each.first <= frame.line <= each.last]
 
     def _functions_in(self, file: str) -> Iterator[_Function]:
-        """The functions of a source that have frames in the recording; none where it is too large."""
+        """The functions of a source that have frames in the recording; empty if it is too large."""
         text, recorded = "\n".join(self._sources(file) or ()), self._recorded.get(file, frozenset())
         words = sum(1 for _ in WORD.finditer(text))
         if words <= min(MOST_WORDS, self._words_left):
@@ -251,7 +253,7 @@ class Aligner:
 
     @cached_property
     def _recorded(self) -> dict[str, frozenset[str]]:
-        """Names of the functions of each of the user's own files."""
+        """Names of the recorded functions in each of the user's own files."""
         found: dict[str, set[str]] = {}
         for frame in map(parse_frame, self._profile.table.names):
             if frame is not None and frame.own_code:
@@ -259,7 +261,7 @@ class Aligner:
         return {file: frozenset(names) for file, names in found.items()}
 
     def _paths_of(self, function: _Function) -> Paths | None:
-        """The ways through a function; None where it is too large or too deep."""
+        """The paths through a function; None if it is too large or too deep."""
         if id(function.node) not in self._paths:
             try:
                 self._paths[id(function.node)] = Paths(automaton_of(function.node))
@@ -283,10 +285,10 @@ def _last_part(function: str) -> str:
 
 
 def parsed(text: str) -> ast.Module | None:
-    """The syntax tree of a source; None where it is of another Python, or no Python at all."""
+    """The syntax tree of a source; None for another version of Python, or invalid code."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # it is not our place to tell users of their own escapes
+            warnings.simplefilter("ignore")  # users know their own escapes
             with _PARSING:
                 return ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -294,7 +296,7 @@ def parsed(text: str) -> ast.Module | None:
 
 
 def function_spans(text: str) -> Iterator[tuple[str, int, int]]:
-    """Name, first and last line of each function of a source; none where it is too large, or is not Python."""
+    """Name, first and last line of each function of a source; empty if it is too large, or not Python."""
     if sum(1 for _ in WORD.finditer(text)) <= MOST_WORDS:
         yield from ((each.name, each.first, each.last) for each in _functions_of(text))
 

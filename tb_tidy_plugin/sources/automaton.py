@@ -1,6 +1,6 @@
-"""The body of a function as an automaton of sites: places that may show up in a recording, in order of evaluation.
+"""The body of a function as an automaton of sites: places that may appear in a recording, in order of evaluation.
 
-Loops repeat, branches choose, and every site may be passed in silence, at a cost that says how surprising that is.
+Loops repeat, branches choose, and every site may stay silent, at a cost that reflects how surprising that is.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ def automaton_of(function: ast.AST) -> Automaton:
 
 
 class _Builder(Expressions):
-    """Walks the body in order of evaluation. `at` is the node reached; None after what never comes back."""
+    """Walks the body in order of evaluation. `at` is the current node; None after code that never returns."""
 
     def __init__(self, function: ast.AST) -> None:
         super().__init__(function)
-        self.loops: list[tuple[list[int], list[int]]] = []  # nodes from which `break` and `continue` leave
+        self.loops: list[tuple[list[int], list[int]]] = []  # nodes that `break` and `continue` leave from
         self.cleanups: list[Sequence[ast.stmt] | ast.withitem] = []
         self.returned: list[int] = []
 
@@ -109,7 +109,7 @@ class _Builder(Expressions):
                 )
                 self.site("other", node, silent=SILENT, names=names, again=0.0, anything=1.0)
             case _:
-                if type(node).__name__ == "TryStar":  # from Python 3.11 on; made like Try
+                if type(node).__name__ == "TryStar":  # since Python 3.11; handled like Try
                     self.tried(cast("ast.Try", node))
 
     def augmented(self, node: ast.AugAssign) -> None:

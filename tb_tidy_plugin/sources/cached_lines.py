@@ -1,8 +1,9 @@
-"""Lines behind generated kernels that no capture noted: from Inductor's cache, on this machine or as a capture read it.
+"""Lines of generated kernels that no capture recorded: from Inductor's cache, on this machine or as a capture read it.
 
-A cached graph may be of another function with the same graph, or from before an edit. Its lines count only where all
-stacks that the cache has begin in the function that the trace says was compiled, and where each line says today what it
-said then. They are shown as worked out, never as exact.
+A cached graph may be of another function with the same graph, or from before an edit. Its lines count only if all
+stacks
+in the cache begin in the function that the trace says was compiled, and if each line still has the same text. They are
+shown as inferred, never as exact.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ _INSTALLED = re.compile(r"^.*/(?:site-packages|dist-packages|lib/python3\.\d+)/"
 
 
 def with_cached_lines(profile: Profile, sources: Sources, folder: Path | None) -> Profile:
-    """The profile with the lines of kernels that Inductor's cache tells and the capture did not note.
+    """The profile with the lines of kernels that Inductor's cache has and the capture did not record.
 
     Args:
         profile: of a trace.
-        sources: gives the lines of a source file by the name that the trace has for it.
+        sources: gives the lines of a source file by its name in the trace.
         folder: Inductor's cache, if there is one.
     """
     code = profile.metadata.captured.compiled or CompiledCode()
@@ -64,7 +65,7 @@ class _Graph(msgspec.Struct, frozen=True):
 
 
 class _Cache(msgspec.Struct):
-    """What the cache tells of one trace; `stacks` grow as they are needed."""
+    """The cache's data on one trace; `stacks` grow as needed."""
 
     folder: Path | None
     sources: Sources
@@ -74,7 +75,7 @@ class _Cache(msgspec.Struct):
     _graphs: dict[tuple[str, bool], _Graph | None] = msgspec.field(default_factory=dict)
 
     def regions(self, profile: Profile, calls: Sequence[GraphCall]) -> Iterator[CompiledRegion]:
-        """The functions that were compiled, one for each graph whose kernels have lines."""
+        """The compiled functions, one for each graph whose kernels have lines."""
         seen = set[tuple[str, str, bool]]()
         for call in calls:
             region = region_id(profile, call.region) if call.key else ""
@@ -101,7 +102,7 @@ class _Cache(msgspec.Struct):
         return [KernelLines(kernel.kernel, self._numbered(kernel.lines, stacks)) for kernel in graph.kernels]
 
     def _graph(self, key: str, is_backward: bool) -> _Graph | None:
-        """As the capture read it, else as it lies on this machine."""
+        """The graph as the capture read it, else as it is on this machine."""
         if (captured := self.captured.get((key, is_backward))) is not None:
             lines = [SourceLine(each.file, each.line, each.function, each.text) for each in captured.lines]
             stacks = [[lines[number] for number in stack] for stack in captured.stacks]
@@ -133,7 +134,7 @@ class _Cache(msgspec.Struct):
     def _checked(
         self, kernels: Sequence[KernelSource], stacks: Sequence[Sequence[SourceLine]], names: _Names
     ) -> Mapping[SourceLine, list[CodeFrame]] | None:
-        """The stack of each line; None where a line of the user's says something else today."""
+        """The stack of each line; None if a line of the user's has changed."""
         found: dict[SourceLine, list[CodeFrame]] = {}
         whole: dict[SourceLine, set[tuple[SourceLine, ...]]] = {}
         for stack in stacks:
@@ -153,14 +154,14 @@ class _Cache(msgspec.Struct):
         return found
 
     def _says(self, frame: Frame | None, line: SourceLine) -> bool:
-        """True if a line of the user's own says what it said when the graph was made."""
+        """True if a line of the user's own still has the text from when the graph was made."""
         if frame is None or not frame.own_code:
             return True
         lines = self.sources(frame.file) or ()
         return 0 < line.line <= len(lines) and lines[line.line - 1].strip() == line.text
 
     def _numbered(self, lines: Sequence[SourceLine], stacks: Mapping[SourceLine, list[CodeFrame]]) -> list[int]:
-        """Numbers of the stacks of a kernel; none where one is of a library's, called from an unknown line."""
+        """Numbers of the stacks of a kernel; empty if one is of a library's, called from an unknown line."""
         if any(line not in stacks for line in lines):
             return []
         return [self._number(stacks[line]) for line in lines]
@@ -173,7 +174,7 @@ class _Cache(msgspec.Struct):
 
 
 class _Names(msgspec.Struct, frozen=True):
-    """The names that a trace has for paths: those below `root` without it, installed ones without their folder."""
+    """A trace's names of paths: those below `root` without it, installed ones without their folder."""
 
     root: str
 
@@ -184,7 +185,7 @@ class _Names(msgspec.Struct, frozen=True):
 
 
 def _names(function: Frame, stacks: Sequence[Sequence[SourceLine]]) -> _Names | None:
-    """The names, from where the compiled function's own file lies; None where the graph has no line of it."""
+    """The names, from the path of the compiled function's own file; None if the graph has no line of it."""
     files = {stack[0].file.replace("\\", "/") for stack in stacks}
     file = next(iter(files)) if len(files) == 1 else ""
     own = function.file.replace("\\", "/")

@@ -30,7 +30,7 @@ def dunders_of(callee: ast.expr) -> frozenset[str]:
 
 
 def operators_of_type(callee: ast.expr) -> frozenset[str] | None:
-    """What a type that is written in C runs on a tensor when it is called; None for all else."""
+    """Operators that calling a type written in C runs on a tensor; None for other callees."""
     match callee:
         case ast.Name(name) if name in BUILT_IN_TYPES:
             return BUILT_IN_TYPES[name]
@@ -43,7 +43,7 @@ def operators_of_type(callee: ast.expr) -> frozenset[str] | None:
 
 
 def silence_of(callee: ast.expr) -> float:
-    """Cost of a call's making no event: code in C that is not a function makes none."""
+    """Cost of a call that makes no event: C code that is not a function makes none."""
     match callee:
         case ast.Name(name) | ast.Attribute(_, name) if name.endswith(("Error", "Exception", "Warning")):
             return RARE
@@ -56,7 +56,7 @@ def silence_of(callee: ast.expr) -> float:
 
 
 def called_as(callee: ast.expr) -> Called:
-    """How a call is written, as far as that tells what may show up."""
+    """The form of a call, as far as that shows what may appear."""
     match callee:
         case ast.Name(name) if name in PYTHON:
             return "python"
@@ -73,7 +73,7 @@ def called_as(callee: ast.expr) -> Called:
 
 
 def run_when_drawn(*sources: ast.expr) -> tuple[frozenset[str], frozenset[str]]:
-    """Names of functions, and operators, that iterators anywhere in `sources` run when they are drawn from."""
+    """Names of functions, and operators, that iterators anywhere in `sources` run when they yield items."""
     names, operators = set[str](), set[str]()
     for each in (node for source in sources for node in ast.walk(source)):
         match each:
@@ -82,13 +82,13 @@ def run_when_drawn(*sources: ast.expr) -> tuple[frozenset[str], frozenset[str]]:
                 names |= called_names(function) | {"<lambda>"}
             case ast.GeneratorExp():
                 names.add("<genexpr>")
-            case _:  # draws from nothing
+            case _:  # yields nothing
                 pass
     return frozenset(names), frozenset(operators)
 
 
 def type_of(value: ast.expr) -> str:
-    """C++ type that a literal operand has in the recording, empty for other operands."""
+    """C++ type of a literal operand in the recording, empty for other operands."""
     match value:
         case ast.UnaryOp(_, operand):
             return type_of(operand)
@@ -103,7 +103,7 @@ def type_of(value: ast.expr) -> str:
 
 
 def called_names(callee: ast.expr) -> frozenset[str]:
-    """Names under which what is called may show up."""
+    """Names under which the callee may appear."""
     match callee:
         case ast.Name(name) | ast.Attribute(_, name):
             return frozenset({name})
@@ -114,5 +114,5 @@ def called_names(callee: ast.expr) -> frozenset[str]:
 
 
 def all_names(node: ast.AST) -> frozenset[str]:
-    """Names of everything that is called anywhere in an expression: generators run where they are drawn from."""
+    """Names of everything called anywhere in an expression: generators run where their items are used."""
     return frozenset(name for each in ast.walk(node) if isinstance(each, ast.Call) for name in called_names(each.func))

@@ -1,4 +1,4 @@
-"""The user's own place behind generated code: the lines that a capture noted, else the function that was compiled."""
+"""The user's own place behind generated code: the lines that a capture recorded, else the compiled function."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tb_tidy_plugin.vocabulary import Pass, Precision
 def kernel_stacks(profile: Profile, row: int) -> list[list[Frame]]:
     """The user's own frames of each place that a generated kernel computes, innermost first; the main place first.
 
-    Empty for all other events, and where none is known.
+    Empty for all other events, and if no place is known.
     """
     graphs = profile.compiled_graphs
     number, at = int(graphs.launch[row]), int(graphs.call[row])
@@ -31,7 +31,7 @@ def kernel_stacks(profile: Profile, row: int) -> list[list[Frame]]:
 
 
 def kernel_place(profile: Profile, row: int) -> Frame | None:
-    """The line that a generated kernel computes, with the further ones; None where it is not known."""
+    """The line that a generated kernel computes, with the further ones; None if unknown."""
     stacks = kernel_stacks(profile, row)
     if not stacks:
         return None
@@ -41,10 +41,9 @@ def kernel_place(profile: Profile, row: int) -> Frame | None:
 
 
 def function_place(profile: Profile, call: GraphCall) -> Frame | None:
-    """The user's own function that was compiled, as the place of what is generated for it.
+    """The user's own compiled function, as the place of the code generated for it.
 
-    None where the trace does not tell it, and for functions of libraries: what they run belongs to the line that calls
-    them.
+    None if the trace does not show it, and for functions of libraries: their events belong to the line that calls them.
     """
     if call.region == ABSENT:
         return None

@@ -1,4 +1,4 @@
-"""The call that made the object which a line uses, by assignments to the object's name and by what functions return."""
+"""The call that created the object used on a line, by assignments to its name and by what functions return."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from typing import Literal, TypeAlias
 import msgspec
 
 _WRAPPERS = frozenset({"enumerate", "iter", "itertools.islice", "tqdm", "tqdm.tqdm", "tqdm.auto.tqdm"})
-"""Callables that hand on the items of their first argument."""
+"""Callables that yield the items of their first argument."""
 
 PREPARES = frozenset({"prepare", "setup", "setup_dataloaders", "setup_module", "setup_optimizers"})
-"""Methods of Accelerate and Lightning Fabric that hand back what they are given, in that order."""
+"""Methods of Accelerate and Lightning Fabric that return their arguments, in that order."""
 
 MOST_NAMES = 8
-"""From a name to the next that it was assigned, or to what a function returns."""
+"""Most steps from a name to the next that it was assigned, or to what a function returns."""
 
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 Use: TypeAlias = Literal["step", "loop", "call"]
 
 
-class Unclear(Exception):  # noqa: N818 - not an error: the answer where a module does not say which call it was
+class Unclear(Exception):  # noqa: N818 - not an error: the answer if a module does not show which call it was
     """No constructor; the text is a sentence that says why."""
 
 
@@ -31,8 +31,8 @@ class Made(msgspec.Struct, frozen=True):
 
     Attributes:
         what: such an object, for sentences.
-        use: whether lines call its `step()`, loop over it, or call it.
-        is_wanted: whether a callee's imported name makes such objects.
+        use: what lines do with it: call its `step()`, loop over it, or call it.
+        is_wanted: True if a callee's imported name creates such objects.
         trainer: the argument of transformers' `TrainingArguments` that sets the option; empty for none.
     """
 
@@ -43,7 +43,7 @@ class Made(msgspec.Struct, frozen=True):
 
 
 class Constructors:
-    """The calls of one module, with what their results are called."""
+    """The calls of one module, with the names of their results."""
 
     def __init__(self, tree: ast.Module) -> None:
         self.nodes = list(ast.walk(tree))
@@ -60,26 +60,26 @@ class Constructors:
                     self._imported.setdefault(alias.asname or alias.name, set()).add(origin)
 
     def used_on(self, lines: Sequence[int], use: Use) -> list[ast.expr]:
-        """The expressions on these lines that may be the object, 1-based; with their loops the innermost first."""
+        """The expressions on these lines that may be the object, 1-based; of loops around them, the innermost first."""
         calls = [node for node in self.nodes if isinstance(node, ast.Call) and node.lineno in lines]
         if use == "call":
             return [call.func for call in calls]
         if use == "step":
-            steps = [call for call in calls if isinstance(call.func, ast.Attribute) and call.func.attr == "step"]
-            return [each for call in steps for each in (call.func.value, *call.args)]  # type: ignore[attr-defined]
+            methods = [(call.func, call.args) for call in calls if isinstance(call.func, ast.Attribute)]
+            return [each for method, given in methods if method.attr == "step" for each in (method.value, *given)]
         loops = [node for node in self.nodes if isinstance(node, (ast.For, ast.AsyncFor))]
         around = [loop for loop in loops if any(loop.lineno <= line <= (loop.end_lineno or 0) for line in lines)]
         return [loop.iter for loop in sorted(around, key=lambda loop: -loop.lineno)]
 
     def constructor(self, used: Iterable[ast.expr], wanted: Made) -> ast.Call:
-        """The one call that made an object.
+        """The one call that created an object.
 
         Args:
             used: expressions that may be the object.
             wanted: the kind of object.
 
         Raises:
-            Unclear: the module does not say which call it was.
+            Unclear: the module does not show which call it was.
         """
         calls = self.making(wanted)
         if not calls:
@@ -93,12 +93,12 @@ class Constructors:
         return found[0]
 
     def making(self, wanted: Made) -> list[ast.Call | None]:
-        """All calls that make such an object."""
+        """All calls that create such an object."""
         calls = (node for node in self.nodes if isinstance(node, ast.Call))
         return [call for call in calls if wanted.is_wanted(self.qualified(call.func))]
 
     def origins(self, used: Iterable[ast.expr]) -> list[ast.Call | None]:
-        """The calls whose result these expressions may be; None where one is what a caller gives, or for none."""
+        """The calls whose result these expressions may be; None for an argument of a caller, or for none."""
         made = [list(self._made(expression)) for expression in used]
         return [origin for origins in made for origin in origins] if made else [None]
 
@@ -107,7 +107,7 @@ class Constructors:
         return self.origins([*self._returned(function)]) if function in self._functions else []
 
     def qualified(self, node: ast.expr) -> str:
-        """The imported name that an expression stands for, such as `torch.optim.SGD`; empty where it is not one."""
+        """The imported name that an expression stands for, such as `torch.optim.SGD`; empty if there is none."""
         names = []
         while isinstance(node, ast.Attribute):
             names.append(node.attr)
@@ -116,7 +116,7 @@ class Constructors:
         return ".".join((*found, *reversed(names))) if len(found) == 1 else ""
 
     def _made(self, expression: ast.expr, most: int = MOST_NAMES, item: int | None = None) -> Iterator[ast.Call | None]:
-        """The calls whose result an expression, or that item of it, may be; None for what a caller gives."""
+        """The calls whose result an expression, or that item of it, may be; None for an argument of a caller."""
         if isinstance(expression, ast.Tuple) and item is not None:
             if item < len(expression.elts):
                 yield from self._made(expression.elts[item], most)
@@ -133,7 +133,7 @@ class Constructors:
                 yield from self._made(value, most - 1, item if inside is None else inside)
 
     def _called(self, call: ast.Call, most: int, item: int | None) -> Iterator[ast.Call | None]:
-        """The same for a call: itself, but for functions that hand something on."""
+        """The same for a call: itself, unless the function returns something it was given."""
         name = called_name(call)
         if (self.qualified(call.func) or ast.unparse(call.func)) in _WRAPPERS and call.args:
             yield from self._made(call.args[0], most)
@@ -158,7 +158,7 @@ class Constructors:
                     yield node.value
 
     def _assigned(self, target: str) -> list[tuple[ast.expr, int | None]]:
-        """All values that the module assigns to `target`, a name or an attribute, and which item of each it is."""
+        """All values that the module assigns to `target`, a name or an attribute, and the item of each."""
         found: list[tuple[ast.expr, int | None]] = []
         for node in self.nodes:
             targets = node.targets if isinstance(node, ast.Assign) else []
@@ -172,7 +172,7 @@ class Constructors:
         return found
 
     def _parameter_of(self, name: ast.Name) -> ast.FunctionDef | ast.AsyncFunctionDef | None:
-        """The innermost function around a name, where that is one of its parameters."""
+        """The innermost function around a name, if that is one of its parameters."""
         function = self._function(name)
         if function is None:
             return None
@@ -181,7 +181,7 @@ class Constructors:
         return function if is_taken else None
 
     def _given(self, function: ast.FunctionDef | ast.AsyncFunctionDef, parameter: str) -> list[ast.expr]:
-        """What the module's calls of a function, or of the class that it initialises, give for a parameter."""
+        """Arguments of the module's calls of a function, or of the class that it initialises, for a parameter."""
         above, taken = self._parents.get(function), [*function.args.posonlyargs, *function.args.args]
         is_method = isinstance(above, ast.ClassDef) and bool(taken)
         called = above.name if isinstance(above, ast.ClassDef) and function.name == "__init__" else function.name
@@ -204,5 +204,5 @@ class Constructors:
 
 
 def called_name(call: ast.Call) -> str:
-    """The last name of what is called: `configure_optimizers` of `model.configure_optimizers(…)`."""
+    """The last name of the callee: `configure_optimizers` of `model.configure_optimizers(…)`."""
     return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")

@@ -1,6 +1,6 @@
 """Operators that Python's operators run on tensors, by their recorded names without `aten::`.
 
-`tests/sources/test_emissions.py` runs each of them in torch and holds this table against what is recorded.
+`tests/sources/test_emissions.py` runs each of them in torch and compares this table with the recording.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ NOTHING: frozenset[str] = frozenset()
 
 
 class Emission(msgspec.Struct, frozen=True):
-    """Operators, and methods written in Python, that an operator of the language runs, and more when it is in place."""
+    """Operators, and methods written in Python, that an operator of the language runs, and more if it is in place."""
 
     operators: frozenset[str]
     names: frozenset[str]
@@ -32,7 +32,7 @@ def _comparison(dunder: str, *operators: str) -> Emission:
 
 
 IN_PYTHON = "wrapped"
-"""How `torch/_tensor.py` shows operators that are written in Python: `1 - x`, `x ** 2`, `x // 2`."""
+"""Name in recordings of operators written in Python in `torch/_tensor.py`: `1 - x`, `x ** 2`, `x // 2`."""
 
 CONTAINED = Emission(frozenset({"eq", "any", "item", "is_nonzero"}), frozenset({"__contains__"}))
 IDENTITY = Emission(NOTHING, NOTHING)
@@ -65,7 +65,7 @@ OPERATORS = {
     "UAdd": Emission(frozenset({"positive"}), frozenset({"__pos__"})),
     "Invert": Emission(frozenset({"bitwise_not"}), frozenset({"__invert__"})),
 }
-"""By the name of the operator's class in `ast`."""
+"""Emissions by the name of the operator's class in `ast`."""
 
 TRUTH = frozenset({"is_nonzero"})
 
@@ -84,7 +84,7 @@ PROPERTIES = {
 """Attributes that run an operator when read, or with `=` when set."""
 
 FROM_PYTHON = frozenset({"empty", "to", "lift_fresh", "detach_", "fill_"})
-"""A list, a number or a truth value made into a tensor."""
+"""Operators that convert a list, a number or a truth value to a tensor."""
 
 SUBSCRIPTS = {
     "none": frozenset({"unsqueeze"}),
@@ -94,12 +94,12 @@ SUBSCRIPTS = {
     "other": frozenset({"select", "slice", "index"}),
     "end": frozenset({"index", "alias", "lift_fresh"}),
 }
-"""By what an element of the index is, and what comes once at the end."""
+"""Operators by the kind of an element of the index, and what comes once at the end."""
 
 STORES = frozenset({"copy_", "fill_", "index_put_", "lift_fresh"})
 
 RARELY = frozenset({"select", "slice", "unsqueeze", "item", "alias"}) | FROM_PYTHON
-"""What a subscript runs when a variable in it holds something unusual."""
+"""Operators of a subscript whose variables hold something unusual."""
 
 NUMBERS = frozenset({"item", "is_nonzero"})
 
@@ -112,7 +112,7 @@ BUILT_IN_TYPES = {
     "reversed": frozenset({"flip"}),
     **dict.fromkeys(("str", "type", "object", "super", "property", "slice", "bytes", "memoryview"), NOTHING),
 }
-"""Built-in types, whose calls make no event of their own, by what they run on a tensor."""
+"""Built-in types, whose calls make no event of their own, with the operators that they run on a tensor."""
 
 LIBRARY_TYPES = frozenset(
     {"chain", "islice", "product", "combinations", "permutations", "cycle", "repeat", "count", "accumulate",
@@ -124,4 +124,4 @@ LIBRARY_TYPES = frozenset(
 LIBRARIES_OF_TYPES = frozenset({"itertools", "functools", "operator", "collections", "types"})
 
 DRAWN_THROUGH = {"map": NOTHING, "filter": TRUTH}
-"""Built-in types that call a function of the user's when they are drawn from, and what they then do with its result."""
+"""Built-in types that call a function of the user's for each item, and the operators they run on its result."""

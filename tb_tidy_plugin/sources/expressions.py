@@ -35,7 +35,7 @@ GETTERS = frozenset({"__getitem__", "__missing__", "__class_getitem__", IN_PYTHO
 SETTERS = frozenset({"__setitem__", "__delitem__"})
 
 IN_LINE = 0.4
-"""Cost of a comprehension without a frame of its own, as Python runs it from 3.12 on."""
+"""Cost of a comprehension without a frame of its own, as in Python 3.12 and later."""
 
 OF_OBJECTS = (ast.In, ast.NotIn, ast.Is, ast.IsNot)  # comparisons that hardly ever run an operator
 
@@ -49,7 +49,7 @@ OF_KEYS = frozenset({"__index__", "__hash__", "__eq__"})
 
 
 class Expressions(Walker):
-    """Walks expressions. What surely holds no tensor makes no site."""
+    """Walks expressions. Those that certainly hold no tensor make no site."""
 
     def __init__(self, function: ast.AST) -> None:
         super().__init__()
@@ -140,7 +140,7 @@ class Expressions(Walker):
         )  # fmt: skip
 
     def through_variable(self, callee: ast.expr) -> float:
-        """How surprising it is that a function of another name runs: a variable may hold any."""
+        """Cost of running a function of another name: a variable may hold any."""
         match callee:
             case ast.Name(name) if name in PYTHON:
                 return 1.5
@@ -156,7 +156,7 @@ class Expressions(Walker):
                 return 0.5
 
     def attribute(self, node: ast.Attribute, name: str) -> None:
-        """Most attributes are plain; properties and what modules hold run Python, a few run operators."""
+        """Most attributes are plain; properties and attributes of modules run Python, a few run operators."""
         if isinstance(node.value, ast.Name) and node.value.id in _MODULES:
             return
         operators = PROPERTIES.get(name, frozenset())
@@ -200,7 +200,7 @@ class Expressions(Walker):
         self.join(self.at, *ends)
 
     def condition(self, test: ast.expr) -> None:
-        """A value whose truth is asked for."""
+        """A value whose truth is tested."""
         match test:
             case ast.BoolOp(_, values):
                 ends = []
@@ -248,7 +248,7 @@ class Expressions(Walker):
             return
         self.automaton.ends.append(self.at)
         before, self.at = self.at, self.node()
-        self.edge(before, self.at, THROWN)  # in one frame only where generators are not told apart
+        self.edge(before, self.at, THROWN)  # in one frame only if generators are not distinguished
         self.automaton.starts.append((self.at, node.lineno))
 
     # Loops, comprehensions, items
@@ -282,7 +282,7 @@ class Expressions(Walker):
             )  # fmt: skip
 
     def comprehended(self, node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp) -> None:
-        """A frame of its own up to Python 3.11, in line from 3.12 on; generators run where they are drawn from."""
+        """A frame of its own up to Python 3.11, in line from 3.12; generators run where their items are used."""
         self.iterated(node.generators[0].iter)
         if isinstance(node, ast.GeneratorExp):
             return

@@ -1,8 +1,8 @@
-"""Source files for display: which may be read, and reading them.
+"""Source files for display: selects the files that may be read, and reads them.
 
 Every file name in a trace was chosen by whoever wrote that trace. A file is read only if the trace names it and its
-real path lies under a folder that the user has opened for it; everything else is answered in the same words, so that
-nobody learns from an answer which files exist.
+real path lies under a folder that the user has opened for it; everything else gets the same answer, so that nobody
+learns from it which files exist.
 """
 
 from __future__ import annotations
@@ -20,39 +20,40 @@ from tb_tidy_plugin.trace.remote import NOT_THERE, changed_at, is_file
 from tb_tidy_plugin.units import Bytes
 
 MAX_BYTES = 512 << 10
-"""Of a source. TensorBoard itself reads it for the page, which takes up to 25 ms then; larger Python files are data."""
+"""Most bytes of a source. TensorBoard itself reads it for the page, which takes up to 25 ms; larger files are data."""
 
 COOKIE = re.compile(rb"[ \t\f]*#.*?coding[:=][ \t]*([-\w.]+)", re.DOTALL)
 BLANK = re.compile(rb"[ \t\f]*(?:#.*)?", re.DOTALL)
 _LINE_END = re.compile(rb"\r\n?|\n")
 BOM = b"\xef\xbb\xbf"
 
-EDITORS = re.compile(r"-(?:unix|dos|mac)$")  # Emacs adds how lines end
+EDITORS = re.compile(r"-(?:unix|dos|mac)$")  # Emacs adds the kind of line ends
 
 ENCODINGS = {
     **dict.fromkeys(("utf-8", "utf8", "u8", "utf", "utf-8-sig"), "utf-8"),
     **dict.fromkeys(("latin-1", "latin1", "latin", "l1", "iso-8859-1", "iso8859-1", "iso-latin-1"), "latin-1"),
     **dict.fromkeys(("ascii", "us-ascii", "646"), "ascii"),
 }
-"""What a source may name as its encoding. Others, of which Python knows a hundred, may take the square of the text to
-decode (`punycode`), and import a module by a name from the file."""
+"""Encodings that a source may name. Others, of which Python knows a hundred, may take quadratic time to decode
+(`punycode`), and import a module by a name from the file.
+"""
 
 FLAG = "--torchtidy_source_roots"
 
-LONGEST_ENCODING = 40  # letters of its name
+LONGEST_ENCODING = 40  # characters of its name
 
 SAME_TIME_S = 2.0  # the coarsest file systems store times in steps of 2 s
 WRITING_S = 600.0  # a trace that is named after its recording is on disk at most this much later
-COPYING_S = 3600.0  # files that were copied, unpacked or checked out together carry times this close
+COPYING_S = 3600.0  # files that were copied, unpacked or checked out together have times this close
 
 NANOSECONDS_PER_UNIT = {10: 10**9, 13: 10**6, 16: 10**3, 19: 1}
-"""By number of digits: what a span counts, if it is a time since 1970. torch has written ms (to 2.2) and ns."""
+"""Unit of a span by its number of digits, if it is a time since 1970. torch has written ms (to 2.2) and ns."""
 
 
 class SourceText(msgspec.Struct, frozen=True):
     """A source file: as it is now, or as it was captured.
 
-    `changed` is true when it is newer than the recording. `path` is the file's real one, None where it is not here.
+    `changed` is True if it is newer than the recording. `path` is the file's real one, None if it is not here.
     """
 
     lines: list[str]
@@ -61,7 +62,7 @@ class SourceText(msgspec.Struct, frozen=True):
 
 
 class Unavailable(msgspec.Struct, frozen=True):
-    """No source text; `reason` says why and what to do. `unread` is true where it may be otherwise the next time."""
+    """No source text; `reason` says why and what to do. `unread` is True if the next attempt may succeed."""
 
     reason: str
     unread: bool = False
@@ -70,8 +71,8 @@ class Unavailable(msgspec.Struct, frozen=True):
 def source_roots(flag: str, started_in: Path) -> tuple[Path, ...]:
     """Folders from which any trace may show sources: those of the flag, then the one TensorBoard was started in.
 
-    The latter does not count where it is the root of a file system: that is where services are started, and nobody
-    meant to open the whole disk.
+    The latter does not count if it is the root of a file system: services are started there, and nobody meant to open
+    the whole disk.
     """
     parts = (part.strip() for part in re.split(f"[,{re.escape(os.pathsep)}]", flag))
     given = [Path(os.path.expanduser(part)) for part in parts if part]  # noqa: PTH111 - Path's raises for unknown users
@@ -89,11 +90,11 @@ def read_source(
     """The text of the source file that a trace calls `name`.
 
     Args:
-        name: as in the trace; a relative name is looked for in the trace's own folder, then in each root.
-        named_in_trace: all names that the trace holds.
+        name: as in the trace; a relative name is looked up in the trace's own folder, then in each root.
+        named_in_trace: all names in the trace.
         trace: the trace, a file that our own search has found.
         roots: see `source_roots`.
-        captured: texts that were kept with the trace, by name; as they ran, so they come first.
+        captured: texts stored with the trace, by name; as they ran, so they come first.
     """
     if name not in named_in_trace:
         return Unavailable("The page shows only files that the recording names, and it does not name this one.")
@@ -117,10 +118,10 @@ def read_source(
 
 
 def path_of_source(name: str, trace: TraceFile, roots: Sequence[Path]) -> Path | None:
-    """The real path of the Python file that a trace calls `name`, None where none may be read.
+    """The real path of the Python file that a trace calls `name`, None if none may be read.
 
     Raises:
-        OSError: a disk does not tell.
+        OSError: a disk does not answer.
     """
     if not name.endswith(".py"):
         return None
@@ -133,20 +134,20 @@ def _candidates(name: str, allowed: Sequence[Path]) -> Iterator[Path]:
     real_roots = [os.path.realpath(root) for root in allowed]
     for root in real_roots:
         try:
-            # An absolute name stays as it is. Strict: no part of it may go unresolved because a disk did not answer.
+            # An absolute name stays as it is. Strict: no part of it may stay unresolved because a disk did not answer.
             real = os.path.realpath(os.path.join(root, name), strict=True)  # noqa: PTH118
         except OSError as problem:
             if problem.errno in NOT_THERE:
                 continue
             raise
-        except ValueError:  # a zero byte in the name
+        except ValueError:  # a null byte in the name
             continue
         if real.endswith(".py") and any(is_under(real, base) for base in real_roots) and is_file(Path(real)):
             yield Path(real)
 
 
 class OwnFile(msgspec.Struct, frozen=True):
-    """A source file that may be changed: its real path, its bytes, and how they are read.
+    """A source file that may be changed: its real path, its bytes, and its encoding.
 
     `text` keeps the line ends; a byte order mark is in `content` only.
     """
@@ -160,7 +161,7 @@ class OwnFile(msgspec.Struct, frozen=True):
         """The file's content with another text, in its own encoding.
 
         Raises:
-            UnicodeEncodeError: the encoding cannot hold the text.
+            UnicodeEncodeError: the encoding cannot represent the text.
         """
         mark = BOM if self.content.startswith(BOM) else b""
         return mark + text.encode(self.encoding)
@@ -191,8 +192,8 @@ def own_file(name: str, roots: Sequence[Path]) -> OwnFile | Unavailable:
 
 
 def _content(path: Path) -> tuple[float, bytes]:
-    """When a regular file was changed, and its bytes, at most one more than `MAX_BYTES`."""
-    # Should the name have become a pipe or a link since it was looked at: neither wait nor follow.
+    """Time of a regular file's last change, and its bytes, at most one more than `MAX_BYTES`."""
+    # The name may have become a pipe or a link since it was checked: neither wait nor follow.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
     with os.fdopen(os.open(path, flags), "rb") as stream:
         about = os.fstat(stream.fileno())
@@ -225,9 +226,9 @@ def _unread(name: str, problem: OSError) -> Unavailable:
 
 
 def encoding_of(content: bytes) -> str:
-    """What a source names as its encoding in one of its first two lines, as Python looks for it; else UTF-8.
+    """The encoding that a source names in one of its first two lines, found as in Python; else UTF-8.
 
-    A second line counts behind one that is empty or a comment only: https://peps.python.org/pep-0263.
+    The second line counts only if the first is empty or a comment: https://peps.python.org/pep-0263.
     """
     if content.startswith(BOM):
         return "utf-8"
@@ -241,17 +242,17 @@ def encoding_of(content: bytes) -> str:
 
 
 def lines_of(text: str) -> list[str]:
-    """Lines as Python counts them; `str.splitlines` would also cut at form feeds."""
+    """Lines as Python counts them; `str.splitlines` would also split at form feeds."""
     lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     return lines[:-1] if not lines[-1] else lines
 
 
 def _is_newer(source_mtime: float, trace: TraceFile) -> bool:
-    """True if a source was changed after the recording, as far as times on disk can tell.
+    """True if a source was changed after the recording, as far as times on disk can show.
 
     A trace whose file time is that of its name lies where it was written, so any later source is a changed one. Any
-    other trace was copied or checked out, most likely together with its sources, and then every file carries the time
-    of that; only a source that is later by more than such a copy takes is said to be changed.
+    other trace was copied or checked out, most likely together with its sources, and then every file has the time of
+    that; only a source later than such a copy takes counts as changed.
     """
     try:
         trace_mtime = changed_at(trace.path)
@@ -263,6 +264,6 @@ def _is_newer(source_mtime: float, trace: TraceFile) -> bool:
 
 
 def recorded_at(span: str) -> float | None:
-    """Seconds since 1970 that a span names, None where it is not a time."""
+    """Seconds since 1970 in a span, None if it is not a time."""
     unit = NANOSECONDS_PER_UNIT.get(len(span)) if span.isdecimal() else None
     return int(span) * unit / 1e9 if unit else None

@@ -35,7 +35,7 @@ LIBRARIES = frozenset(
 """Top-level packages whose `site-packages/` prefix the profiler strips from its paths."""
 
 COMMON_USER_NAMES = frozenset({"code", "profile", "test", "trace", "statistics", "types", "queue", "secrets"})
-"""Modules of the standard library that people also name their own scripts after."""
+"""Modules of the standard library whose names people also give to their own scripts."""
 
 
 class _CallStack(msgspec.Struct):
@@ -48,12 +48,12 @@ class Frame(msgspec.Struct, frozen=True):
     Attributes:
         file: path as recorded, usually relative to the script's directory.
         line: 1-based; with `precision` `definition` the line on which `function` is defined.
-        own_code: false for torch, installed packages and the standard library.
-        end_line: last line of the call or statement, None where only `line` is known.
-        ties: lines that are as likely, where the recording fits several; `line` and `end_line` enclose them.
-        text: what the source says on `line`, empty where it was not read.
-        compiled: of generated code the pass that it is of, None for all else. A `definition` is then the function that
-            was compiled.
+        own_code: False for torch, installed packages and the standard library.
+        end_line: last line of the call or statement, None if only `line` is known.
+        ties: equally likely lines, if the recording fits several; `line` and `end_line` enclose them.
+        text: source text of `line`, empty if it was not read.
+        compiled: of generated code, its pass; None for other code. A `definition` is then the function that was
+            compiled.
         also: file and line of further places that a generated kernel computes.
     """
 
@@ -70,7 +70,7 @@ class Frame(msgspec.Struct, frozen=True):
 
 
 def stack_of(profile: Profile, row: int) -> list[Frame]:
-    """Python frames around an event (and the event itself where it is one), innermost first."""
+    """Python frames around an event (and the event itself if it is one), innermost first."""
     names = (
         profile.table.names[profile.table.name[at]]
         for at in (row, *profile.ancestors(row))
@@ -83,15 +83,15 @@ def stack_of(profile: Profile, row: int) -> list[Frame]:
 
 
 def called_from(profile: Profile, frame: int, call: int) -> int | None:
-    """The line on which the Python frame `frame` made the Python call `call`, None where none was recorded."""
+    """The line on which the Python frame `frame` made the Python call `call`, None if none was recorded."""
     table = profile.table
     line, parent = int(table.called_from[call]), int(table.python_parent_id[call])
-    is_its = parent in {ABSENT, int(table.python_id[frame])}  # a few calls hang elsewhere in the tree
+    is_its = parent in {ABSENT, int(table.python_id[frame])}  # a few calls are elsewhere in the tree
     return line if line != ABSENT and is_its else None
 
 
 def _recorded_stack(profile: Profile, row: int) -> list[Frame]:
-    """The `Call stack` that operators carried in 2021 and carry with `verbose=True`, innermost first."""
+    """The `Call stack` that operators had in 2021 and have with `verbose=True`, innermost first."""
     for at in (row, *profile.ancestors(row)):
         if CALL_STACK_KEY in profile.table.args.text(at):
             return _frames(profile.table.args.decoded(np.array([at]), _CallStack)[0].text.split(";"))
@@ -106,14 +106,14 @@ def _frames(names: Iterable[str]) -> list[Frame]:
 def parse_frame(name: str) -> Frame | None:
     """A frame from its name (`train.py(12): step`); None for built-ins, modules and code that a compiler wrote.
 
-    Nobody edits what `torch.compile` generates: what runs there belongs to the function that was compiled.
+    Nobody edits code that `torch.compile` generates: its events belong to the function that was compiled.
     """
     match = FRAME.fullmatch(name)
     return None if match is None else frame_of(match["file"], int(match["line"]), match["function"])
 
 
 def frame_of(file: str, line: int, function: str) -> Frame | None:
-    """The same from the parts of its name. A function that goes on behind a graph break begins on the line of that."""
+    """A frame from the parts of its name. A function that resumes after a graph break begins on the line of that."""
     if file.startswith("<") or is_generated(file):
         return None
     if resumed := DYNAMO_RESUME.fullmatch(function):
@@ -123,7 +123,7 @@ def frame_of(file: str, line: int, function: str) -> Frame | None:
 
 @lru_cache(maxsize=1 << 16)
 def goes_on(name: str) -> bool:
-    """True if a frame, by its name, is of a function that goes on behind a graph break."""
+    """True if a frame, by its name, is of a function that resumes after a graph break."""
     match = FRAME.fullmatch(name)
     return match is not None and DYNAMO_RESUME.fullmatch(match["function"]) is not None
 

@@ -1,8 +1,8 @@
-"""Graphs in the user's own Inductor cache, by the keys that a trace has for them: texts, read and never executed.
+"""Graphs in the user's own Inductor cache, by their keys in a trace: texts, read and never executed.
 
 The folder is the user's own, from the environment or Inductor's default. A trace chooses no path: it has keys, which
 are letters and digits. Folders and files that others may have written are not read. Entries are pickles; their texts
-are taken out of the stream, and nothing is unpickled.
+are extracted from the stream, and nothing is unpickled.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SETTING = "TORCHINDUCTOR_CACHE_DIR"
 _KEY = re.compile(r"[a-z0-9]{3,100}")
 NOT_IN_NAMES = re.compile(r'[\\/:*?"<>|]')
 _MAX_BYTES = 32 << 20
-"""Of an entry: larger ones would take seconds to look through."""
+"""Most bytes of an entry: larger ones would take seconds to search."""
 
 _CODE, _GRAPH, STACKS = "source_code", "inductor_post_grad_graph_str", "cache_linemap"
 
@@ -46,7 +46,7 @@ class _CachedGraph(msgspec.Struct, frozen=True):
 
 
 def folder_of_cache() -> Path | None:
-    """Where this user's Inductor keeps its cache; None without a name of the user or a folder for temporary files."""
+    """The folder of this user's Inductor cache; None without a user name or a folder for temporary files."""
     if given := os.environ.get(SETTING):
         return Path(given)
     try:
@@ -56,7 +56,7 @@ def folder_of_cache() -> Path | None:
 
 
 def cached_graph(folder: Path, key: str) -> _CachedGraph | None:
-    """The graph with this key; None where it is not there, is one of several, or may be another user's."""
+    """The graph with this key; None if it is missing, ambiguous, or possibly another user's."""
     entries = _entries(folder, key)
     if entries is None:
         return None
@@ -72,7 +72,7 @@ def cached_graph(folder: Path, key: str) -> _CachedGraph | None:
 
 
 def graph_state(folder: Path | None, key: str) -> State:
-    """What changes whenever the cache gets or loses a graph with this key; empty where it has none."""
+    """A state that changes when the cache gets or loses a graph with this key; empty if it has none."""
     entries = None if folder is None else _entries(folder, key)
     return () if entries is None else state_of(entries)
 
@@ -90,13 +90,13 @@ def _read(content: bytes) -> _CachedGraph | None:
                 texts.setdefault(name, text)
             elif frames := stack_lines(text):
                 stacks.append(frames)
-    except (ValueError, IndexError, OverflowError):  # not what pickle writes
+    except (ValueError, IndexError, OverflowError):  # not written by pickle
         return None
     return _CachedGraph(texts[_CODE], texts[_GRAPH], stacks) if {_CODE, _GRAPH} <= texts.keys() else None
 
 
 def _named(content: bytes) -> Iterator[tuple[str, str]]:
-    """Each text, with the last attribute before it that counts here."""
+    """Each text, with the last relevant attribute before it."""
     name = ""
     for _, text, _ in pickletools.genops(content):
         if isinstance(text, str):

@@ -1,4 +1,4 @@
-"""The sources of one recording: read when first asked for, and once."""
+"""The sources of one recording, each read once, on first use."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class FoundSources(msgspec.Struct, frozen=True):
     """Lines of the files that a trace names, captured with it, or beside the trace or under one of `roots`.
 
     Attributes:
-        captured: texts that were kept with the trace, by name.
-        looked_at: what was found on disk, by name: for whoever wants to know whether it would be the same today.
-        complaints: sentences about files that are there and could not be read.
+        captured: texts stored with the trace, by name.
+        looked_at: states of the files on disk, by name, to check later whether they have changed.
+        complaints: sentences about files that exist but could not be read.
     """
 
     trace: TraceFile
@@ -33,7 +33,7 @@ class FoundSources(msgspec.Struct, frozen=True):
     _lines: dict[str, list[str] | None] = msgspec.field(default_factory=dict)
 
     def __call__(self, name: str) -> list[str] | None:
-        """The lines of the file that the trace calls `name`, None where it is not here."""
+        """The lines of the file that the trace calls `name`, None if it is not here."""
         if name not in self._lines:
             if name not in self.captured:
                 self.looked_at[name] = source_state(name, self.trace, self.roots)
@@ -46,12 +46,12 @@ class FoundSources(msgspec.Struct, frozen=True):
 
 
 def sources_of(trace: TraceFile, roots: Sequence[Path], captured: Sequence[SourceFile] = ()) -> FoundSources:
-    """The sources of a trace; nothing is read yet."""
+    """The sources of a trace; reads nothing yet."""
     return FoundSources(trace, roots, {source.file: source.text for source in captured})
 
 
 def source_state(name: str, trace: TraceFile, roots: Sequence[Path]) -> State:
-    """What changes whenever another text would be read for `name`; empty where there is none."""
+    """A state that changes when another text would be read for `name`; empty without one."""
     try:
         path = path_of_source(name, trace, roots)
     except OSError:

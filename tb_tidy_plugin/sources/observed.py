@@ -26,8 +26,8 @@ _BUILT_IN = re.compile(
     r"<built-in (?:method|function) (?P<name>\S+?)(?: of (?P<owner>\S+)(?: object at .+)?)?>", re.DOTALL
 )
 _MODULE = re.compile(r"nn\.Module: (?P<name>.+?)_\d+", re.DOTALL)
-DEEPEST, WIDEST = 5, 40  # levels below a wrapper and events of each that are searched for what was called
-MOST_COMPARED = 1 << 13  # events that a call runs, of which another one is compared with it
+DEEPEST, WIDEST = 5, 40  # levels below a wrapper, and events of each, that are searched for the callee
+MOST_COMPARED = 1 << 13  # events in a call to compare with another call's
 
 _WRAPPERS = frozenset(
     {
@@ -35,16 +35,16 @@ _WRAPPERS = frozenset(
         "_call_impl", "decorate_autocast", "<lambda>", "_use_grad", "_wrapped", "fn", "decorate",
     }
 )  # fmt: skip
-"""Functions that stand in the recording where the user called another one, which they run."""
+"""Wrappers that the recording shows instead of the function that the user called, which they run."""
 
 STRANGERS: dict[Called, frozenset[str]] = {
     "torch": frozenset({"Tensor"}), "python": frozenset({"Tensor", "type"}), "method": frozenset({"", "type"}),
 }  # fmt: skip
-"""Owners of built-ins that are not what is called: functions of torch are methods of a type in its recordings."""
+"""Owners of built-ins that cannot be the callee: functions of torch are methods of a type in its recordings."""
 
 _TENSORS = 2  # the first inputs of an operator of the language
 
-RUN_BY_VARIABLE = 1.4  # a partial function, or one of C that calls another, leaves the operator alone in the recording
+RUN_BY_VARIABLE = 1.4  # of a partial function, or a C function that calls another, only the operator is recorded
 OTHER_OWNER, OTHER_OPERATOR = 0.4, 1.2
 _EXACT, LIKE, _RARE, OTHER_LITERAL, OTHER_INDEX, NO_LITERAL = 0.0, 0.2, 0.4, 1.2, 1.5, 0.3
 OTHER_LINE = 2.0
@@ -59,8 +59,8 @@ class Observation(msgspec.Struct, frozen=True):
         name: of the operator without `aten::`, of the function, of the module's class.
         owner: the file of a Python function, the type whose method a built-in is.
         below: names of what runs inside a wrapper, nearest first.
-        types, scalars: what an operator was called with, where recorded.
-        line: the line that called it, where that was recorded.
+        types, scalars: arguments of an operator, if recorded.
+        line: the line that called it, if recorded.
     """
 
     kind: _Kind
@@ -83,7 +83,7 @@ class Observer:
         self.is_span = spans_of(profile)
 
     def children(self, frame: int) -> list[int]:
-        """The children of a frame in order; those of spans follow them."""
+        """The children of a frame in order; children of spans follow them."""
         if frame not in self._children:
             self._children[frame] = list(self._children_of(frame))
         return self._children[frame]
@@ -96,7 +96,7 @@ class Observer:
             at = at + 1 if self.is_span[at] else int(end_of[at]) + 1
 
     def child(self, frame: int, row: int) -> int | None:
-        """The child of `frame` that leads to `row`, spans looked through; None for itself and for spans."""
+        """The child of `frame` that leads to `row`, through spans; None for itself and for spans."""
         children = self.children(frame)
         at = bisect_right(children, row) - 1
         if row == frame or at < 0 or self.is_span[children[at]]:
@@ -104,7 +104,7 @@ class Observer:
         return children[at]
 
     def observation(self, row: int) -> Observation:
-        """What one child shows."""
+        """The observation of one child."""
         profile = self._profile
         if profile.category(row) is Category.OPERATOR and not self.is_span[row]:
             inputs = profile.inputs(row)
@@ -121,7 +121,7 @@ class Observer:
         return known if line == ABSENT else replace(known, line=line)
 
     def _below(self, row: int) -> tuple[str, ...]:
-        """Names of what runs in a call, level by level; looked at once for all calls that run the same."""
+        """Names of what runs in a call, level by level; computed once for all calls that run the same."""
         end = int(self._profile.tree.last_descendant[row]) + 1
         if end - row > MOST_COMPARED:
             return self._looked_below(row)
@@ -144,7 +144,7 @@ class Observer:
         return tuple(found)
 
     def _directly_below(self, row: int) -> Iterator[int]:
-        """As `Profile.children`, one after the other: a wrapper may run thousands, of which few are looked at."""
+        """Same as `Profile.children`, but lazy: a wrapper may run thousands, of which few are needed."""
         end_of = self._profile.tree.last_descendant
         at, last = row + 1, int(end_of[row])
         while at <= last:
@@ -166,10 +166,10 @@ def _named(name: str, category: Category) -> Observation:
 
 
 def cost_of(site: Site, seen: Observation) -> float | None:
-    """How surprising it is that `site` shows up as `seen`; None where it cannot.
+    """Cost of `site` appearing as `seen`, higher if that is surprising; None if it cannot.
 
-    Recorded lines of calls hold their neighbours without one in place. They are no condition: Python before 3.11 gives
-    calls over several lines another one.
+    Recorded lines of calls keep neighbours without one in place. They are not a condition: Python before 3.11 gives
+    calls over several lines another line.
     """
     cost = _cost_by_name(site, seen)
     is_elsewhere = seen.line is not None and not site.line <= seen.line <= site.end_line
@@ -189,7 +189,7 @@ def _cost_by_name(site: Site, seen: Observation) -> float | None:
 
 
 def _operator_cost(site: Site, seen: Observation) -> float | None:
-    """Literals tell operators of one name apart: `x * 0.5` shows a `double`, `x[0]` its index."""
+    """Literals distinguish operators of one name: `x * 0.5` shows a `double`, `x[0]` its index."""
     if seen.name not in site.operators:
         if seen.name in site.rarely:
             return _RARE
@@ -205,7 +205,7 @@ def _operator_cost(site: Site, seen: Observation) -> float | None:
 
 
 def _module_cost(site: Site, seen: Observation) -> float | None:
-    """Which class an attribute holds is not in the source; names are often alike (`self.conv1`, `Conv2d`)."""
+    """The source does not show the class of an attribute; names are often similar (`self.conv1`, `Conv2d`)."""
     if site.kind not in {"call", "iteration"} or site.anything is None:
         return None
     kind = seen.name.lower()
@@ -231,7 +231,7 @@ def _function_cost(site: Site, seen: Observation) -> float | None:
 
 
 def _same_name_cost(site: Site, seen: Observation) -> float:
-    """`sum(x)`, `torch.sum(x)`, `x.sum()` are told apart by their owners, `x ** 2` and `1 - x` by what they run."""
+    """Owners distinguish `sum(x)`, `torch.sum(x)` and `x.sum()`; what they run distinguishes `x ** 2` and `1 - x`."""
     if seen.name == IN_PYTHON and site.kind == "operator" and seen.below:
         return _EXACT if not site.operators.isdisjoint(seen.below) else OTHER_OPERATOR
     if seen.kind != "built_in":

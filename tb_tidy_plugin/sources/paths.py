@@ -1,4 +1,4 @@
-"""The best way through an automaton that explains what was observed, and how much better it is than the next one."""
+"""The best path through an automaton that explains the observations, and how much better it is than the next one."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CUT = 2.0
 """Cost of beginning or ending in the middle: the recording began or ended there, or an exception did."""
 
 OTHER_START = 1.0
-"""Cost of beginning where a frame may begin that does not carry this line."""
+"""Cost of beginning at a possible start of a frame with another line."""
 
 MOST_OBSERVATIONS = 20_000  # observations of one frame; more take seconds
 MOST_COSTS = 8_000_000  # observations times nodes, each with two numbers of 8 bytes
@@ -30,7 +30,7 @@ ROUNDING = 1e-6
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """What explains one observation: a site, None where none does, and the lines of all explanations as good."""
+    """Explanation of one observation: a site, None without one, and the lines of all equally good explanations."""
 
     site: Site | None
     ties: tuple[int, ...]
@@ -40,14 +40,14 @@ NO_CHOICE = Choice(None, ())
 
 
 class Reading(msgspec.Struct, frozen=True):
-    """One way through: a choice for each observation, and its cost per observation."""
+    """One path: a choice for each observation, and its cost per observation."""
 
     choices: list[Choice]
     cost: float
 
 
 class _Candidates(msgspec.Struct, frozen=True):
-    """The sites that may explain one observation, at which cost, and what it costs when they have just made another."""
+    """The sites that may explain one observation, their costs, and the costs if they have just made another."""
 
     sites: _Numbers
     costs: _Costs
@@ -55,7 +55,7 @@ class _Candidates(msgspec.Struct, frozen=True):
 
 
 class Paths:
-    """An automaton made ready for many frames of one function: the cheapest silent way between any two nodes."""
+    """An automaton prepared for many frames of one function: the cheapest silent path between any two nodes."""
 
     def __init__(self, automaton: Automaton) -> None:
         self._automaton = automaton
@@ -65,17 +65,17 @@ class Paths:
         self._known: dict[Observation, _Candidates] = {}
 
     def can_explain(self, seen: Sequence[Observation]) -> bool:
-        """True if there is anything to explain with, in bounded time and memory."""
+        """True if an explanation is possible, in bounded time and memory."""
         return bool(self._automaton.sites) and len(seen) <= min(MOST_OBSERVATIONS, MOST_COSTS // self._automaton.nodes)
 
     def explained(self, seen: Sequence[Observation], line: int, *, is_open: bool, tie: float) -> Reading:
-        """The cheapest reading of what was seen in one frame.
+        """The cheapest reading of the observations of one frame.
 
         Args:
             seen: the children of the frame.
-            line: that the frame carries.
-            is_open: whether the frame was open when the recording began.
-            tie: readings that cost at most this much more are as good.
+            line: the frame's line.
+            is_open: True if the frame was open when the recording began.
+            tie: readings that cost at most this much more are equally good.
         """
         if not seen:
             return Reading([], 0.0)
@@ -104,7 +104,7 @@ class Paths:
         return known
 
     def _first(self, line: int, *, is_open: bool) -> _Costs:
-        """A frame that was open when the recording began carries the line that it was on, which may be any."""
+        """Costs of starting at each node. A frame that was already open has the line of that time, which may be any."""
         starts = self._automaton.starts
         is_named = any(at == line for _, at in starts)
         costs = np.full(self._automaton.nodes, _CUT if is_open or not is_named else np.inf)
@@ -122,7 +122,7 @@ class Paths:
         return ended
 
     def _choice(self, candidates: _Candidates, totals: _Costs, best: float, tie: float) -> Choice:
-        """The line of the best reading; none where the best reading leaves the observation unexplained."""
+        """The line of the best reading; none if that leaves the observation unexplained."""
         if not len(totals) or totals.min() > best + ROUNDING:
             return NO_CHOICE
         sites = [self._automaton.sites[at] for at in candidates.sites.tolist()]
@@ -134,7 +134,7 @@ class Paths:
 def _swept(
     candidates: Sequence[_Candidates], first: _Costs, enters: _Numbers, leaves: _Numbers, silent: _Costs
 ) -> list[tuple[_Costs, _Costs]]:
-    """From one side to the other, per observation: the costs of all nodes after it, and of its candidates with it."""
+    """Costs of all nodes after each observation, and of its candidates with it, from one side to the other."""
     reached, swept = first, []
     for each in candidates:
         after = reached + DROPPED
@@ -150,9 +150,9 @@ def _swept(
 
 
 def _closed(automaton: Automaton) -> _Costs:
-    """The cheapest silent way from each node to each other one.
+    """The cheapest silent path from each node to each other one.
 
-    Edges that lead on make an order in which one pass settles them; each edge that leads back is then added by itself.
+    Forward edges form an order that one pass settles; each backward edge is then added by itself.
     """
     closed = np.full((automaton.nodes, automaton.nodes), np.inf)
     np.fill_diagonal(closed, 0.0)

@@ -16,11 +16,11 @@ from tb_tidy_plugin.trace.strings import NumberTable
 
 
 class Places(msgspec.Struct, frozen=True):
-    """The user's own frame around each host event, itself included, else the nearest one of any code.
+    """The user's own frame around each host event, including the event, else the nearest one of any code.
 
     Attributes:
-        number: for each row of the tree the number of its place in `frames`, `ABSENT` for none.
-        row: the row of that frame, `ABSENT` where it is none of the recording's.
+        number: number of each tree row's place in `frames`, `ABSENT` for none.
+        row: the row of that frame, `ABSENT` if the recording has no such row.
         child: the row that the frame leads to: the event, or the compiled region around it.
         frames: all places.
     """
@@ -46,8 +46,8 @@ class _CallStack(msgspec.Struct, gc=False):
 def place_of(profile: Profile, row: int) -> Frame | None:
     """The user's own frame behind an event, else the nearest frame of any code, None without stacks.
 
-    An event on a device or of the runtime belongs to the host event that caused it. Generated code belongs to the line
-    that it was generated for, else to the function that was compiled.
+    Device and runtime events belong to the host event that caused them. Generated code belongs to the line that it was
+    generated for, else to the function that was compiled.
     """
     cause = row if row < profile.tree.size else int(profile.launched_by[row])
     if cause < 0:
@@ -89,9 +89,9 @@ def places_of(profile: Profile) -> Places:
 
 
 def _generated(profile: Profile, frames: NumberTable[Frame], number: Numbers, row: Numbers, child: Numbers) -> None:
-    """Fills in the places of what runs in generated code, but in functions of the user's own that this calls.
+    """Fills in the places of events in generated code, except in functions of the user's own that this calls.
 
-    Where the function that was compiled is a library's, the place is that of the region.
+    If the compiled function is a library's, the place is that of the region.
     """
     graphs = profile.compiled_graphs
     firsts = np.array([call.row for call in graphs.calls] + [ABSENT])
@@ -114,7 +114,7 @@ def _generated(profile: Profile, frames: NumberTable[Frame], number: Numbers, ro
 
 
 def _recorded_places(profile: Profile, frames: NumberTable[Frame]) -> Numbers:
-    """The same by the `Call stack` that operators carried in 2021 and carry with `verbose=True`, innermost first."""
+    """Numbers of places by the `Call stack` that operators had in 2021 and have with `verbose=True`."""
     tree = profile.tree
     stacks = NumberTable[str | None]()
     texts = (entry.text for entry in profile.table.args.decoded(np.arange(tree.size), _CallStack))

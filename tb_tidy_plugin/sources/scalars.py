@@ -1,4 +1,4 @@
-"""Names of a function that surely hold plain numbers, strings or lists of them, and so never run an operator."""
+"""Names in a function that certainly hold plain numbers, strings or lists of them, and so never run an operator."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ SCALAR_ATTRIBUTES = frozenset(
 CONTAINERS = frozenset({"list", "tuple", "sorted", "dict", "set", "frozenset"})
 _VIEWS = frozenset({"zip", "enumerate", "reversed"})
 CONTAINER_METHODS = frozenset({"items", "keys", "values", "tolist"})
-"""Methods that give one, of dictionaries and of tensors; those of tensors that are operators do, too (`split`)."""
-MOST_ROUNDS = 30  # names that hang on each other in longer chains are not written by people
+"""Methods that return one, of dictionaries and of tensors; those of tensors that are operators do, too (`split`)."""
+MOST_ROUNDS = 30  # nobody writes longer chains of names that depend on each other
 _ROUNDINGS = frozenset({"min", "max", "abs", "round", "sum", "pow", "divmod"})
 
 
 class Scalars:
-    """Answers for the expressions of one function. A name counts only if all that is ever bound to it counts."""
+    """Answers for the expressions of one function. A name counts only if everything ever bound to it counts."""
 
     def __init__(self, function: ast.AST) -> None:
         bindings = _bindings(function)
         self._names = self._containers = frozenset(bindings)
-        # Each expression is looked at once: a sum of 400 terms, asked about at each of its signs, took 10 s.
+        # Each expression is examined once: a sum of 400 terms, examined at each of its signs, took 10 s.
         self._known_scalars: dict[ast.expr, bool] = {}
         self._known_containers: dict[ast.expr, bool] = {}
         for _ in range(MOST_ROUNDS):  # a name is out as soon as one of its bindings is
@@ -45,7 +45,7 @@ class Scalars:
         self._bind(frozenset(), frozenset())
 
     def _bind(self, names: frozenset[str], containers: frozenset[str]) -> None:
-        """From now on these names count; nothing else is known."""
+        """From now on these names count, and no others."""
         self._names, self._containers = names, containers
         self._known_scalars.clear()
         self._known_containers.clear()
@@ -57,11 +57,11 @@ class Scalars:
         return not isinstance(value, bool) and self.is_container(value)
 
     def is_plain(self, value: ast.expr) -> bool:
-        """True if neither the value itself nor drawing its items nor asking for its truth runs an operator."""
+        """True if neither the value itself nor drawing its items nor testing its truth runs an operator."""
         return self.is_scalar(value) or self.is_container(value)
 
     def is_container(self, value: ast.expr) -> bool:
-        """True if `value` surely is a list, tuple, dictionary or set, whatever it holds."""
+        """True if `value` certainly is a list, tuple, dictionary or set, whatever it holds."""
         known = self._known_containers.get(value)
         if known is not None:
             return known
@@ -86,7 +86,7 @@ class Scalars:
         return known
 
     def is_scalar(self, value: ast.expr) -> bool:  # noqa: C901, PLR0912 - one case per kind of node
-        """True if `value` surely is neither a tensor nor holds one."""
+        """True if `value` certainly is neither a tensor nor holds one."""
         known = self._known_scalars.get(value)
         if known is not None:
             return known
@@ -124,7 +124,7 @@ class Scalars:
 
 
 def _bindings(function: ast.AST) -> Mapping[str, list[ast.expr | bool]]:
-    """Everything bound to each name of the function; True and False where it is known without an expression."""
+    """Everything bound to each name of the function; True and False if it is known without an expression."""
     found: dict[str, list[ast.expr | bool]] = {}
     for name, value in (*_parameters(function), *_assigned(function)):
         found.setdefault(name, []).append(value)
@@ -132,7 +132,7 @@ def _bindings(function: ast.AST) -> Mapping[str, list[ast.expr | bool]]:
 
 
 def _parameters(function: ast.AST) -> Iterator[tuple[str, ast.expr | bool]]:
-    """A parameter counts by its default: who calls with another kind of value is rare. `self` never counts."""
+    """Parameters count by their default: other kinds of arguments are rare. `self` never counts."""
     arguments = getattr(function, "args", None)
     if not isinstance(arguments, ast.arguments):
         return
@@ -180,7 +180,7 @@ def _to(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr | boo
     elif isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
         for each, part in zip(target.elts, value.elts, strict=True):
             yield from _to(each, part)
-    else:  # unpacked: each name is an item of its source, and what an attribute or an item gets binds no name
+    else:  # unpacked: each name is an item of its source, and assignments to attributes and items bind no name
         yield from ((name, _item_of(value)) for name in _names(target))
 
 

@@ -1,4 +1,4 @@
-"""Places in the source that may make an event, and the ways between them."""
+"""Places in the source that may make an event, and the paths between them."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _Kind: TypeAlias = Literal["call", "operator", "subscript", "attribute", "truth"
 Called: TypeAlias = Literal["", "torch", "python", "method", "variable"]
 
 SILENT, RARE, LIKELY, SURE = 0.05, 0.25, 0.7, 1.6
-"""Costs of passing a site in silence: it mostly makes no event, it may make one, it should, it always does."""
+"""Costs of a site's silence: it usually makes no event, it may make one, it should, it always does."""
 
 THROWN = 2.0
 """Cost of leaving a body by an exception."""
 
 MOST_SITES = 1200
-"""Nodes of an automaton; larger bodies are data, and would take seconds."""
+"""Most nodes of an automaton; larger bodies are data, and would take seconds."""
 
 
 class TooLargeError(Exception):
@@ -29,17 +29,17 @@ class Site(msgspec.Struct, frozen=True):
     """A place in the source that may make an event.
 
     Attributes:
-        kind: what the instruction is.
+        kind: kind of the instruction.
         begin, end: nodes of the automaton before and after it.
-        line, end_line: 1-based; `line` is that of the instruction as Python itself tells it.
+        line, end_line: 1-based; `line` is that of the instruction in Python's own terms.
         names: names of Python functions, built-ins or modules that it may run.
         operators: names of operators, without `aten::`, that it may run itself.
         literal: C++ type of a literal operand, and the text of a literal index, empty for none.
-        again: cost of making another event at once; None where it cannot.
-        rarely: further operators that it runs when something unusual is in its place.
-        calls: what a call calls, as far as it is written: a function of torch, a built-in of Python, the method of a
-            value, or what a variable holds.
-        anything: cost of running a function of any name, for what is called through a variable; None where it cannot.
+        again: cost of making another event at once; None if it cannot.
+        rarely: further operators that it runs with unusual values.
+        calls: the callee, as far as it is written: a function of torch, a built-in of Python, the method of a value, or
+            the content of a variable.
+        anything: cost of running a function of any name, for calls through a variable; None if it cannot.
     """
 
     kind: _Kind
@@ -60,7 +60,7 @@ class Automaton(msgspec.Struct):
     """Nodes are numbers; an edge leads from one to another at a cost, without an event; a site leads on with one.
 
     Attributes:
-        starts: nodes at which a frame may begin, and the line it then carries: the first line, or that of a `yield`.
+        starts: nodes at which a frame may begin, and the line it then has: the first line, or that of a `yield`.
         ends: nodes at which it may end.
     """
 
@@ -72,7 +72,7 @@ class Automaton(msgspec.Struct):
 
 
 class Walker:
-    """Builds an automaton on the way through a piece of code. `at` is the node reached."""
+    """Builds an automaton while walking through code. `at` is the current node."""
 
     def __init__(self) -> None:
         self.automaton = Automaton()
@@ -88,7 +88,7 @@ class Walker:
         self.automaton.edges.append((begin, end, cost))
 
     def join(self, *ends: int) -> None:
-        """Goes on where several ways meet."""
+        """Continues where several paths meet."""
         self.at = self.node()
         for end in ends:
             self.edge(end, self.at)

@@ -1,4 +1,4 @@
-"""The elements of an index, and what each of them runs on a tensor."""
+"""The elements of an index, and the operators that each of them runs on a tensor."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from tb_tidy_plugin.sources.emissions import NOTHING, RARELY, SUBSCRIPTS
 from tb_tidy_plugin.sources.sites import LIKELY, RARE, SILENT
 
 LAST = str(2**63 - 1)
-"""How the recording shows the end of a slice that has none."""
+"""The recorded end of a slice without an end."""
 
 
 class Element(msgspec.Struct, frozen=True):
     """One element of an index.
 
     Attributes:
-        operators, rarely: what it runs, and what else where a variable holds something unusual.
-        silent: cost of its running nothing: what is indexed may be a list.
-        literal: a whole number as the recording shows it, or begin, end and step of a slice with colons between them,
-            empty where they are not known; empty for all else.
+        operators, rarely: operators that it runs, and those that it also runs if a variable holds something unusual.
+        silent: cost of running none: the indexed value may be a list.
+        literal: a whole number as the recording shows it, or begin, end and step of a slice separated by colons, empty
+            if unknown; empty for other elements.
     """
 
     operators: frozenset[str]
@@ -31,7 +31,7 @@ class Element(msgspec.Struct, frozen=True):
 
 
 def elements_of(index: ast.expr) -> list[Element]:
-    """The elements in their order; a tensor is surely indexed where there are several, or a `None`."""
+    """The elements in their order; a tensor is certainly indexed if there are several, or a `None`."""
     parts = index.elts if isinstance(index, ast.Tuple) else [index]
     found = [_element(part) for part in parts]
     if len(parts) == 1:

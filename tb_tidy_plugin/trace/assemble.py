@@ -1,4 +1,4 @@
-"""Chunks of one trace, joined to an `EventTable`: rows chosen, checked, made relative and sorted."""
+"""Chunks of one trace, joined into an `EventTable`: rows selected, checked, made relative and sorted."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from tb_tidy_plugin.trace.limits import LONGEST_EVENT_NAME, MOST_DEVICES
 from tb_tidy_plugin.trace.sets import among, order_by
 from tb_tidy_plugin.trace.strings import NumberTable, numbers_where
 
-MOST_NODES = 1 << 40  # that autograd ever counts; a larger number, times the threads, would leave int64
+MOST_NODES = 1 << 40  # most that autograd ever counts; a larger number, times the threads, would exceed int64
 NARROW_IDS = {"forward_thread": 1 << 20, "device": MOST_DEVICES}
-"""The largest of the ids that are small; a larger one is damage."""
+"""Largest values of small ids; a larger one is damage."""
 
 
 WIDE_IDS = ("stream", "bytes")
-"""Those that are calculated with; of the others, which are only compared, small ones take half the memory."""
+"""Ids used in calculations; the others are only compared, so small ones are stored in half the memory."""
 
 
 def table_of(
@@ -46,10 +46,10 @@ def table_of(
     """The table of one trace.
 
     Args:
-        chunks: all of its pieces in file order, at least one; they are taken out, so that memory is not held twice.
-        decoder: what made them; holds their string tables.
-        metadata: None where it could not be read.
-        cut_short: why the events end early, None where they do not.
+        chunks: all of its pieces in file order, at least one; removed from the list to free their memory early.
+        decoder: the one that made them; holds their string tables.
+        metadata: None if it could not be read.
+        cut_short: why the events end early, None if they do not.
     """
     phases, labels, names = map(_texts, (decoder.phases, decoder.categories, decoder.names))
     args = _args(chunks)
@@ -63,7 +63,7 @@ def table_of(
     duration_ns[is_instant] = 0
     is_wrong, reasons = _impossible(is_complete | is_instant, start_ns, duration_ns, among(category, DEVICE_WORK))
     rows = np.flatnonzero((is_complete | is_instant) & ~is_wrong)
-    phase[start_ns == NO_TIME] = ABSENT  # from here on it tells arrows, and one without a time is none
+    phase[start_ns == NO_TIME] = ABSENT  # from here on it marks arrows, and one without a time does not count
     origin_ns = int(start_ns[rows].min()) if len(rows) else 0
     start_ns -= origin_ns
     thread, threads = _threads(_joined(columns, "thread"), decoder)
@@ -101,14 +101,14 @@ def table_of(
 
 
 def _row_order(rows: Rows, thread: Numbers, start_ns: Times, duration_ns: Times, event_index: Ids) -> Rows:
-    """By (thread, start, tie-break): the profiler's own index settles ties where the trace has it, else length."""
+    """Order by thread, start and tie-break: the profiler's own index if the trace has it, else the duration."""
     index = event_index[rows]
     tie = index if (index != ABSENT).any() else -duration_ns[rows]
     return order_by(thread[rows], start_ns[rows], tie, rows)
 
 
 def _taken_apart(chunks: list[Chunk]) -> dict[str, list[NDArray[Any]]]:
-    """All columns of the chunks, of which none is left, so that memory is given back column by column."""
+    """All columns of the chunks, which are emptied, so that memory is freed column by column."""
     columns: dict[str, list[NDArray[Any]]] = {
         field: [getattr(chunk, field) for chunk in chunks]
         for field in ("phase", "category", "name", "thread", "inputs", "start_ns", "duration_ns", "flow")
@@ -119,12 +119,12 @@ def _taken_apart(chunks: list[Chunk]) -> dict[str, list[NDArray[Any]]]:
 
 
 def _joined(columns: dict[str, list[NDArray[Any]]], field: str) -> NDArray[Any]:
-    """One column, which is taken out of `columns`."""
+    """One column, removed from `columns`."""
     return np.concatenate(columns.pop(field))
 
 
 def _joined_ids(columns: dict[str, list[NDArray[Any]]], field: str) -> Ids:
-    """The same of ids. Where nobody has one, a single number stands for all."""
+    """One column of ids, removed from `columns`. If no event has the id, a single number stands for all."""
     parts = columns.pop(field)
     if any(part.strides[0] for part in parts):
         return np.concatenate(parts)
@@ -132,14 +132,14 @@ def _joined_ids(columns: dict[str, list[NDArray[Any]]], field: str) -> Ids:
 
 
 def _clipped(column: Ids, largest: int) -> Numbers:
-    """Ids up to `largest`. Of a column that is one value again and again, so is what comes back."""
+    """Ids up to `largest`. A repeated column stays a repeated one."""
     is_repeated = column.strides == (0,) and len(column)
     values = np.clip(column[:1] if is_repeated else column, ABSENT, largest).astype(np.int32)
     return repeated(int(values[0]), len(column), np.int32) if is_repeated else values
 
 
 def _texts(table: NumberTable[str | None]) -> tuple[str, ...]:
-    """The texts of a table; one that is longer than any real name is cut, since every rule looks through all names."""
+    """The texts of a table; longer ones than any real name are cut, since every rule searches all names."""
     texts = (text or "" for text in table.values())
     return tuple(text if len(text) <= LONGEST_EVENT_NAME else f"{text[: LONGEST_EVENT_NAME - 1]}…" for text in texts)
 
@@ -176,7 +176,7 @@ def _threads(thread: Numbers, decoder: ChunkDecoder) -> tuple[Numbers, tuple[Thr
 
 
 def _args(chunks: list[Chunk]) -> ArgsText:
-    """The texts of all chunks, numbered through."""
+    """The texts of all chunks, numbered consecutively."""
     sizes = [len(chunk.args_ends) for chunk in chunks]
     firsts = np.cumsum([0, *sizes])
     starts = np.cumsum([0, *(len(chunk.args) for chunk in chunks)])

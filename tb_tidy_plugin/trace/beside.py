@@ -1,4 +1,4 @@
-"""A trace with all that lies beside it."""
+"""A trace with all files beside it."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ def read_with_side_files(
     limits: Limits = USUAL_LIMITS,
     graph_captures: Sequence[Path] = (),
 ) -> EventTable:
-    """The trace `path` with what lies beside it: of a capture, an out-of-tree device, graphs, the allocator, the model.
+    """The trace `path` with the files beside it: of a capture, an out-of-tree device, graphs, the allocator, the model.
 
-    The columns of large traces are kept in `cache`. `graph_captures` are files that the user names; without them those
-    beside the trace are taken.
+    The columns of large traces are stored in `cache`. `graph_captures` are files that the user names; without them,
+    those
+    beside the trace are used.
 
     Raises:
-        TraceError: nothing in the trace can be used; side files that cannot be used are noted.
+        TraceError: nothing in the trace can be used; notes say which side files cannot be used.
     """
     table = with_model_config(with_memory_snapshot(_columns(path, progress, cache, limits), path), path)
     return with_graph_captures(table, path, graph_captures, limits)

@@ -1,9 +1,10 @@
 """Cache of results on disk: one file for each entry, in one folder.
 
-An entry's name says all that it depends on, so that none is ever out of date. The folder may be deleted, or anything in
-it, at any time, by anybody; what is missing is worked out again. What is damaged, or may be somebody else's, counts as
-missing: folder and entry have to be this user's alone (`private.py`). Entries are typed data with a checksum, never
-pickles, and nothing in them is run: whoever could write them all the same could not run anything by that.
+An entry's name is a hash of all that it depends on, so no entry is ever out of date. Anybody may delete the folder, or
+anything in it, at any time; missing entries are computed again. Damaged entries, or those that may be somebody else's,
+count as missing: folder and entry must belong to this user alone (`private.py`). Entries are typed data with a
+checksum,
+never pickles, and nothing in them is executed: even somebody who could write them could not run code.
 """
 
 from __future__ import annotations
@@ -38,39 +39,39 @@ except ImportError:
 log = log_called("tb_tidy_plugin")
 
 USUAL_CACHE_BYTES = 2 << 30
-"""Of all entries together, by default."""
+"""Default limit for all entries together."""
 
 _SUFFIX = ".tidy"
 _NAME = re.compile(r"(?P<kind>[a-z]+)-[0-9a-f]{40}\.tidy")
-_HEAD = struct.Struct("<16sQI36x")  # magic, bytes of the content, their checksum; as long as what arrays are aligned to
+_HEAD = struct.Struct("<16sQI36x")  # magic, bytes of the content, their checksum; padded to the alignment of arrays
 MAGIC = b"tb-tidy cache 1\0"
-ABANDONED_S = 3600.0  # a draft that is older was left by a process that was killed
+ABANDONED_S = 3600.0  # an older draft was left by a process that was killed
 PACKAGE = Path(__file__).resolve().parents[1]
 _CODE = (".py", ".so", ".pyd")
 
 EntryPiece: TypeAlias = bytes | memoryview
 State: TypeAlias = tuple[str | int, ...]
-"""What tells a file from what it was before; empty where there is none."""
+"""State of a file, which changes with its content; empty if there is no file."""
 
 UNREAD: State = ("unread",)
-"""The state of a file that is there and could not be read this time: what was made without it is not kept."""
+"""The state of a file that exists but could not be read this time: results without it are not stored."""
 
 
 class Cache(msgspec.Struct, frozen=True):
-    """Entries in `folder`; without one nothing is ever found or kept. May be used from any thread and process."""
+    """Entries in `folder`; without one nothing is found or stored. May be used from any thread and process."""
 
     folder: Path | None = None
     most_bytes: int = USUAL_CACHE_BYTES
 
     def load(self, kind: str, key: str) -> memoryview | None:
-        """The content of an entry, of which only what is read is in memory; it stays readable when it is deleted."""
+        """The content of an entry, memory-mapped; it stays readable after deletion."""
         if self.folder is None:
             return None
         path = self.folder / _name(kind, key)
         try:
             with opened(path) as file:
                 content = _checked(memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)))
-                with suppress(OSError):  # what was used last goes last
+                with suppress(OSError):  # so that recently used entries are evicted last
                     os.utime(file.fileno() if os.utime in os.supports_fd else path)
         except FileNotFoundError:
             return None
@@ -88,7 +89,7 @@ class Cache(msgspec.Struct, frozen=True):
         return content
 
     def usable(self) -> Cache:
-        """This cache, or one that keeps nothing where the folder may hold what others wrote, which is said once."""
+        """This cache, or one that stores nothing if others may have written to the folder; logs that once."""
         problem = complaint_about_folder(self.folder) if self.folder else None
         if problem is None:
             return self
@@ -96,7 +97,7 @@ class Cache(msgspec.Struct, frozen=True):
         return NOWHERE
 
     def keep(self, kind: str, key: str, content: Iterable[EntryPiece]) -> None:
-        """Adds an entry, and gives up what was unused longest where there is no room; where it cannot, says so once."""
+        """Adds an entry, and evicts the least recently used ones to make room; logs once if that fails."""
         if self.folder is None:
             return
         try:
@@ -111,7 +112,7 @@ class Cache(msgspec.Struct, frozen=True):
             say_once(logging.WARNING, f"Nothing is cached in {self.folder}: {reason}. Everything else works.")
 
     def _write(self, path: Path, content: Iterable[EntryPiece]) -> None:
-        """Writes an entry, all of it or nothing.
+        """Writes an entry, completely or not at all.
 
         Raises:
             NotPrivateError: another user's file has the name; it is left alone.
@@ -128,7 +129,7 @@ class Cache(msgspec.Struct, frozen=True):
             file.write(_HEAD.pack(MAGIC, size, checksum))
 
     def entries(self) -> list[CacheEntry]:
-        """All entries, the one that was unused longest first.
+        """All entries, least recently used first.
 
         Raises:
             OSError: the folder cannot be listed.
@@ -136,7 +137,7 @@ class Cache(msgspec.Struct, frozen=True):
         return sorted(_entries(self.folder), key=lambda entry: entry.used_s) if self.folder else []
 
     def clear(self) -> int:
-        """Deletes all entries that it can, and tells how many bytes they took.
+        """Deletes all entries that it can, and returns their bytes.
 
         Raises:
             OSError: the folder cannot be listed.
@@ -158,11 +159,11 @@ class Cache(msgspec.Struct, frozen=True):
 
 
 NOWHERE = Cache()
-"""Keeps nothing."""
+"""Stores nothing."""
 
 
 class CacheEntry(msgspec.Struct, frozen=True):
-    """One entry: what it is, its bytes on disk, and when it was last used, in s since 1970."""
+    """One entry: its kind, its bytes on disk, and the time of its last use, in s since 1970."""
 
     path: Path
     kind: str
@@ -170,7 +171,7 @@ class CacheEntry(msgspec.Struct, frozen=True):
     used_s: float
 
     def delete(self) -> bool:
-        """True if it is gone; another process may have been faster."""
+        """True if it is gone; another process may have deleted it."""
         try:
             self.path.unlink(missing_ok=True)
         except OSError:
@@ -179,19 +180,19 @@ class CacheEntry(msgspec.Struct, frozen=True):
 
 
 def default_folder() -> Path:
-    """Where this user's entries are, unless told otherwise."""
+    """This user's default folder for entries."""
     return user_cache_path("tb-tidy", appauthor=False) / "analyses"
 
 
 def key_of(*parts: object) -> str:
-    """A name for what depends on all of `parts`."""
+    """A name for results that depend on all of `parts`."""
     return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()[:40]
 
 
 def state_of(place: AnyPath) -> State:
-    """What changes whenever the file does. Times of changes also change with permissions, which costs nothing.
+    """The state of a file. Times of changes also change with permissions, which does no harm.
 
-    Empty where the file is missing, or its store tells too little.
+    Empty if the file is missing, or its store does not give enough information.
     """
     try:
         if isinstance(place, RemotePath):
@@ -205,10 +206,10 @@ def state_of(place: AnyPath) -> State:
 
 @once
 def code_state(*folders: str) -> str:
-    """What changes with this package's code, in some of its folders or in all of it.
+    """A text that changes with this package's code, in some of its folders or in all of it.
 
     Raises:
-        OSError: it cannot be looked at.
+        OSError: the code cannot be read.
     """
     roots = [PACKAGE / folder for folder in folders] or [PACKAGE]
     return key_of([each for root in roots for each in sorted(_code_in(root))])
@@ -225,7 +226,7 @@ def _code_in(folder: Path) -> Iterator[tuple[str, int, int]]:
 
 
 def _entries(folder: Path) -> Iterator[CacheEntry]:
-    """This user's files that are named like entries; whatever else lies there is nobody's business."""
+    """This user's files that are named like entries; other files are ignored."""
     with suppress(FileNotFoundError), os.scandir(folder) as entries:
         for found in entries:
             match = _NAME.fullmatch(found.name)
@@ -252,7 +253,7 @@ def _checked(whole: memoryview) -> memoryview:
 
 
 def _for_this_user(name: str, flags: int) -> int:
-    """Opens a file that is made now, for nobody else to read."""
+    """Opens a new file that nobody else can read."""
     return os.open(name, flags, 0o600)
 
 
@@ -261,11 +262,11 @@ def _name(kind: str, key: str) -> str:
 
 
 def text_of(path: Path) -> str:
-    """A path as part of a key: it may hold any bytes."""
+    """A path as part of a key: it may contain any bytes."""
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 @once
 def say_once(level: int, text: str) -> None:
-    """Logs a sentence, the first time that it is said in this process."""
+    """Logs a sentence once per process."""
     log.log(level, "%s", text)

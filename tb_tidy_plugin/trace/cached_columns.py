@@ -1,7 +1,7 @@
-"""An `EventTable` as an entry of the cache, and back: columns are mapped as they lie on disk, args are packed.
+"""An `EventTable` as an entry of the cache, and back: columns are memory-mapped, args are compressed.
 
-Small traces are not worth it: they are read in a tenth of a second. What comes back is looked at as if anybody had
-written it: columns have the types and lengths that they must have, and numbers are of something that is there.
+Small traces are not stored: reading them takes a tenth of a second. Loaded entries are checked as untrusted: columns
+must have their types and lengths, and numbers must refer to something that exists.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from tb_tidy_plugin.visible import log_called
 log = log_called("tb_tidy_plugin")
 
 COLUMNS = "columns"
-WORTH_KEEPING = 16 << 20  # bytes of a trace file
-TEXT_RATIO = 3  # bytes of text that became a byte of an entry: 2 to 6 in recordings
+WORTH_KEEPING = 16 << 20  # least bytes of a trace file
+TEXT_RATIO = 3  # bytes of text per byte of an entry: 2 to 6 in recordings
 ALIGNMENT = 64
 LENGTH_BYTES = 8
 FLOW_COLUMNS = tuple(column.name for column in fields(Flows))
@@ -55,16 +55,16 @@ TYPES: Mapping[str, type[np.generic]] = {
     "category": np.int8,
     "flows.is_start": np.bool_,
 }
-"""Of columns that have one; all others are ids, of either width."""
+"""Fixed types of columns; all others are ids, of either width."""
 
 _MOST_INFLATION = 1100
-"""More than deflate can make of a byte."""
+"""More than the highest ratio of deflate."""
 
 _Size: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=1 << 48)]
 
 
 class _Array(msgspec.Struct, frozen=True):
-    """A column: what it is, and where it begins behind the head. Of a `repeated` one only its first value is there."""
+    """A column: its name and type, and its offset behind the head. A `repeated` one has only its first value."""
 
     name: str
     dtype: str
@@ -74,7 +74,7 @@ class _Array(msgspec.Struct, frozen=True):
 
 
 class _Head(msgspec.Struct, frozen=True):
-    """All but the columns. `texts` are the lengths of the blocks of args as text, `packed` as they lie here."""
+    """Everything except the columns. `texts` are the lengths of the blocks of args as text, `packed` as compressed."""
 
     arrays: list[_Array]
     texts: list[_Size]
@@ -89,19 +89,19 @@ class _Head(msgspec.Struct, frozen=True):
 
 
 def columns_key(path: AnyPath) -> str | None:
-    """What the columns of a trace depend on; None for a trace whose columns are not kept."""
+    """Cache key of a trace's columns; None for a trace whose columns are not stored."""
     state = state_of(path) if size_of(path) >= WORTH_KEEPING else ()
     if not state:
         return None
     beside = [state_of(path.with_name(path.name + suffix)) for suffix in BESIDE]
     try:
         return key_of(code_state("trace"), state, beside)
-    except OSError:  # this package's own code cannot be looked at
+    except OSError:  # this package's own code cannot be read
         return None
 
 
 def load_columns(cache: Cache, key: str) -> EventTable | None:
-    """The table that was kept, None where there is none."""
+    """The stored table; None if there is none."""
     content = cache.load(COLUMNS, key)
     if content is None:
         return None
@@ -114,7 +114,7 @@ def load_columns(cache: Cache, key: str) -> EventTable | None:
 
 
 def keep_columns(cache: Cache, key: str, table: EventTable) -> None:
-    """Keeps a table; most of its memory is not copied."""
+    """Stores a table without copying most of its memory."""
     cache.keep(COLUMNS, key, _pieces(table))
 
 
@@ -193,15 +193,15 @@ def _column(content: memoryview, array: _Array, begin: int) -> NDArray[Any]:
 
 
 def _stored(array: _Array) -> int:
-    """How many bytes of it are there."""
+    """Number of its stored bytes."""
     return _dtype(array).itemsize * (1 if array.repeated else array.count)
 
 
 def _dtype(array: _Array) -> np.dtype[Any]:
-    """The dtype of a column, made from no text of the entry.
+    """The dtype of a column, never constructed from the entry's text.
 
     Raises:
-        ValueError: the column is of another one.
+        ValueError: the column has another one.
     """
     allowed = (TYPES[array.name],) if array.name in TYPES else (np.int64, np.int32)
     for each in map(np.dtype, allowed):
@@ -211,7 +211,7 @@ def _dtype(array: _Array) -> np.dtype[Any]:
 
 
 def _check(table: EventTable) -> None:
-    """Raises ValueError where a column has another length than it must have, or a number that is one of nothing."""
+    """Raises ValueError if a column has a wrong length, or a number that refers to nothing."""
     rows, flows, ends = len(table), table.flows, table.args.ends
     columns = [*(getattr(table, name) for name in ROW_COLUMNS), table.args.number]
     lengths = {len(column) for column in columns} | {rows}

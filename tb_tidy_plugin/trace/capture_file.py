@@ -1,6 +1,6 @@
 """The side file that `tb_tidy_plugin.capture` writes beside a trace. Its page is `docs/capture.md`.
 
-It is as untrusted as the trace. What cannot be used of it is said and costs the trace nothing.
+It is as untrusted as the trace. Notes say which parts cannot be used; the trace does not depend on them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from tb_tidy_plugin.trace.settings import Settings
 from tb_tidy_plugin.trace.side_file import refuse_link_away
 
 MAX_TEXT_BYTES = 64 << 20  # of JSON, inflated: half a million calls and 8 MB of sources take 25 MB
-MAX_SOURCE_CHARACTERS, MAX_ALL_CHARACTERS = 512_000, 8_000_000  # of one source and of all, as the capture keeps
+MAX_SOURCE_CHARACTERS, MAX_ALL_CHARACTERS = 512_000, 8_000_000  # of one source and of all, as in the capture
 MAX_ROWS = 1_000_000
 CALL_FROM = b'"CallFrom"'
 
@@ -60,7 +60,7 @@ class CapturedCalls(msgspec.Struct, frozen=True):
 
 
 class Tensors(msgspec.Struct, frozen=True):
-    """Operators and the ids of their inputs; `start_ns` and `name` as of `CapturedCalls`."""
+    """Operators and the ids of their inputs; `start_ns` and `name` as in `CapturedCalls`."""
 
     start_ns: Column = []
     name: Column = []
@@ -69,14 +69,14 @@ class Tensors(msgspec.Struct, frozen=True):
 
 
 class CapturedSource(msgspec.Struct, frozen=True):
-    """A file as it was when the job ran, by the name that the trace has for it."""
+    """A file as it was when the job ran, by its name in the trace."""
 
     file: Annotated[str, msgspec.Meta(max_length=4096)]
     text: Annotated[str, msgspec.Meta(max_length=MAX_SOURCE_CHARACTERS)]
 
 
 class StepTimes(msgspec.Struct, frozen=True):
-    """Steps that were not recorded: how many, and their median in ns."""
+    """Steps that were not recorded: their number, and their median in ns."""
 
     count: Annotated[int, msgspec.Meta(ge=1)]
     median_ns: Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
@@ -89,7 +89,7 @@ class _Faults(msgspec.Struct, frozen=True):
 
 
 class CaptureFile(msgspec.Struct, frozen=True):
-    """What is read of the side file. Unknown fields are passed over."""
+    """The fields read from the side file. Unknown fields are ignored."""
 
     version: Literal[1]
     settings: Settings | None = None
@@ -111,7 +111,7 @@ class _CallFrom(msgspec.Struct, gc=False):
 
 
 def with_capture(table: EventTable, trace: AnyPath) -> EventTable:
-    """`table` with what the side file beside `trace` knows, and with the calling lines that newer traces hold.
+    """`table` with the data of the side file beside `trace`, and with the calling lines that newer traces contain.
 
     Never raises for a side file that cannot be used: `Metadata.notes` then says why.
     """
@@ -127,7 +127,7 @@ def with_capture(table: EventTable, trace: AnyPath) -> EventTable:
 
 
 def read_capture(path: AnyPath) -> CaptureFile:
-    """The side file `path`.
+    """Reads the side file `path`.
 
     Raises:
         UnreadError: it cannot be read.
@@ -211,7 +211,7 @@ def _within_all(given: Iterable[CapturedSource]) -> Iterator[SourceFile]:
 
 
 def _lines(table: EventTable, calls: CapturedCalls) -> tuple[Numbers, int]:
-    """For each row the line that called it, `ABSENT` where the side file has none; and how many rows have one."""
+    """The line that called each row, `ABSENT` if the side file has none; and the number of rows with one."""
     entries, found = _entries(table, calls.start_ns, calls.name, (Category.PYTHON,))
     lines = np.full(len(table), ABSENT, np.int32)
     lines[found] = np.array(calls.line, np.int32)[entries]
@@ -235,7 +235,7 @@ def _entries(
     rows = np.flatnonzero(table.is_category(categories) & among(table.start_ns, starts))
     used, number = np.unique(table.name[rows], return_inverse=True)
     checksums = np.array([zlib.crc32(table.names[at].encode("utf-8", "replace")) for at in used.tolist()], np.int64)
-    # Rows and entries by their keys, rows first: of a row and an entry that alone have a key, one follows the other.
+    # Rows and entries by their keys, rows first: if a key has exactly one row and one entry, they are neighbours.
     times = np.concatenate([table.start_ns[rows], starts])
     names = np.concatenate([checksums[number.reshape(-1)], np.array(name, np.int64)])
     order = np.lexsort((np.arange(len(times)) >= len(rows), names, times))
@@ -249,7 +249,7 @@ def _entries(
 
 
 def _with_own_lines(table: EventTable) -> EventTable:
-    """With `CallFrom` (`file:line`), which torch later than 2.13 writes into the args of Python events."""
+    """The table with `CallFrom` (`file:line`), which torch after 2.13 writes into the args of Python events."""
     if not any(CALL_FROM in block for block in table.args.blocks):
         return table
     rows = np.flatnonzero(table.category == Category.PYTHON)

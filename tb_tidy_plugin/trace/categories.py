@@ -1,4 +1,4 @@
-"""`Category` of an event, by the name that its era of Kineto uses."""
+"""`Category` of an event, by the name that Kineto used at the time."""
 
 from __future__ import annotations
 
@@ -34,17 +34,17 @@ PROFILER_SPAN = "Trace"
 """The profiler's own span: not part of the run, never a row."""
 
 UNMARKED_ANNOTATIONS = ("ProfilerStep#", "Optimizer.", "enumerate(DataLoader)#")
-"""In 2021 annotations had the category of operators; the profiler's own ones are known by their names."""
+"""In 2021 annotations had the category of operators; these are names of the profiler's own ones."""
 
 INSTANT_NAMES = frozenset({"[memory]", "[OutOfMemory]"})
-"""The instants that carry information; all others only mark the profiler's window."""
+"""The instants with data; all others only mark the profiler's window."""
 
 
 def category_of(label: str) -> Category:
-    """The category for one `cat` of a trace; unknown ones are kept as `OTHER`."""
+    """The category for one `cat` of a trace; `OTHER` for unknown ones."""
     return CATEGORIES.get(label, Category.OTHER)
 
 
 def is_unmarked_annotation(name: str) -> bool:
-    """True if an operator with this name is an annotation of a time that had no category for those."""
+    """True if an operator with this name is an annotation from a time without a category for these."""
     return name.startswith(UNMARKED_ANNOTATIONS)

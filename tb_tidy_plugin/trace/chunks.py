@@ -1,4 +1,4 @@
-"""One piece of the list of events, decoded by msgspec and turned into columns at once."""
+"""One piece of the list of events, decoded by msgspec and converted to columns at once."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from tb_tidy_plugin.trace.strings import NumberTable
 EXACT_FLOAT_US = float(1 << 43)
 """Up to 101 days, float64 is close enough to a time in µs with three decimals to round to the right ns."""
 
-LATEST_US = float((1 << 63) // 3000)  # until 2067: the time between two such times still fits int64 ns
+LATEST_US = float((1 << 63) // 3000)  # until 2067: the difference of two such times still fits int64 ns
 LONGEST_US = EXACT_FLOAT_US  # a longer duration is an overflow, see https://github.com/pytorch/kineto/issues/646
 UNREADABLE = "unreadable"
 AT_ONCE = 1 << 12  # damaged events
 NO_TIME = -(1 << 63)
-"""The start of an event that has no time, or one that no clock can show."""
+"""The start of an event without a time, or with an impossible one."""
 
 NO_ARGS = msgspec.Raw(b"{}")
 INT64_MAX = (1 << 63) - 1
@@ -50,13 +50,13 @@ class TraceEvent(msgspec.Struct, gc=False):
 
 
 class ExactEvent(TraceEvent, gc=False):
-    """The same with a decimal time, for absolute times that float64 cannot hold."""
+    """The same with a decimal time, for absolute times that float64 cannot represent."""
 
-    ts: Decimal = Decimal("inf")  # type: ignore[assignment]
+    ts: Decimal = Decimal("inf")  # type: ignore[assignment] # the only difference
 
 
 class InputTexts(msgspec.Struct, gc=False):
-    """What an operator was called with, undecoded: few of its texts are distinct."""
+    """An operator's arguments, undecoded: few of the texts are distinct."""
 
     dims: msgspec.Raw = msgspec.field(name="Input Dims", default=NOTHING)
     dtypes: msgspec.Raw = msgspec.field(name="Input type", default=NOTHING)
@@ -67,17 +67,17 @@ class InputTexts(msgspec.Struct, gc=False):
 INPUT_FIELDS = InputTexts.__struct_fields__
 INPUT_KEYS = tuple(each.encode_name.encode() for each in msgspec.structs.fields(InputTexts))
 NO_INPUTS = b"{}"
-"""`as_one` of an event without any; its number is 0."""
+"""`as_one` of an event without inputs; its number is 0."""
 
 
 def as_one(texts: Iterable[msgspec.Raw]) -> bytes:
-    """Texts in the order of `INPUT_FIELDS` in one JSON object, without those that are missing."""
+    """Texts in the order of `INPUT_FIELDS` in one JSON object, without missing ones."""
     pairs = zip(INPUT_KEYS, texts, strict=True)
     return b"{" + b",".join([b'"%b":%b' % (key, bytes(text)) for key, text in pairs if text]) + b"}"
 
 
 class EventArgs(msgspec.Struct, gc=False):
-    """The few args that every event is asked for; all others stay text. In the order in which Kineto writes them."""
+    """The few args needed of every event, in Kineto's order; all others stay text."""
 
     external_id: int = msgspec.field(name="External id", default=ABSENT)
     sequence: int = msgspec.field(name="Sequence number", default=ABSENT)
@@ -107,7 +107,7 @@ IdTexts = msgspec.defstruct(
         for field in msgspec.structs.fields(EventArgs)
     ],
 )
-"""The same, not decoded: where one of them is odd, the others still can be."""
+"""The same args, undecoded: if one of them is invalid, the others can still be used."""
 
 _EventList: TypeAlias = Sequence[TraceEvent]
 _Columns: TypeAlias = dict[str, tuple[Any, ...]]
@@ -116,15 +116,15 @@ _Kind: TypeAlias = tuple[str, str | None, str | None, int | str | None, int | st
 
 
 class Chunk(msgspec.Struct, frozen=True):
-    """Columns of one piece: one entry per entry of `traceEvents` that has a phase, whatever it is, in file order.
+    """Columns of one piece: one entry per entry of `traceEvents` with a phase, in file order.
 
     Attributes:
         phase, category, name, thread: numbers in the decoder's string tables; thread in its list of (pid, tid).
-        inputs: numbers of what operators were called with.
-        start_ns, duration_ns: duration is -1 where it cannot be right.
+        inputs: numbers of operators' arguments.
+        start_ns, duration_ns: duration is -1 if it is impossible.
         ids: one column per name in `ID_FIELDS`, of int64 or int32. flow: the event's `id`.
-        args: texts of args, each behind a byte that is none of it; args_ends: where each ends.
-        args_number: for each event which of these texts is its own, counted from 1 on; 0 for none.
+        args: texts of args, each preceded by a byte that is not part of it; args_ends: where each ends.
+        args_number: number of each event's text, from 1; 0 for none.
     """
 
     phase: Numbers
@@ -142,7 +142,7 @@ class Chunk(msgspec.Struct, frozen=True):
 
 
 class _Kinds(dict[_Kind, int]):
-    """Numbers for what events are and where: thousands of events share one, so that its parts are looked up once."""
+    """Numbers for kinds and places of events: thousands of events share one, so that its parts are looked up once."""
 
     def __init__(self, tables: Sequence[NumberTable[Any]]) -> None:
         super().__init__()
@@ -194,7 +194,7 @@ class ChunkDecoder:
         self._ids = msgspec.json.Decoder(list[EventArgs], strict=False)
 
     def decode(self, pieces: Sequence[TextPiece]) -> list[Chunk]:
-        """Columns of the events in `pieces`, which follow each other, in one chunk or more.
+        """Columns of the events in consecutive `pieces`, in one chunk or more.
 
         Raises:
             MsgspecError, UnicodeDecodeError, RecursionError: `NOT_JSON`; the text is something else.
@@ -206,14 +206,14 @@ class ChunkDecoder:
         if not self._needs_exact:
             events: _EventList = _with_phase(self._plain.decode(text))
             times = np.array([event.ts for event in events], np.float64)
-            if np.fmax.reduce(np.abs(times), initial=0) < EXACT_FLOAT_US:  # whether or not some have no time
+            if np.fmax.reduce(np.abs(times), initial=0) < EXACT_FLOAT_US:  # ignores missing times
                 return self._columns(events, _nanoseconds(times))
             self._needs_exact = True
         events = _with_phase(self._exact.decode(text))
         return self._columns(events, _exact_nanoseconds(events))
 
     def recover(self, text: bytes) -> list[Chunk]:
-        """Columns of the events in damaged text; what cannot be read is counted as dropped."""
+        """Columns of the events in damaged text; unreadable ones count as dropped."""
         whole = mended(text).strip(b", \t\r\n")
         try:
             return self.decode([TextPiece(whole, 0, len(whole))])
@@ -260,13 +260,13 @@ class ChunkDecoder:
     def _ids_of(self, joined: bytes, texts: list[msgspec.Raw]) -> _Columns:
         try:
             ids = self._ids.decode(joined)
-        except NOT_JSON:  # one odd value in millions: take the odd event's ids one by one
+        except NOT_JSON:  # one invalid value in millions: decode the invalid event's ids one by one
             ids = [_tolerant_ids(bytes(text)) for text in texts]
         columns = zip(*map(msgspec.structs.astuple, ids), strict=True) if ids else repeat(())
         return dict(zip(EventArgs.__struct_fields__, columns, strict=False))
 
     def _inputs_of(self, ids: _Columns) -> Numbers:
-        """Looked up by their texts as they stand; only what is new is put in order."""
+        """Numbers of the inputs, looked up by their raw texts; only new texts are normalised."""
         columns = [ids[field] for field in INPUT_FIELDS]
         texts = list(map(b",".join, zip(*columns, strict=True)))
         try:
@@ -285,12 +285,12 @@ class ChunkDecoder:
 
 
 def _with_phase(events: Iterable[TraceEvent]) -> _EventList:
-    """Those that are events: some writers end their lists with `{}`, and millions of them would be little text."""
+    """The real events: some writers end their lists with `{}`, and a small text could hold millions of them."""
     return [event for event in events if event.ph]
 
 
 def _nanoseconds(times_us: NDArray[np.float64]) -> Times:
-    """Integer ns of times in µs, exactly as written up to the third decimal; `NO_TIME` for other values."""
+    """Integer ns of times in µs, exact to the third decimal; `NO_TIME` for other values."""
     possible = np.abs(times_us) < LATEST_US
     times = np.where(possible, times_us, 0)
     whole = np.floor(times)
@@ -300,13 +300,13 @@ def _nanoseconds(times_us: NDArray[np.float64]) -> Times:
 
 
 def _exact_nanoseconds(events: _EventList) -> Times:
-    """The same for decimal times, which lose nothing however large they are."""
+    """The same for decimal times, which are exact at any size."""
     limit = int(LATEST_US)
     return np.array([round(event.ts * 1000) if -limit < event.ts < limit else NO_TIME for event in events], np.int64)
 
 
 def _durations(durations: NDArray[np.float64]) -> Times:
-    """Integer ns of durations in µs; -1 for what cannot be right."""
+    """Integer ns of durations in µs; -1 for impossible ones."""
     possible = (durations >= 0) & (durations < LONGEST_US)
     nanoseconds: Times = np.rint(np.where(possible, durations, 0) * 1000).astype(np.int64)
     nanoseconds[~possible] = -1
@@ -314,14 +314,14 @@ def _durations(durations: NDArray[np.float64]) -> Times:
 
 
 def _id_columns(ids: _Columns) -> dict[str, IdColumn]:
-    """Columns by `ID_FIELDS`; of an id that no event has it takes no memory, of small ones half."""
+    """Columns by `ID_FIELDS`; an id that no event has takes no memory, small ones take half."""
     columns = [ids[field] for field in (*ID_FIELDS, SECOND_SPELLING)]
     count = len(columns[0])
     try:
         values = np.fromiter(chain.from_iterable(columns), np.int64, len(columns) * count).reshape(len(columns), count)
     except (TypeError, OverflowError):
         values = np.stack([_int_column(column) for column in columns])
-    values[0] = np.where(values[-1] != ABSENT, values[-1], values[0])  # `external_id`, however it is spelled
+    values[0] = np.where(values[-1] != ABSENT, values[-1], values[0])  # `external_id`, in either spelling
     low, high = values.min(axis=1, initial=INT64_MAX).tolist(), values.max(axis=1, initial=-INT64_MAX).tolist()
     return {
         field: _narrowed(values[at], getattr(USUAL, field), low[at], high[at]) for at, field in enumerate(ID_FIELDS)
@@ -329,14 +329,14 @@ def _id_columns(ids: _Columns) -> dict[str, IdColumn]:
 
 
 def _narrowed(column: Times, usual: int, low: int, high: int) -> IdColumn:
-    """`column`, whose values go from `low` to `high`, in as little memory as holds it."""
+    """`column`, whose values are between `low` and `high`, in as little memory as possible."""
     if low == high == usual or not len(column):
         return np.broadcast_to(np.int32(usual), len(column))
     return column.astype(np.int32) if max(-low, high) <= INT32_MAX else column.copy()
 
 
 def _int_column(values: Sequence[Any]) -> Times:
-    """Of ints and nulls; `ABSENT` for what is not within int64."""
+    """A column of ints and nulls; `ABSENT` for values outside int64."""
     try:
         return np.fromiter(values, np.int64, len(values))
     except (TypeError, OverflowError):  # a null, or beyond int64
@@ -344,7 +344,7 @@ def _int_column(values: Sequence[Any]) -> Times:
 
 
 def _tolerant(fields: dict[str, msgspec.Raw]) -> TraceEvent:
-    """An event whose fields have odd types; raises where its time is none."""
+    """An event whose fields have unexpected types; raises if its time is invalid."""
     plain = {key: msgspec.json.decode(raw) for key, raw in fields.items() if key != "args"}
     return ExactEvent(
         ph=str(plain.get("ph", "")),

@@ -39,14 +39,14 @@ def repeated(value: int, count: int, dtype: type[np.integer] = np.int64) -> NDAr
 
 
 def taken(column: NDArray[_Scalar], rows: Rows) -> NDArray[_Scalar]:
-    """The column's values at `rows`. Of a column that is one value again and again, so is what is taken."""
+    """The column's values at `rows`. A repeated column stays a repeated one."""
     if len(column) and column.strides == (0,):
         return np.broadcast_to(column[0], len(rows))
     return column[rows]
 
 
 class Category(IntEnum):
-    """What kind of event a row is, whatever name its era of Kineto used for it."""
+    """Kind of a row's event, whatever name Kineto used for it at the time."""
 
     OTHER = 0
     OPERATOR = 1
@@ -62,10 +62,10 @@ class Category(IntEnum):
 
 
 HOST_TREE = (Category.OPERATOR, Category.ANNOTATION, Category.PYTHON, Category.MEMORY)
-"""What PyTorch's collection code builds its event tree from."""
+"""Categories that PyTorch's collection code builds its event tree from."""
 
 DEVICE_WORK = (Category.KERNEL, Category.COPY, Category.FILL)
-"""What a device executes."""
+"""Work that a device executes."""
 
 
 class Thread(msgspec.Struct, frozen=True):
@@ -80,7 +80,7 @@ class Flows(msgspec.Struct, frozen=True):
 
     Attributes:
         kind: number of the flow's category in `EventTable.names` (`ac2g`, `fwdbwd`, …).
-        is_start: true for `s`.
+        is_start: True for `s`.
         flow: the id that joins start and end.
         time_ns: like `EventTable.start_ns`.
         thread: index into `EventTable.threads`.
@@ -94,15 +94,15 @@ class Flows(msgspec.Struct, frozen=True):
 
 
 class ArgsText(msgspec.Struct, frozen=True):
-    """The `args` of all events as JSON text, decoded only where somebody asks.
+    """The `args` of all events as JSON text, decoded only when needed.
 
-    What is in columns of the table (ids, and what an operator was called with) may be missing here.
+    Data in columns of the table (ids, and operators' inputs) may be missing here.
 
     Attributes:
         blocks: text of many args each, as read.
-        ends: where each text ends, in bytes, as if all blocks were one; it begins one byte behind the end of the one
-            before. The first one is empty.
-        number: which of these texts an event's args are; 0 for none.
+        ends: end of each text, in bytes, as if all blocks were one; it begins one byte after the end of the one before.
+            The first one is empty.
+        number: number of each event's text; 0 for none.
     """
 
     blocks: tuple[bytes, ...]
@@ -110,11 +110,10 @@ class ArgsText(msgspec.Struct, frozen=True):
     number: Numbers
 
     def take(self, rows: Rows) -> ArgsText:
-        """The same text seen by the events `rows`, in that order."""
         return replace(self, number=self.number[rows])
 
     def text(self, row: int) -> bytes:
-        """JSON text of one event's args, `{}` where it has none."""
+        """JSON text of one event's args, `{}` if it has none."""
         [text] = self._texts(np.array([row]))
         return text
 
@@ -137,7 +136,7 @@ class ArgsText(msgspec.Struct, frozen=True):
         texts = self._texts(rows)
         joined = b"[" + b",".join(texts) + b"]"
         try:
-            return msgspec.json.decode(joined, type=list[kind], strict=False)  # type: ignore[valid-type]
+            return msgspec.json.decode(joined, type=list[kind], strict=False)  # type: ignore[valid-type] # made at run time
         except NOT_JSON:
             return [_decoded_or_default(text, kind) for text in texts]
 
@@ -155,27 +154,27 @@ ShortText = Annotated[str, msgspec.Meta(max_length=1024)]
 
 
 class DeviceProperties(msgspec.Struct, frozen=True):
-    """One entry of `deviceProperties`; only what is shown or asked for is read."""
+    """One entry of `deviceProperties`; only the fields in use."""
 
     id: Small = ABSENT
     name: ShortText = ""
     totalGlobalMem: Amount = 0  # noqa: N815 - the trace's spelling
-    computeMajor: Small | None = None  # noqa: N815
-    computeMinor: Small | None = None  # noqa: N815
-    numSms: Small = 0  # noqa: N815
+    computeMajor: Small | None = None  # noqa: N815 - as above
+    computeMinor: Small | None = None  # noqa: N815 - as above
+    numSms: Small = 0  # noqa: N815 - as above
 
 
 class SourceFile(msgspec.Struct, frozen=True):
-    """A source file as it was when the job ran, by the name that the trace has for it."""
+    """A source file as it was when the job ran, by its name in the trace."""
 
     file: str
     text: str
 
 
 class TensorIds(msgspec.Struct, frozen=True):
-    """Of one operator: for each input the id of the tensor, and that of its storage; 0 for other inputs.
+    """The ids of each input's tensor and of its storage, for one operator; 0 for other inputs.
 
-    Two inputs are the same tensor, or share memory, where their ids are equal. Ids are not used again.
+    Two inputs are the same tensor, or share memory, if their ids are equal. Ids are never reused.
     """
 
     tensors: tuple[int, ...]
@@ -183,11 +182,11 @@ class TensorIds(msgspec.Struct, frozen=True):
 
 
 class PageFaults(msgspec.Struct, frozen=True):
-    """How often steps waited for memory to be mapped.
+    """Number of times that steps waited for memory to be mapped.
 
     Attributes:
         recorded: of each recorded step. usual: of a step that was not recorded, the median.
-        each_ns: how long the machine took for one page of 4 kB.
+        each_ns: time that the machine took for one page of 4 kB.
     """
 
     recorded: tuple[int, ...]
@@ -196,15 +195,15 @@ class PageFaults(msgspec.Struct, frozen=True):
 
 
 class Captured(msgspec.Struct, frozen=True):
-    """What the capture side file knows beside calling lines, which are a column.
+    """Data of the capture side file besides calling lines, which are a column.
 
     Attributes:
-        settings: of the job, None where they could not be read there.
-        step_ns: median of the steps that were not recorded, None where none was timed.
-        faults: of the steps, None where the system counted none.
+        settings: of the job, None if they could not be read there.
+        step_ns: median of the steps that were not recorded, None if none was timed.
+        faults: of the steps, None if the system counted none.
         sources: the user's own files in the recording.
-        tensors: by the operator's `file_order`, where tensors were asked for.
-        compiled: what is known of compiled code, None where nothing was compiled.
+        tensors: by the operator's `file_order`, if tensors were recorded.
+        compiled: data on compiled code, None if nothing was compiled.
     """
 
     settings: Settings | None = None
@@ -216,17 +215,17 @@ class Captured(msgspec.Struct, frozen=True):
 
 
 class Metadata(msgspec.Struct, frozen=True):
-    """The allow-listed part of what stands beside the events; anything else may hold secrets and is not kept.
+    """The allow-listed part of the data beside the events; anything else may hold secrets and is dropped.
 
     Attributes:
         options: which of `record_shapes`, `with_stack`, `profile_memory`, `with_modules`, `with_flops` are stated.
-        keys: names of version entries present (`cupti_version`, `hip_runtime_version`, …), to tell the platform.
-        rank, world_size, backend: from `distributedInfo`, None where absent.
+        keys: names of version entries present (`cupti_version`, `hip_runtime_version`, …), which identify the platform.
+        rank, world_size, backend: from `distributedInfo`, None if absent.
         inferred_devices: kind, by index, of each device whose activity came from a side file (`trace/external.py`).
-        notes: sentences for the user about what was put beside the trace.
+        notes: sentences for the user about files beside the trace.
         unread: names of files beside the trace that could not be read this time.
         base_ns: Unix time in ns that the trace's own times count from.
-        captured: what the capture side file knows.
+        captured: data of the capture side file.
     """
 
     options: frozenset[str] = frozenset()
@@ -244,13 +243,13 @@ class Metadata(msgspec.Struct, frozen=True):
 
 
 class Replays(msgspec.Struct, frozen=True):
-    """Which events of a table stand for the captures of its replayed graphs (`profile/replay.py`).
+    """Inserted events of a table for the captures of its replayed graphs (`profile/replay.py`).
 
     Attributes:
         work, cause: `file_order` of replayed device work, and of the inserted event that launched it in the capture.
         known: how each pair is known. grid: of each launch in the capture, thread blocks along three axes, else 0.
         first_inserted: `file_order` of the first inserted event; all from there on are inserted.
-        known_inserted: for each of them how it is known.
+        known_inserted: how each of them is known.
         sources: files that hold the captures; empty text for the recording itself.
     """
 
@@ -274,7 +273,7 @@ class ExpertSizes(msgspec.Struct, frozen=True):
     """A mixture of experts.
 
     Attributes:
-        layers: that have experts. experts: of one layer. per_token: how many of them a token goes to.
+        layers: number of layers with experts. experts: of one layer. per_token: number of them that a token goes to.
         expert_bytes: weights of one.
     """
 
@@ -284,7 +283,7 @@ class ExpertSizes(msgspec.Struct, frozen=True):
     expert_bytes: int
 
     def bytes_read(self, tokens: int) -> int:
-        """Weights that all layers read for so many tokens, each of which goes to any of the experts alike."""
+        """Weights in bytes that all layers read for this many tokens, each equally likely to go to any expert."""
         touched = self.experts * (1 - (1 - self.per_token / self.experts) ** tokens)
         return round(self.layers * touched * self.expert_bytes)
 
@@ -292,8 +291,9 @@ class ExpertSizes(msgspec.Struct, frozen=True):
 class EventTable(msgspec.Struct, frozen=True):
     """One trace: one row per complete event or memory instant, sorted by (thread, start, tie-break).
 
-    All columns have one entry per row; `ABSENT` stands for an id that an event does not carry. They are read only: one
-    that is a single value all the way takes no memory.
+    All columns have one entry per row; `ABSENT` stands for an id that an event does not have. They are read-only: a
+    column
+    of one repeated value takes no memory.
 
     Attributes:
         start_ns, end_ns: relative to `origin_ns`; equal for instants.
@@ -301,18 +301,18 @@ class EventTable(msgspec.Struct, frozen=True):
         external_id: joins operators with what they launched. correlation: joins a launch with device work.
         event_index: the profiler's own order (`Ev Idx`), which settles ties.
         sequence: autograd sequence number. forward_thread: the profiler's small id of the forward thread, 0 for none.
-        inputs: what an operator was called with, a number in `input_texts`, which are JSON objects; 0 for nothing.
+        inputs: an operator's arguments, a number in `input_texts`, which are JSON objects; 0 for none.
         python_id, python_parent_id: ids of Python frames; a parent may be absent from the file.
-        called_from: line, in its caller's file, that made a Python call; known of few.
+        called_from: line, in its caller's file, that made a Python call; known for few.
         device, stream: where device work ran. bytes: size of a copy or fill.
-        file_order: position among all events of the file, to name an event.
+        file_order: position among all events of the file, to identify an event.
         origin_ns: the trace's start in its own clock, `round(ts * 1000)` of the first event.
-        dropped: events that were left out because they cannot be right, by reason.
-        partial: the file ended early or was damaged; what was readable is here.
-        graphs: captures that were found beside the recording, or named by the user.
-        replays: what stands for them in the table, None where nothing does.
-        memory_snapshot: where a snapshot of the allocator lies beside the recording, None where none does.
-        experts: what a `config.json` beside the recording says of them, None where there is none.
+        dropped: number of events left out because they are impossible, by reason.
+        partial: the file ended early or was damaged; the table holds the readable part.
+        graphs: captures found beside the recording, or named by the user.
+        replays: their inserted events, None without any.
+        memory_snapshot: the allocator's snapshot beside the recording, None if there is none.
+        experts: experts by the `config.json` beside the recording, None if there is none.
     """
 
     start_ns: Times
@@ -356,7 +356,6 @@ class EventTable(msgspec.Struct, frozen=True):
         return self.end_ns - self.start_ns
 
     def take(self, rows: Rows) -> EventTable:
-        """The table with only `rows`, in that order."""
         columns: dict[str, Any] = {
             column.name: taken(getattr(self, column.name), rows)
             for column in fields(self)
@@ -371,24 +370,24 @@ class EventTable(msgspec.Struct, frozen=True):
         return replace(table, metadata=replace(table.metadata, unread=(*table.metadata.unread, *unread)))
 
     def noted(self, note: str) -> EventTable:
-        """The table with one more note on what was put beside the trace."""
+        """The table with a further note on files beside the trace."""
         return replace(self, metadata=replace(self.metadata, notes=(*self.metadata.notes, note)))
 
     def without(self, rows: Rows, reason: str) -> EventTable:
-        """The table without `rows`, which count as left out for this reason."""
+        """The table without `rows`, which count as dropped for this reason."""
         kept = np.ones(len(self), np.bool_)
         kept[rows] = False
         dropped = {**self.dropped, reason: self.dropped.get(reason, 0) + len(rows)}
         return replace(self.take(np.flatnonzero(kept)), dropped=dropped)
 
     def is_category(self, categories: Iterable[Category]) -> Mask:
-        """Which rows are of one of `categories`."""
+        """Mask of rows in any of `categories`."""
         wanted = np.zeros(len(Category), np.bool_)
         wanted[list(categories)] = True
         return wanted[self.category]
 
     def is_named(self, test: Callable[[str], object]) -> Mask:
-        """Which rows have a name for which `test` holds; it is asked once for each name."""
+        """Mask of rows with a name for which `test` holds; tests each distinct name once."""
         wanted = np.zeros(len(self.names), np.bool_)
         wanted[numbers_where(self.names, test)] = True
         return wanted[self.name]

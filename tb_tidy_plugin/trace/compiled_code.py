@@ -12,7 +12,7 @@ _Number = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
 
 
 class CodeFrame(msgspec.Struct, frozen=True, array_like=True):
-    """One frame of a stack, by the name that the trace has for its file."""
+    """One frame of a stack, with its file's name in the trace."""
 
     file: _Text
     line: _Line
@@ -20,7 +20,7 @@ class CodeFrame(msgspec.Struct, frozen=True, array_like=True):
 
 
 class KernelLines(msgspec.Struct, frozen=True, array_like=True):
-    """A kernel that a generated graph calls, and its stacks, the main one first; without any where none is known."""
+    """A kernel that a generated graph calls, and its stacks, the main one first; empty if none is known."""
 
     kernel: _Text
     stacks: Annotated[list[_Number], msgspec.Meta(max_length=10_000)]
@@ -29,8 +29,8 @@ class KernelLines(msgspec.Struct, frozen=True, array_like=True):
 class CompiledGraph(msgspec.Struct, frozen=True):
     """A generated graph, by its key in Inductor's cache.
 
-    `launches` are in the order of its calls; None where the graph was made before the capture was imported.
-    `from_cache` says that its lines were worked out from Inductor's cache.
+    `launches` are in the order of its calls; None if the graph was generated before the capture was imported.
+    `from_cache` is True if its lines come from Inductor's cache.
     """
 
     key: _Text
@@ -48,7 +48,7 @@ class CompiledRegion(msgspec.Struct, frozen=True):
 
 
 class GraphBreak(msgspec.Struct, frozen=True):
-    """A line on which Dynamo could not go on, and its reason."""
+    """A line at which Dynamo could not go on, and its reason."""
 
     file: _Text
     line: _Line
@@ -67,9 +67,9 @@ class Recompile(msgspec.Struct, frozen=True):
 
 
 class GraphSkip(msgspec.Struct, frozen=True):
-    """A function that runs without CUDA graphs although they were asked for, and why; `id` as of regions.
+    """A function that runs without the CUDA graphs asked for, and why; `id` as of regions.
 
-    The place is the line that Inductor names as the reason; an empty file where it names none.
+    The place is the line that Inductor names as the reason; an empty file without one.
     """
 
     id: _Text
@@ -80,7 +80,7 @@ class GraphSkip(msgspec.Struct, frozen=True):
 
 
 class CachedLine(msgspec.Struct, frozen=True, array_like=True):
-    """One frame of a stack as Inductor's cache keeps it, with the line's text then; the text of own files only."""
+    """One frame of a stack in Inductor's cache, with the line's text then; the text of own files only."""
 
     file: _Text
     line: _Line
@@ -96,7 +96,7 @@ class CachedKernel(msgspec.Struct, frozen=True, array_like=True):
 
 
 class CachedGraph(msgspec.Struct, frozen=True):
-    """A graph that no capture noted: what its texts in Inductor's cache tell.
+    """A graph that no capture recorded, from its texts in Inductor's cache.
 
     `kernels` are in the order of its calls; `stacks` are numbers of lines, outermost frame first.
     """
@@ -108,14 +108,14 @@ class CachedGraph(msgspec.Struct, frozen=True):
     stacks: Annotated[list[Annotated[list[_Number], msgspec.Meta(max_length=10_000)]], msgspec.Meta(max_length=100_000)]
 
     def is_sound(self) -> bool:
-        """True if all numbers are of lines that are there."""
+        """True if all numbers refer to existing lines."""
         numbers = [number for kernel in self.kernels for number in kernel.lines]
         numbers += [number for stack in self.stacks for number in stack]
         return max(numbers, default=-1) < len(self.lines) and all(self.stacks)
 
 
 class CompiledCode(msgspec.Struct, frozen=True):
-    """What was compiled until the recording was written. A stack is a list of frames, outermost first."""
+    """Code compiled before the recording was written. A stack is a list of frames, outermost first."""
 
     stacks: Annotated[list[list[CodeFrame]], msgspec.Meta(max_length=1_000_000)] = []
     regions: Annotated[list[CompiledRegion], msgspec.Meta(max_length=100_000)] = []
@@ -125,7 +125,7 @@ class CompiledCode(msgspec.Struct, frozen=True):
     cached: Annotated[list[CachedGraph], msgspec.Meta(max_length=10_000)] = []
 
     def is_sound(self) -> bool:
-        """True if all numbers are of stacks and lines that are there."""
+        """True if all numbers refer to existing stacks and lines."""
         numbers = (
             number
             for region in self.regions

@@ -1,11 +1,11 @@
-"""Cuts the text of a trace into pieces that hold whole events, and sets the metadata around them aside.
+"""Cuts the text of a trace into pieces that hold whole events, and separates the metadata around them.
 
 A piece is cut where an event seems to end. That guess needs no tokeniser to be safe: the piece starts at an event, so
 if it decodes as a list, its brackets balance and the cut was right; if it does not, the list of events ends inside it,
 or the text is malformed and goes to the recovering reader.
 
-Blocks that are cut as Kineto cuts are decoded as they lie in memory. All others are gone through in slices, which are
-as long as they have to be for one event and no longer: what is made of a slice takes many times its memory.
+Blocks with Kineto's own layout are decoded in place. All others are processed in slices, which are only as long as one
+event needs: the result of a slice takes many times its memory.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ class TextPiece(NamedTuple):
 
 Decode: TypeAlias = Callable[[Sequence[TextPiece]], _Events]
 
-MAX_EVENT_BYTES = 4 << 20  # longer ones are damage; the longest of some hundred recordings has 7 kB
+MAX_EVENT_BYTES = 4 << 20  # longer ones are damage; the longest of about a hundred recordings has 7 kB
 MAX_METADATA_BYTES = 16 << 20  # the same recordings have up to 27 kB of it
-SLICE_BYTES = 384 << 10  # whose objects fit the processor's cache: 3/4 of the time that 8 MB at once take
+SLICE_BYTES = 384 << 10  # its objects fit the processor's cache: 3/4 of the time of 8 MB at once
 
-KINETO_CUT = b"\n  },\n  {"  # how Kineto itself ends one event and starts the next
-TO_COMMA = KINETO_CUT.index(b",")  # bytes of a cut that are the one event's; those behind the comma are the next one's
+KINETO_CUT = b"\n  },\n  {"  # where Kineto itself ends one event and starts the next
+TO_COMMA = KINETO_CUT.index(b",")  # bytes of a cut before the comma belong to the one event, those after it to the next
 TRIED_CUTS = 8
 TRIED_ENDS = 64
 LIST_KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
@@ -54,11 +54,11 @@ NOT_A_TRACE = "Choose a file written by torch.profiler (`*.pt.trace.json` or `*.
 
 
 class Ending(msgspec.Struct, frozen=True):
-    """What is known once all events have been read.
+    """Data known once all events have been read.
 
     Attributes:
         metadata: the document with an empty list of events, empty for a bare list.
-        cut_short: why the events end early, None where they do not.
+        cut_short: why the events end early, None if they do not.
     """
 
     metadata: bytes
@@ -70,11 +70,11 @@ def event_pieces(
     decode: Decode[_Events],
     recover: Callable[[bytes], _Events],
 ) -> Generator[_Events, None, Ending]:
-    """Yields what `decode` makes of each piece; returns the ending.
+    """Yields the result of `decode` for the pieces; returns the ending.
 
     Args:
         blocks: the text, in order.
-        decode: takes pieces that follow each other; raises one of `NOT_JSON` where they are anything else.
+        decode: takes consecutive pieces; raises one of `NOT_JSON` if they are anything else.
         recover: takes events separated by commas, some malformed, and never raises.
 
     Raises:
@@ -100,10 +100,10 @@ def event_pieces(
 def _blocks_in_place(
     rest: bytes, blocks: Iterator[bytes], decode: Decode[_Events]
 ) -> Generator[_Events, None, tuple[bytes, bytes | None]]:
-    """Yields what `decode` makes of blocks as they lie in memory: only the events on their bounds are copied.
+    """Yields the result of `decode` for blocks in place: only the events on their bounds are copied.
 
     Returns:
-        The text before the first block that is not cut as Kineto does it, and that block; None behind the last one.
+        The text before the first block without Kineto's layout, and that block; None after the last one.
     """
     while (block := next(blocks, None)) is not None:
         first, last = block.find(KINETO_CUT), block.rfind(KINETO_CUT)
@@ -125,14 +125,14 @@ def _blocks_in_place(
 def _slices(
     text: bytes, block: bytes, decode: Decode[_Events], recover: Callable[[bytes], _Events]
 ) -> Generator[_Events, None, tuple[bytes, int | None]]:
-    """Yields what is made of `text` and the block behind it, in any layout, a slice at a time.
+    """Yields the results for `text` and the block after it, in any layout, a slice at a time.
 
     Returns:
-        The text behind the last cut, and where in it the list of events ends; None where it goes on.
+        The text after the last cut, and the position in it where the list of events ends; None if it goes on.
     """
     done = 0
     while done < len(block) and len(text) <= MAX_EVENT_BYTES:
-        size = min(max(SLICE_BYTES, len(text)), MAX_EVENT_BYTES)  # as much again of a long event: looked at less often
+        size = min(max(SLICE_BYTES, len(text)), MAX_EVENT_BYTES)  # doubled for a long event, to scan it less often
         text, done = text + block[done : done + size], done + size
         cuts = _cuts(text)
         if not cuts:
@@ -165,7 +165,7 @@ def _decoded_or_recovered(
 
 
 class _Tail(Iterator[bytes]):
-    """The blocks still to come; damage ends them and is kept as the reason."""
+    """The remaining blocks; damage ends them and is kept as the reason."""
 
     def __init__(self, blocks: Iterator[bytes]) -> None:
         self._blocks = blocks
@@ -180,7 +180,7 @@ class _Tail(Iterator[bytes]):
 
 
 def _up_to_events(tail: _Tail) -> tuple[bytes, bytes]:
-    """The text before the list of events (empty for a bare list), and what was already read of the list."""
+    """The text before the list of events (empty for a bare list), and the part of the list that was already read."""
     text = b""
     for block in tail:
         text += block
@@ -224,11 +224,11 @@ def _document(header: bytes, footer: bytes) -> bytes:
     return header + b'"traceEvents":[]' + footer
 
 
-# Where events seem to end
+# Possible ends of events
 
 
 class _Cut(NamedTuple):
-    """The end of an event that seems to be followed by another, and the start of that other one."""
+    """The possible end of an event before another one, and the start of that one."""
 
     end: int
     start: int
@@ -247,19 +247,19 @@ def _cuts(text: bytes) -> list[_Cut]:
     return list(dict.fromkeys([*kineto, *reversed(found)]))
 
 
-# Where the list of events ends
+# The end of the list of events
 
 
 def _list_end(text: bytes) -> int:
-    """Where the bracket is that closes the list, whatever follows; else whether it `GOES_ON`, or its text is `BROKEN`.
+    """Position of the bracket that closes the list, whatever follows; else `GOES_ON`, or `BROKEN` for invalid text.
 
-    msgspec passes over a value without making objects of it, and says at which byte it found more or something else.
+    msgspec skips a value without building objects, and reports the byte at which it found more or something else.
     """
     try:
         msgspec.json.decode(b"[" + text, type=msgspec.Raw)
     except msgspec.DecodeError as problem:
         place = AT_BYTE.search(str(problem))
-        at = int(place[1]) - 1 if place else len(text)  # nothing is wrong with what ends too early
+        at = int(place[1]) - 1 if place else len(text)  # text that ends too early is valid so far
         if "trailing characters" in str(problem):
             return text.rindex(b"]", 0, at)
         return GOES_ON if at >= len(text) else BROKEN
@@ -269,12 +269,12 @@ def _list_end(text: bytes) -> int:
 
 
 def _readable(text: bytes) -> bytes:
-    """`text`, or where that is not JSON, the text with its damage painted over."""
+    """`text`, or if that is not JSON, the text with its damage painted over."""
     return painted_over(text) if _list_end(text) == BROKEN else text
 
 
 def _last_end(text: bytes) -> int | None:
-    """Where the list of events ends in the last of the text, None where it does not."""
+    """The end of the list of events in the last of the text, None if it does not end."""
     end = _list_end(text)
     if end < 0 and (before_footer := _end_before_footer(text)) is not None:
         return before_footer
@@ -284,13 +284,13 @@ def _last_end(text: bytes) -> int | None:
 
 
 def _end_before_footer(text: bytes) -> int | None:
-    """Where the list of events ends in damaged text: where the rest of a document follows.
+    """The end of the list of events in damaged text: where the rest of a document follows.
 
-    Lists in the metadata are followed by the rest of a document too: the first such place is the one.
+    Lists in the metadata are followed by the rest of a document, too: the first such place counts.
     """
     first, misses = None, 0
     for end in reversed(array("q", (match.start(1) for match in LIST_END.finditer(text)))):
-        # What follows the first one so far was looked at.
+        # The part after the first one so far has been searched.
         rest = text[end + 1 :] if first is None else text[end + 1 : first + 1] + b"}"
         misses += 1
         if _ends_document(rest):
@@ -319,7 +319,7 @@ def as_list(pieces: Sequence[TextPiece]) -> bytes:
 
 
 def parts_of(pieces: Sequence[TextPiece], count: int) -> list[list[TextPiece]]:
-    """The pieces in `count` parts of about the same size, cut where Kineto ends events; in fewer where it does not."""
+    """The pieces in `count` parts of similar size, cut where Kineto ends events; in fewer if it does not."""
     *before, (text, start, end) = pieces
     size = end - start
     cuts = {text.rfind(KINETO_CUT, start, start + size * number // count) for number in range(1, count)} - {-1}

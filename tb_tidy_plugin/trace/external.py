@@ -1,11 +1,11 @@
 """Device activity of an out-of-tree back end, inferred from a side file beside the trace.
 
-Kineto sees the kernels of the back ends it was built for. Of a device that registers itself with PyTorch as PrivateUse1
-it may see none; what is known then is the device time of each operator (`FunctionEvent.device_time_total`), but not
-when the device ran it. The side file holds those times, and this module turns them into rows of device work.
+Kineto sees the kernels of the back ends it was built for. It may see none of a device that registers itself with
+PyTorch as PrivateUse1; then the device time of each operator is known (`FunctionEvent.device_time_total`), but not when
+the device ran it. The side file holds those times, and this module turns them into rows of device work.
 
-A launch becomes a runtime row without duration at the start of its operator, with a correlation of its own: what asks
-for launches need not know where the rows came from.
+A launch becomes a runtime row without duration at the start of its operator, with a correlation of its own: queries for
+launches need not know where the rows came from.
 """
 
 from __future__ import annotations
@@ -48,14 +48,14 @@ from tb_tidy_plugin.trace.strings import NumberTable
 from tb_tidy_plugin.units import Nanoseconds
 
 LAUNCH = "launch (inferred)"
-"""Name of the row that stands for the launch of an inferred kernel."""
+"""Name of the row for the launch of an inferred kernel."""
 
 STREAM = 1  # not 0: Perfetto takes thread 0 of process 0 for the idle task
 FREE_PIDS = 5_000_000  # no process of Linux has a higher number than 4,194,304
-MAX_TOTAL_NS = 1000 << 43  # 101 days, the longest duration believed of a trace; keeps all sums within int64
+MAX_TOTAL_NS = 1000 << 43  # 101 days, the longest plausible duration of a trace; keeps all sums within int64
 MAX_ID = (1 << 63) - 1
 NOTABLE_REST = 0.01
-"""Above this share of all device time the user is told that enclosing operators have more than what they enclose."""
+"""Least share of all device time in enclosing operators, beyond what they enclose, that is reported to the user."""
 
 _OVERLOAD = re.compile(r"^(\w+::\w+)\.\w+$")
 NEGATIVE = "their device time is negative"
@@ -82,7 +82,7 @@ class Activity(msgspec.Struct, frozen=True):
 
     @property
     def busy_ns(self) -> int:
-        """Time with a kernel running; kernels never overlap, so it is their sum."""
+        """Time with a kernel running, which is the kernels' sum, since they never overlap."""
         return int((self.end_ns - self.start_ns).sum())
 
 
@@ -92,12 +92,12 @@ class _MergedArgs(msgspec.Struct, frozen=True, rename={"kind": "device kind", "n
 
 
 def args_of(device: ExternalDevice) -> dict[str, object]:
-    """Args that every inferred kernel carries, in the table and in a merged trace."""
+    """Args of every inferred kernel, in the table and in a merged trace."""
     return {"inferred": True, "device kind": device.kind, "device name": device.name}
 
 
 def with_device_events(table: EventTable, trace: AnyPath) -> EventTable:
-    """`table` with the device activity of the side file beside `trace`; the same table where there is none.
+    """`table` with the device activity of the side file beside `trace`; the same table without one.
 
     Never raises for a side file that cannot be used: `Metadata.notes` then says why. Samples of memory in use do not
     become rows, since a row of memory is one allocation with its address: they serve `tb-tidy merge-device-events`.
@@ -118,7 +118,7 @@ def with_device_events(table: EventTable, trace: AnyPath) -> EventTable:
 
 
 def is_merged(table: EventTable) -> bool:
-    """True if the trace holds inferred device work, as `tb-tidy merge-device-events` writes it."""
+    """True if the trace holds inferred device work, as written by `tb-tidy merge-device-events`."""
     return bool(_inferred_launches(table).any())
 
 
@@ -129,7 +129,7 @@ def _inferred_launches(table: EventTable) -> Mask:
 
 
 def infer_activity(table: EventTable, events: DeviceEvents, source: str) -> Activity:
-    """What the device did, placed on the timeline of the trace.
+    """The device's activity, placed on the timeline of the trace.
 
     Args:
         table: the trace, as read.
@@ -160,7 +160,7 @@ def infer_activity(table: EventTable, events: DeviceEvents, source: str) -> Acti
 
 
 def placed(earliest_ns: Times, duration_ns: Times) -> Times:
-    """Start of each piece of work on one stream: at `earliest_ns`, and never before the one before it ends.
+    """Start of each piece of work on one stream: at `earliest_ns`, but never before the previous one ends.
 
     Both in ns, one entry per piece of work, in the order in which the stream runs them.
     """
@@ -232,12 +232,12 @@ def lane_of(table: EventTable, device: ExternalDevice) -> Thread:
 
 
 def first_free_id(table: EventTable) -> int:
-    """A number from which on no correlation and no arrow of the trace has its id."""
+    """The least number from which no correlation and no arrow of the trace uses an id."""
     return 1 + max(int(ids[ids < MAX_ID >> 1].max(initial=0)) for ids in (table.correlation, table.flows.flow))
 
 
 def _stacked(table: EventTable, launches: EventTable, kernels: EventTable, args: bytes) -> EventTable:
-    """All rows in one table, in its order; the new ones behind others of the same thread and start."""
+    """All rows in one table, in its order; the new ones after others of the same thread and start."""
     columns: dict[str, Any] = {
         name: np.concatenate([getattr(part, name) for part in (table, launches, kernels)]) for name in ROW_COLUMNS
     }
@@ -264,17 +264,17 @@ def _after(file_order: Numbers, number: Rows) -> Numbers:
     return orders
 
 
-# Which operators
+# Operators
 
 
 def _joined(table: EventTable, given: Sequence[OperatorTime]) -> tuple[Rows, Times, Counter[str]]:
-    """Rows of operators with device time, in row order; their times; how many of `given` are left out, by reason."""
+    """Rows of operators with device time, in row order; their times; the number of omitted `given`, by reason."""
     entries = [entry for entry in given if entry.device_time_ns >= 0]
     if sum(entry.device_time_ns for entry in entries) > MAX_TOTAL_NS:
         raise TraceError("The device times add up to more than 101 days.", "Give them in nanoseconds.")
     found = _rows_of(table, entries)
     time_ns = np.array([entry.device_time_ns for entry in entries], np.int64)
-    # An annotation is known but never work itself: it may span what other threads launch.
+    # An annotation is known but never work itself: it may enclose launches of other threads.
     used = (found != ABSENT) & (table.category[found] == Category.OPERATOR) & (time_ns > 0)
     chosen = np.flatnonzero(used)
     rows, first = np.unique(found[chosen], return_index=True)
@@ -287,7 +287,7 @@ def _joined(table: EventTable, given: Sequence[OperatorTime]) -> tuple[Rows, Tim
 
 
 def _rows_of(table: EventTable, entries: Sequence[OperatorTime]) -> Rows:
-    """For each entry the row with its name, External id and thread, `ABSENT` where there is none."""
+    """The row with the name, External id and thread of each entry, `ABSENT` if there is none."""
     numbers = NumberTable[str]()
     name = numbers.numbers(map(_plain, table.names), len(table.names))
     ids = np.array([entry.external_id for entry in entries if 0 < entry.external_id <= MAX_ID], np.int64)
@@ -308,10 +308,11 @@ def _rows_of(table: EventTable, entries: Sequence[OperatorTime]) -> Rows:
 
 
 def _threads(table: EventTable, entries: Sequence[OperatorTime], candidates: Sequence[Sequence[int]]) -> dict[int, int]:
-    """The thread of the trace behind each `thread` of the side file.
+    """The thread of the trace for each `thread` of the side file.
 
-    `FunctionEvent.thread` is a small number of the profiler's own (1, 2, …) that the trace does not hold. So the thread
-    with most of the entries that have the right name and id is the one; the one with that very `tid` where two tie.
+    `FunctionEvent.thread` is a small number of the profiler's own (1, 2, …) that the trace does not contain. So it is
+    the
+    thread with most of the entries that have the right name and id; if two tie, the one with that very `tid`.
     """
     votes = Counter(
         (entry.thread, int(table.thread[row]))
@@ -324,14 +325,14 @@ def _threads(table: EventTable, entries: Sequence[OperatorTime], candidates: Seq
 
 
 def _plain(name: str) -> str:
-    """Without overload (`aten::add`, not `aten::add.Tensor`)."""
+    """Name without overload (`aten::add`, not `aten::add.Tensor`)."""
     return _OVERLOAD.sub(r"\1", name)
 
 
 def _innermost(table: EventTable, rows: Rows, time_ns: Times) -> tuple[Mask, int]:
-    """Which of `rows`, in the table's order, enclose no other one, and the device time in ns that this leaves out.
+    """Mask of `rows`, in the table's order, that enclose no other one, and the device time in ns that this leaves out.
 
-    The time of an operator holds that of those inside; what the outermost ones have beyond it is left out.
+    The time of an operator includes that of operators inside; the outermost ones' time beyond it is left out.
     """
     start_ns, end_ns, thread = table.start_ns[rows], table.end_ns[rows], table.thread[rows]
     encloses_next = (thread[1:] == thread[:-1]) & (start_ns[1:] < end_ns[:-1])
@@ -348,11 +349,11 @@ def _innermost(table: EventTable, rows: Rows, time_ns: Times) -> tuple[Mask, int
     return innermost, int(np.maximum(time_ns[outermost] - inside_ns, 0).sum())
 
 
-# What is said of it
+# Sentences about it
 
 
 def _free_index(table: EventTable, index: int) -> int:
-    """`index`, or where a device of the trace itself has it the next one that none has."""
+    """`index`, or if a device of the trace itself has it, the next one that none has."""
     work = table.device[table.is_category(DEVICE_WORK)].tolist()
     taken = {*work, *(entry.id for entry in table.metadata.devices)}
     return max(taken) + 1 if index in taken else index

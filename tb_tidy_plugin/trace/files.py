@@ -1,7 +1,7 @@
 """Traces under a path, and the run, worker and span of each.
 
-A run is a folder that holds trace files, named by its path below the logdir, as in torch-tb-profiler. Folders that are
-named as ranks (`rank_0`, `rank_1`) are one run together, that of the folder which holds them.
+A run is a folder that holds trace files, named by its path below the logdir, as in torch-tb-profiler. Folders named
+after ranks (`rank_0`, `rank_1`) together are one run, that of the folder around them.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 log = log_called("tb_tidy_plugin")
 
 FOLLOW = "--follow-links"
-NAMED_LINKS = 5  # of those that are passed over: the most that a message names
+NAMED_LINKS = 5  # most skipped links that a message names
 
 
 class TraceFile(msgspec.Struct, frozen=True, order=True):
-    """One trace file: one worker and one span of one run. `span` is empty where the name has none."""
+    """One trace file: one worker and one span of one run. `span` is empty if the name has none."""
 
     run: str
     worker: str
@@ -47,7 +47,7 @@ _Kind: TypeAlias = Literal["folder", "trace", "doubtful"]
 
 
 class Link(msgspec.Struct, frozen=True, order=True):
-    """A link in a logdir that is passed over.
+    """A skipped link in a logdir.
 
     Attributes:
         file: the link itself, named as the trace or the run that it would be.
@@ -61,14 +61,14 @@ class Link(msgspec.Struct, frozen=True, order=True):
 def find_traces(path: AnyPath, *, follow_links: bool = False) -> list[TraceFile]:
     """Trace files at `path`: the file itself, or all in the folder and below it, ordered by run, worker and span.
 
-    Links that are passed over are logged, and so are folders that cannot be listed, where traces are elsewhere.
+    Logs skipped links, and folders that cannot be listed if there are traces elsewhere.
 
     Args:
-        path: where to look. It may be a link itself.
-        follow_links: whether links in the folder may lead out of it.
+        path: where to search. It may be a link itself.
+        follow_links: True if links in the folder may lead out of it.
 
     Raises:
-        NotFoundError: `path` does not exist or cannot be looked into, or no trace file is there.
+        NotFoundError: `path` does not exist or cannot be listed, or no trace file is there.
     """
     if isinstance(path, RemotePath):
         return _some(sorted(_remote_traces(path)), path)
@@ -88,10 +88,10 @@ def find_traces(path: AnyPath, *, follow_links: bool = False) -> list[TraceFile]
 
 
 def _is_there_as_folder(path: Path) -> bool:
-    """True if it is a folder, and no file.
+    """True if it is a folder, and not a file.
 
     Raises:
-        NotFoundError: nothing is there, or that cannot be told.
+        NotFoundError: nothing is there, or its type is unknown.
     """
     try:
         return stat.S_ISDIR(path.stat().st_mode)
@@ -107,10 +107,10 @@ def _unseen(path: Path, problem: OSError) -> NotFoundError:
 
 
 def _some(found: list[TraceFile], path: AnyPath, links: Sequence[str] = ()) -> list[TraceFile]:
-    """`found`, where that is not nothing; `links` says which were passed over.
+    """`found`, unless that is empty; `links` describes the skipped links.
 
     Raises:
-        NotFoundError: it is.
+        NotFoundError: it is empty.
     """
     if not found:
         error = f"`{path}` and its subfolders contain no trace of torch.profiler (JSON, plain or gz)."
@@ -126,16 +126,17 @@ def traces_below(
     follow_links: bool = False,
     unlisted: Callable[[OSError], object] = lambda _: None,
 ) -> Iterator[TraceFile | Link]:
-    """Trace files in `logdir` and below, and the links that are passed over. So are folders that cannot be read.
+    """Trace files in `logdir` and below, and skipped links. Skips unreadable folders.
 
-    Files named `*.pt.trace.json` are traces, and so is other JSON that begins as one. A link that is passed over is not
-    read: it counts if its name speaks of a trace. A folder is looked into once: under its own name where it lies in the
-    logdir, else under that of a link to it.
+    Files named `*.pt.trace.json` are traces, and so is other JSON that begins as one. A skipped link is not read: it
+    counts if its name looks like a trace's. A folder is searched once: under its own name if it lies in the logdir,
+    else
+    under that of a link to it.
 
     Args:
-        logdir: where to look.
-        prefix: put before each run's name, for a logdir that has a name of its own.
-        follow_links: whether links may lead out of the logdir.
+        logdir: where to search.
+        prefix: prepended to each run's name, for a logdir that has a name of its own.
+        follow_links: True if links may lead out of the logdir.
         unlisted: called for each folder that cannot be read, and for files on disks that do not answer; `filename`
             names it.
     """
@@ -145,10 +146,10 @@ def traces_below(
     while waiting:
         folder, above = waiting.popleft()
         try:
-            about = os.stat(folder)  # noqa: PTH116 - quicker, and this looks at every folder of a logdir
+            about = os.stat(folder)  # noqa: PTH116 - faster, and this runs for every folder of a logdir
             with os.scandir(folder) as listed:
                 entries = list(listed)
-        except OSError as problem:  # it may not be read, or is gone
+        except OSError as problem:  # forbidden or gone
             unlisted(problem)
             continue
         here = (about.st_dev, about.st_ino)
@@ -164,14 +165,14 @@ def traces_below(
                 as_run = TraceFile(_run(entry.path, logdir, prefix), "", "", path)
                 if kind != "doubtful" or "trace" in entry.name:
                     yield Link(as_run if kind == "folder" else _file(run, path, rank_folder), leads)
-            elif kind == "folder":  # links are looked into after all other folders
+            elif kind == "folder":  # links are searched after all other folders
                 (waiting.append if is_link else waiting.appendleft)((entry.path, above | {here}))
             elif kind == "trace" or _begins_as_trace(entry.path, unlisted):
                 yield _file(run, path, rank_folder)
 
 
 def _kinds(entries: Iterable[os.DirEntry[str]]) -> Iterator[tuple[os.DirEntry[str], _Kind]]:
-    """Those that are folders, traces by their names, or doubtful: JSON whose content has to tell."""
+    """Entries that are folders, traces by their names, or doubtful: JSON whose content decides."""
     for entry in entries:
         if _is_folder(entry):
             yield entry, "folder"
@@ -193,7 +194,7 @@ def _begins_as_trace(path: str, unreadable: Callable[[OSError], object]) -> bool
 
 
 def _run_with_ranks(folder: str, logdir: Path, prefix: str) -> tuple[str, str]:
-    """The name of the run in `folder`, and that of the folder where it is one rank of the run."""
+    """The name of the run in `folder`, and that of the folder if it is one rank of the run."""
     above, name = os.path.split(folder)
     if folder != os.fspath(logdir) and RANK_FOLDER.fullmatch(name):
         return _run(above, logdir, prefix), name
@@ -208,7 +209,7 @@ def _run(folder: str, logdir: Path, prefix: str) -> str:
 
 
 def _is_link(entry: os.DirEntry[str]) -> bool:
-    """True if it leads elsewhere; junctions of Windows do, too, and are known since Python 3.12."""
+    """True if it leads elsewhere, as junctions of Windows also do, which Python recognises since 3.12."""
     return entry.is_symlink() or (hasattr(entry, "is_junction") and entry.is_junction())
 
 
@@ -220,7 +221,7 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def _leads(link: str, root: str, *, follow_links: bool) -> Leads | None:
-    """Where a link leads that is to be passed over; None for one that is not, be there something or not."""
+    """The target of a link to skip; None for a link to follow, even if its target does not exist."""
     try:
         real = os.path.realpath(link, strict=True)
     except OSError as problem:
@@ -253,12 +254,12 @@ def passed_over(links: Iterable[Link], logdir: AnyPath, option: str) -> Iterator
 
 @lru_cache(maxsize=256)
 def log_once(logger: logging.Logger, text: str) -> None:
-    """Logs a warning, once: folders are looked at again and again."""
+    """Logs a warning once, since folders are scanned repeatedly."""
     logger.warning("%s", text)
 
 
 def traces_among(folder: RemotePath, files: Mapping[RemotePath, Info], prefix: str = "") -> Iterator[TraceFile]:
-    """Those of `files`, all in `folder` or below, that are traces; `prefix` as above."""
+    """The traces among `files`, all in `folder` or below; `prefix` as above."""
     start = len(folder.address.rstrip("/")) + 1
     doubtful = {file: identity_of(info) for file, info in files.items() if _may_be_trace(file.name)}
     begins = traces_by_content(folder, doubtful)
@@ -275,10 +276,10 @@ def _may_be_trace(name: str) -> bool:
 
 
 def _remote_traces(path: RemotePath) -> Iterator[TraceFile]:
-    """As `find_traces`, on a store.
+    """`find_traces` for a store.
 
     Raises:
-        NotFoundError: nothing is there, or the store does not let it be seen.
+        NotFoundError: nothing is there, or the store does not show it.
     """
     try:
         if path.info()["type"] == "file":

@@ -1,4 +1,4 @@
-"""Files beside a trace that may hold captures of the graphs it replays, and their state; none of them is read here."""
+"""Files beside a trace that may hold captures of the graphs it replays, and their state; reads none of them."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tb_tidy_plugin.trace.names import is_trace_name, may_be_trace
 from tb_tidy_plugin.trace.remote import AnyPath
 
 LOOKED_AT = "<captures of graphs>"
-"""Stands for the files beside a trace among the sources that an answer depends on; no source has this name."""
+"""Represents the files beside a trace among the sources that an answer depends on; no source has this name."""
 
 MOST_FILES = 256
-"""Files beside a trace that are looked at, and captures that are read."""
+"""Most files beside a trace that are examined, and most captures that are read."""
 
 
 def captures_state(trace: AnyPath) -> State:
-    """What changes when a file beside the trace comes, goes or changes that may hold a capture."""
+    """A state that changes when a file beside the trace that may hold a capture appears, disappears or changes."""
     if not isinstance(trace, Path):
         return ()
     found: list[str | int] = []

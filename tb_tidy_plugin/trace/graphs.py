@@ -1,7 +1,7 @@
 """Recordings of the capture of graphs that a trace replays: files beside it, or files that the user names.
 
-A file beside the trace is looked at because it is there, never because the trace names it: whether it holds a capture
-is known by its content. Links that lead away are passed over.
+A file beside the trace is examined because it is there, never because the trace names it: its content shows whether it
+holds a capture. Links that lead away are skipped.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ REPLAYED = re.compile(r"tidy:replay#([\w.-]{1,64})")
 FILE = re.compile(rf"(?:.+\.)?graph-([\w.-]{{1,64}}){re.escape(GRAPH_SUFFIX)}")
 
 MOST_LOOKED_AT = 512 << 20
-"""Bytes of one file, as it lies on the disk, up to which it is looked into."""
+"""Most bytes of a file on the disk that is examined."""
 
 
 def with_graph_captures(
@@ -57,7 +57,7 @@ def replays_graphs(table: EventTable) -> bool:
 
 
 def _beside(table: EventTable, trace: AnyPath) -> list[Path]:
-    """Files beside the trace that hold captures; none where the trace holds its own."""
+    """Files beside the trace that hold captures; empty if the trace holds its own."""
     if not isinstance(trace, Path) or any(_CAPTURE.decode() in name for name in table.names):
         return []
     replayed = {match[1] for name in table.names if (match := REPLAYED.fullmatch(name))}
@@ -79,7 +79,7 @@ def _holds_capture_at(path: Path) -> bool:
 
 @lru_cache(maxsize=1 << 12)
 def _holds_capture(path: Path, _size: int, _mtime_ns: int) -> bool:
-    """True if the text of a file speaks of a capture; it is read block by block and kept nowhere."""
+    """True if the text of a file contains a capture; it is read block by block and not kept."""
     tail = b""
     try:
         for block in read_blocks(path):

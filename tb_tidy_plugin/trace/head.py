@@ -1,6 +1,6 @@
 """Recognition of torch.profiler traces by their first bytes.
 
-Logdirs hold other JSON, and other programs write Chrome traces: a trace has one of Kineto's own keys, or events of
+Logdirs contain other JSON, and other programs write Chrome traces: a trace has one of Kineto's own keys, or events of
 Kineto's categories.
 """
 
@@ -19,11 +19,11 @@ from tb_tidy_plugin.trace.reader import GZIP_MAGIC, GZIP_WINDOW_BITS
 from tb_tidy_plugin.trace.remote import RemotePath
 
 _Identity: TypeAlias = tuple[int, int, str]
-"""As `remote.identity_of` gives it."""
+"""As returned by `remote.identity_of`."""
 
 HEAD_BYTES = 64 << 10  # of 70 recordings, the latest first event begins at byte 26,384
-LOOKS_KEPT = 1 << 16  # verdicts, some 300 bytes each
-_AT_ONCE = 64  # heads asked of a store together, 4 MiB
+LOOKS_KEPT = 1 << 16  # verdicts, about 300 bytes each
+_AT_ONCE = 64  # heads requested from a store together, 4 MiB
 KINETO_KEY = re.compile(rb'"(?:schemaVersion|deviceProperties|distributedInfo|baseTimeNanoseconds)"\s*:')
 KINETO_START, KINETO_NEXT = b'"schemaVersion"', re.compile(rb'"(?:deviceProperties|distributedInfo)"\s*:')
 EVENTS_KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
@@ -31,7 +31,7 @@ _CATEGORY = re.compile(rb'"cat"\s*:\s*"([^"\\]{1,32})"')
 
 
 def is_trace_at(path: str) -> bool:
-    """True if the regular file at `path` begins as a trace; what it said is remembered until the file changes.
+    """True if the regular file at `path` begins as a trace; the result is cached until the file changes.
 
     Raises:
         OSError: it cannot be read.
@@ -46,7 +46,7 @@ def _is_trace_at(path: str, _size: int, _mtime_ns: int) -> bool:
 
 
 def _head_of(path: str) -> bytes:
-    """The first bytes of a regular file; none of anything else, which may have taken its place."""
+    """The first bytes of a regular file; empty for anything else, which may have replaced it."""
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     with os.fdopen(descriptor, "rb", buffering=0) as stream:
         return stream.read(HEAD_BYTES) if stat.S_ISREG(os.fstat(descriptor).st_mode) else b""
@@ -56,9 +56,9 @@ _on_stores: dict[tuple[RemotePath, _Identity], bool] = {}
 
 
 def traces_by_content(folder: RemotePath, files: Mapping[RemotePath, _Identity]) -> set[RemotePath]:
-    """Those of `files`, all below `folder` on a store, that begin as traces; remembered as for files on a disk.
+    """The traces among `files`, all below `folder` on a store, by their first bytes; cached as for files on a disk.
 
-    One that the store does not show this time is left out.
+    Leaves out files that the store does not show this time.
     """
     if len(_on_stores) > LOOKS_KEPT:
         _on_stores.clear()
@@ -85,7 +85,7 @@ def begins_as_trace(head: bytes) -> bool:
             return True
     elif not text.startswith(b"["):
         return False
-    from tb_tidy_plugin.trace.categories import CATEGORIES  # the doctor looks for traces without numpy
+    from tb_tidy_plugin.trace.categories import CATEGORIES  # the doctor searches for traces without numpy
 
     return any(match[1].decode("latin-1") in CATEGORIES for match in _CATEGORY.finditer(text))
 

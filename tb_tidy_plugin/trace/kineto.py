@@ -1,9 +1,9 @@
 """Chrome/Kineto JSON, from 2021 to today, to an `EventTable`.
 
-Two decoders make the same columns: the compiled one (`scanned.py`), and the portable one (`chunks.py`), msgspec over
+Two decoders produce the same columns: the compiled one (`scanned.py`), and the portable one (`chunks.py`), msgspec over
 blocks, so that never more than one block of text exists as Python objects.
-Format facts: https://github.com/pytorch/kineto/blob/main/libkineto/src/output_json.cpp, and what
-`docs/architecture.md` says about eras.
+Format facts: https://github.com/pytorch/kineto/blob/main/libkineto/src/output_json.cpp, and the eras in
+`docs/architecture.md`.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ RECORD_A_STEP = "Record at least one active step, and export before a repeating 
 
 
 def read_trace(path: AnyPath, progress: ReadProgress | None = None, limits: Limits = USUAL_LIMITS) -> EventTable:
-    """Reads one trace file, as long as it is within `limits`.
+    """Reads one trace file within `limits`.
 
     Raises:
-        TraceError: nothing in the file can be used; says why and what to do. A file that can be used in part does not
-            raise: `EventTable.partial` and `EventTable.dropped` say what is missing.
+        TraceError: nothing in the file can be used; says why and what to do. A partly usable file does not raise:
+            `EventTable.partial` and `EventTable.dropped` say what is missing.
     """
     with fastest_decoder() as decoder:
         return decoded(ahead(read_blocks(path, progress, limits)), decoder)
@@ -53,7 +53,7 @@ def decoded(blocks: Iterator[bytes], decoder: ChunkDecoder) -> EventTable:
     """The table of a trace whose text is `blocks`; `decoder` is a new one.
 
     Raises:
-        TraceError: as `read_trace` does.
+        TraceError: as in `read_trace`.
     """
     chunks: list[Chunk] = []
     with held_off():

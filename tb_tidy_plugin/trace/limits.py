@@ -12,41 +12,41 @@ from tb_tidy_plugin.errors import TraceError
 
 GB, MB = 10**9, 10**6
 FREE_BYTES = 64 << 20
-"""So much text is read whatever it was packed into: short and regular recordings shrink a hundredfold."""
+"""Bytes of text that are always read, however well they were compressed: short, regular recordings shrink a lot."""
 
 CONFIGURED = "`[limits]` in the configuration, which TensorBoard takes by `--torchtidy_config`"
 
 MOST_DEVICES = 64
-"""Devices that are told apart, four times as many as a machine has; each is work for every table."""
+"""Most devices that are distinguished, four times as many as in a machine; each costs time in every table."""
 
 LONGEST_EVENT_NAME = 1 << 14
-"""Characters of a name that are kept; the longest of a real kernel are some 8,000."""
+"""Most characters kept of a name; the longest real kernel's has about 8,000."""
 
 NO_THREAD = "can't start new thread"
-"""What Python says where there is no memory for a thread's stack."""
+"""Python's message if there is no memory for a thread's stack."""
 
 GZIP_RATIO = 15
-"""Bytes of text in one of a gz file; 10 to 30 in recordings."""
+"""Bytes of text per byte of a gz file; 10 to 30 in recordings."""
 
 PROCESSOR_S, WALL_S, MEMORY_BYTES = ScaledBound(60, 1e-6), ScaledBound(600, 1e-5), ScaledBound(160e6, 24)
-"""What an analysis may take, as a rule.
+"""Default limits of an analysis.
 
-Recordings take 0.02 to 0.04 s for a MB of text, and the least favourable text that was found 0.74 s. The clock allows
-for a machine with ten times as much to do as it can. Memory is what `docs/limits.md` promises.
+Recordings take 0.02 to 0.04 s per MB of text, and the least favourable known text 0.74 s. The limit on wall time
+allows for a machine with ten times as much to do as it can. The limit on memory is what `docs/limits.md` promises.
 """
 
 _KEYS: Mapping[LimitKind, str] = {"processor": "max-processor-s", "wall": "max-wall-s", "memory": "max-memory-gb"}
-"""What sets each limit of an allowance, in `[limits]` and on the command line."""
+"""Setting of each limit of an allowance, in `[limits]` and on the command line."""
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """Bounds of one trace file; where it, or what is made of it, is beyond one, it is refused as a whole.
+    """Bounds of one trace file; if it, or its analysis, exceeds one, it is refused as a whole.
 
     Attributes:
         text_bytes: of JSON, inflated.
-        inflation: how many times the size of the gz file the text may have.
+        inflation: ratio of the text's size to that of the gz file.
         processor_s: processor time of the analysis.
-        wall_s: its time on the clock.
+        wall_s: wall time of the analysis.
         memory_bytes: its memory, beyond what its process had before.
     """
 
@@ -57,10 +57,10 @@ class Limits(msgspec.Struct, frozen=True):
     memory_bytes: ScaledBound = MEMORY_BYTES
 
     def check(self, text_bytes: int, packed_bytes: int | None = None) -> None:
-        """Looks at what was read so far; `packed_bytes` of the file, None where it is not compressed.
+        """Checks the bytes read so far; `packed_bytes` are those of the file, None if it is not compressed.
 
         Raises:
-            TraceError: it is beyond a limit; says which, and how that is raised.
+            TraceError: a limit is exceeded; says which, and how to raise it.
         """
         if text_bytes > self.text_bytes:
             raise TraceError(
@@ -76,11 +76,11 @@ class Limits(msgspec.Struct, frozen=True):
 
     @property
     def allowance(self) -> Allowance:
-        """What the analysis may take."""
+        """The allowance of the analysis."""
         return Allowance(self.processor_s, self.wall_s, self.memory_bytes)
 
     def reached(self, limit: LimitKind, work: str = "analysis") -> TraceError:
-        """What to say of `work` on the trace that has reached a limit of its allowance."""
+        """The error for `work` on the trace that has reached a limit of its allowance."""
         amounts = {
             "processor": f"took more processor time than {_seconds(self.processor_s)}",
             "wall": f"took longer than {_seconds(self.wall_s)}",
@@ -109,7 +109,7 @@ def held_to(limits: Limits, work: str = "analysis") -> Iterator[None]:
     """Work on a trace that ends at the limits, in processes that enforce an allowance.
 
     Raises:
-        TraceError: it took all that it may, and the process goes on.
+        TraceError: it reached a limit, and the process goes on.
     """
     try:
         with within(limits.allowance):
@@ -123,5 +123,5 @@ def held_to(limits: Limits, work: str = "analysis") -> Iterator[None]:
 
 
 def likely_text(name: str, size: int) -> int:
-    """How many bytes of text a trace file of this name and size should hold."""
+    """Expected bytes of text in a trace file of this name and size."""
     return size * GZIP_RATIO if name.endswith(".gz") else size

@@ -12,9 +12,9 @@ LAUNCH_FLOWS = frozenset({"ac2g", "async_cpu_to_gpu", "async_gpu", "async"})
 
 
 def launches(table: EventTable) -> Rows:
-    """For each row the row of the runtime call that launched it, `ABSENT` for host rows and where none is recorded.
+    """The row of the runtime call that launched each row, `ABSENT` for host rows and unrecorded launches.
 
-    `correlation` is preferred; arrows serve where it is missing. A graph launch is the launch of many kernels.
+    `correlation` is preferred; arrows are used if it is missing. A graph launch is the launch of many kernels.
     Kernels without a launch and launches without a kernel are normal: parts of a job are often recorded alone.
     """
     device = np.flatnonzero(table.is_category(DEVICE_WORK))
@@ -30,7 +30,7 @@ def launches(table: EventTable) -> Rows:
 
 
 def _joined(wanted: Ids, keys: Ids, rows: Rows) -> Rows:
-    """For each of `wanted` the first of `rows` with an equal key, `ABSENT` where there is none or no key."""
+    """The first of `rows` with a key equal to each of `wanted`, `ABSENT` without a match or a key."""
     order = np.argsort(keys, kind="stable")
     if not len(order):
         return np.full(len(wanted), ABSENT, np.int64)

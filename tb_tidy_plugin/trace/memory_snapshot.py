@@ -1,7 +1,7 @@
-"""The memory snapshot beside a trace, as `torch.cuda.memory._dump_snapshot` writes it: blocks, and what was done.
+"""The memory snapshot beside a trace, as `torch.cuda.memory._dump_snapshot` writes it: blocks, and the history.
 
 Its format is in https://github.com/pytorch/pytorch/blob/v2.13.0/torch/cuda/memory.py (`_snapshot`); unknown fields are
-passed over.
+ignored.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class SnapshotFrame(msgspec.Struct, frozen=True):
 
 
 class SnapshotBlock(msgspec.Struct, frozen=True):
-    """A part of a segment; `frames` is where it was allocated, innermost first, empty where no history was recorded."""
+    """A part of a segment; `frames` is its allocation's stack, innermost first, empty if no history was recorded."""
 
     state: str
     size: _Size
@@ -46,12 +46,12 @@ class SnapshotBlock(msgspec.Struct, frozen=True):
 
     @property
     def is_allocated(self) -> bool:
-        """True if a tensor has it."""
+        """True if a tensor uses it."""
         return self.state == "active_allocated"
 
     @property
     def bytes(self) -> int:
-        """What was asked for, as actions count it."""
+        """The requested size, as actions count it."""
         return self.size if self.requested_size is None else self.requested_size
 
 
@@ -65,7 +65,7 @@ class Segment(msgspec.Struct, frozen=True):
 
 
 class Action(msgspec.Struct, frozen=True):
-    """What the allocator did: `alloc`, `free_requested`, `segment_alloc`, `oom` and others; `time_us` in Unix time."""
+    """The allocator's action: `alloc`, `free_requested`, `segment_alloc`, `oom` and others; `time_us` in Unix time."""
 
     action: str
     size: _Size = 0
@@ -75,14 +75,14 @@ class Action(msgspec.Struct, frozen=True):
 
 
 class MemorySnapshot(msgspec.Struct, frozen=True):
-    """What a process's allocator held when the snapshot was taken, and by device what it had done, oldest first."""
+    """Memory of a process's allocator at the time of the snapshot, and its earlier actions by device, oldest first."""
 
     segments: list[Segment]
     device_traces: Annotated[list[list[Action]], msgspec.Meta(max_length=MOST_DEVICES)] = []
 
 
 def with_memory_snapshot(table: EventTable, trace: AnyPath) -> EventTable:
-    """`table` with the place of the snapshot beside `trace`, which is not read before somebody asks for it."""
+    """`table` with the place of the snapshot beside `trace`, which is read only when needed."""
     path = memory_snapshot_of(trace)
     if path is None:
         return table
@@ -94,12 +94,12 @@ def with_memory_snapshot(table: EventTable, trace: AnyPath) -> EventTable:
 
 
 def memory_snapshot_of(trace: AnyPath) -> AnyPath | None:
-    """The snapshot beside `trace`, None where there is none."""
+    """The snapshot beside `trace`, None if there is none."""
     return next((path for path in snapshots_beside(trace) if is_file(path)), None)
 
 
 def read_memory_snapshot(path: AnyPath) -> MemorySnapshot:
-    """The snapshot at `path`; nothing of it is executed.
+    """The snapshot at `path`, read without executing any of it.
 
     Raises:
         UnreadError: it cannot be read.

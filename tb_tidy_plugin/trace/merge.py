@@ -1,7 +1,7 @@
-"""A trace with the device work of its side file written into it, for viewers that know nothing of side files.
+"""A trace with the device work of its side file written into it, for viewers that do not know side files.
 
-The user's text is copied as it is, byte by byte, and the new events stand behind the last of its own. They look as
-Kineto writes them: `kernel` with its launch, an `ac2g` arrow between the two, and names for the new lane
+The user's text is copied byte by byte, and the new events follow the last of its own. They have Kineto's format:
+`kernel` with its launch, an `ac2g` arrow between the two, and names for the new lane
 (https://github.com/pytorch/kineto/blob/main/libkineto/src/output_json.cpp). The format itself:
 https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU.
 """
@@ -32,7 +32,7 @@ ARROW = "ac2g"
 
 
 class _Anything(msgspec.Struct):
-    """An event of which nothing is read."""
+    """An event without any fields read."""
 
 
 class _Clock(msgspec.Struct):
@@ -40,7 +40,7 @@ class _Clock(msgspec.Struct):
 
 
 class EventList(msgspec.Struct, frozen=True):
-    """Where the list of events ends, and what time its clock counts from.
+    """End of the list of events, and origin of its clock.
 
     Attributes:
         end: position of the closing bracket in the text, in bytes.
@@ -52,7 +52,7 @@ class EventList(msgspec.Struct, frozen=True):
 
 
 def event_list_of(trace: Path) -> EventList:
-    """Where the list of events of `trace` ends.
+    """End and clock of the list of events in `trace`.
 
     Raises:
         TraceError: the file ends early, so that nothing can be added to it.
@@ -99,7 +99,7 @@ class _Counted(Iterator[bytes]):
         return block
 
     def after_last_bracket(self) -> bytes:
-        """What follows the last closing bracket: only space, where the trace is a bare list."""
+        """The text after the last closing bracket: only space, if the trace is a bare list."""
         return self._tail.rpartition(b"]")[2]
 
 
@@ -113,8 +113,8 @@ def device_events(
 
     Args:
         table: the trace as read, without the activity.
-        activity: what was inferred for it.
-        memory: samples; `within` tells which lie in the recording.
+        activity: the activity inferred for it.
+        memory: samples; `within` selects those in the recording.
         base_ns: see `EventList`.
     """
     lane = _place(lane_of(table, activity.device))
@@ -140,7 +140,7 @@ def device_events(
 def samples_during(
     table: EventTable, activity: Activity, memory: Sequence[MemorySample], base_ns: int
 ) -> list[MemorySample]:
-    """The samples that were taken during the recording and can be true, in order of time."""
+    """The plausible samples taken during the recording, in order of time."""
     start = base_ns + table.origin_ns
     end = start + max(int(table.end_ns.max(initial=0)), int(activity.end_ns.max(initial=0)))
     inside = [sample for sample in memory if start <= sample.time_ns <= end and sample.bytes >= 0]
@@ -159,7 +159,7 @@ def _lane_names(device: ExternalDevice, place: dict[str, object]) -> Iterator[di
 
 
 def _place(thread: Thread) -> dict[str, object]:
-    """`pid` and `tid` as numbers where the trace has numbers."""
+    """`pid` and `tid` as numbers if the trace has numbers."""
     return {"pid": _number_or_text(thread.pid), "tid": _number_or_text(thread.tid)}
 
 
@@ -168,12 +168,12 @@ def _number_or_text(text: str) -> int | str:
 
 
 def _time(table: EventTable, time_ns: int) -> Decimal:
-    """A time of the table as the `ts` that the trace would have for it."""
+    """A time of the table as the trace's `ts`."""
     return _us(table.origin_ns + time_ns)
 
 
 def _us(time_ns: int) -> Decimal:
-    """Exactly, which float64 could not be for absolute times."""
+    """Exact µs; float64 is too coarse for absolute times."""
     return Decimal(time_ns).scaleb(-3)
 
 
@@ -181,9 +181,9 @@ def _us(time_ns: int) -> Decimal:
 
 
 def write_merged(trace: Path, events: Iterable[dict[str, object]], at: int, out: Path) -> None:
-    """Writes `trace` with `events` put at byte `at` of its text, behind other events; gz if the name of `out` says so.
+    """Writes `trace` with `events` inserted at byte `at` of its text, after other events; gz if `out` is named so.
 
-    Whole or not at all: the text is written beside `out` and renamed.
+    Completely or not at all: the text is written beside `out` and renamed.
 
     Raises:
         TidyError: the trace changed meanwhile, or `out` cannot be written.
@@ -220,7 +220,7 @@ def _copy(blocks: Iterator[bytes], added: Iterator[bytes], at: int, sink: IO[byt
 
 
 def _in_lines(events: Iterable[dict[str, object]]) -> Iterator[bytes]:
-    """The layout of Kineto, by which readers, ours too, cut a trace into pieces quickly."""
+    """The events in Kineto's layout, which readers, including ours, cut into pieces quickly."""
     encoder = msgspec.json.Encoder(decimal_format="number")
     for event in events:
         yield b",\n  {\n    " + encoder.encode(event)[1:-1] + b"\n  }"

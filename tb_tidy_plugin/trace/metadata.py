@@ -1,7 +1,7 @@
 """The allow-listed part of a trace's top-level keys.
 
-Real traces carry environment dumps, access tokens, job and user names beside the events: a key that is not named here
-is neither kept nor shown.
+Real traces contain environment dumps, access tokens, job and user names beside the events: keys that are not named here
+are neither kept nor shown.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _KEYS = (*OPTIONS, *VERSIONS, "distributedInfo", "deviceProperties", "baseTimeNa
 MAX_DEVICES_BYTES = 1 << 20  # eight devices take 3 kB
 
 _Texts = msgspec.defstruct("_Texts", [(key, msgspec.Raw, NOTHING) for key in _KEYS])
-"""The values of these keys, undecoded. Of all others nothing is made."""
+"""The values of these keys, undecoded. All others are skipped."""
 
 
 class _Distributed(msgspec.Struct):
@@ -38,7 +38,7 @@ class _Distributed(msgspec.Struct):
 def parse_metadata(document: bytes) -> Metadata | None:
     """The metadata in `document` (the trace with an empty list of events); empty for a bare list of events.
 
-    Returns None when the metadata is malformed: the events are then all that is known.
+    Returns None if the metadata is malformed: then only the events are known.
     """
     if not document:
         return Metadata()

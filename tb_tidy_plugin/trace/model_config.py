@@ -2,7 +2,7 @@
 
 A trace of a mixture of experts has no shapes of its weights. Names of fields are those of transformers' models:
 https://github.com/huggingface/transformers/tree/v5.0.0/src/transformers/models. The file is read as data and within
-bounds; one that describes something else is passed over.
+limits; a file that describes something else is ignored.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from tb_tidy_plugin.trace.side_file import refuse_link_away
 
 MOST_CONFIG_BYTES = 1 << 20
 MATRICES = 3
-"""Of an expert: gate, up and down, each hidden × intermediate size."""
+"""Matrices of an expert: gate, up and down, each hidden × intermediate size."""
 
 _BITS: Mapping[str, float] = MappingProxyType({
     "float32": 32, "bfloat16": 16, "float16": 16, "fp8": 8, "mxfp4": 4.25, "awq": 4, "gptq": 4,
 })  # fmt: skip
-"""Of a weight, by dtype or method of quantisation; MXFP4 has a scale of 8 bits for 32 weights."""
+"""Bits of a weight, by dtype or method of quantisation; MXFP4 has a scale of 8 bits for 32 weights."""
 
 _Size = Annotated[int, msgspec.Meta(ge=1, le=1 << 24)]
 Layers = Annotated[int, msgspec.Meta(ge=0, le=1 << 16)]
@@ -65,7 +65,7 @@ class _Config(msgspec.Struct):
 
 
 def with_model_config(table: EventTable, trace: AnyPath) -> EventTable:
-    """`table` with the sizes of the experts that a `config.json` beside `trace` tells; a damaged one is noted."""
+    """`table` with the sizes of the experts by the `config.json` beside `trace`; notes say if that is damaged."""
     path = model_config_beside(trace)
     if not is_file(path):
         return table
@@ -77,7 +77,7 @@ def with_model_config(table: EventTable, trace: AnyPath) -> EventTable:
 
 
 def read_expert_sizes(path: AnyPath) -> ExpertSizes | None:
-    """The sizes of the experts of the model that the file describes; None where it has none, or is of another kind.
+    """The sizes of the experts of the model that the file describes; None if it has none, or is of another kind.
 
     Raises:
         UnreadError: the file cannot be read.
@@ -88,7 +88,7 @@ def read_expert_sizes(path: AnyPath) -> ExpertSizes | None:
         if size_of(path) > MOST_CONFIG_BYTES:
             raise TraceError(f"It is larger than {MOST_CONFIG_BYTES >> 20} MiB.", advice)
         text = path.read_bytes()
-    except FileNotFoundError:  # it was only said that it may be there
+    except FileNotFoundError:  # it may not exist
         return None
     except OSError as problem:
         reason = problem.strerror or type(problem).__name__
@@ -117,7 +117,7 @@ def _sizes(whole: _Config) -> ExpertSizes | None:
 
 
 def _layers_with_experts(config: _Config) -> int:
-    """How many layers have experts, by the fields of DeepSeek, Qwen, Llama 4 and Jamba; 0 where that is not known."""
+    """Number of layers with experts, by the fields of DeepSeek, Qwen, Llama 4 and Jamba; 0 if unknown."""
     layers = range(config.num_hidden_layers)
     if config.hybrid_override_pattern is not None:  # Nemotron-H: experts of two matrices, in layers of their own
         return 0

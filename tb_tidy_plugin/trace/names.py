@@ -13,21 +13,21 @@ from tb_tidy_plugin.side_files import CAPTURE_SUFFIX, DEVICE_EVENTS_SUFFIX, GRAP
 from tb_tidy_plugin.trace.remote import AnyPath, absolute
 
 MEMORY_SNAPSHOT = ".memory_snapshot.pickle"
-"""Added to the name of a trace or of its worker, names what `torch.cuda.memory._dump_snapshot` wrote."""
+"""Suffix, for the name of a trace or of its worker, of the file that `torch.cuda.memory._dump_snapshot` wrote."""
 
 MODEL_CONFIG = "config.json"
-"""Of the folder of a trace: Hugging Face's description of the model."""
+"""Hugging Face's description of the model, in the folder of a trace."""
 
 TRACE_NAME = re.compile(r"(?P<worker>.*?)(?:\.(?P<span>\d+))?\.pt\.trace\.json(?:\.gz)?")
-"""Of files that are traces whatever they hold."""
+"""Names of files that are traces whatever their content."""
 
 JSON_NAME = re.compile(r"(?P<stem>.+?)\.(?:json|trace)(?:\.gz)?", re.IGNORECASE | re.DOTALL)
 AXIS = r"(?:TP|DP|PP|EP)-\d+"
 SGLANG = re.compile(rf"(?P<span>\d+(?:\.\d+)?)-(?P<worker>{AXIS}(?:-{AXIS})*)(?P<stage>-\w+)?(?:\.trace)?")
-"""A stage, such as `DECODE`, is a recording of its own by the same worker."""
+"""A stage, such as `DECODE`, is a separate recording by the same worker."""
 
 BESIDE = (DEVICE_EVENTS_SUFFIX, CAPTURE_SUFFIX)
-"""Added to the name of a trace, these name the files whose events are in its columns."""
+"""Suffixes, for the name of a trace, of the files whose events are in its columns."""
 
 OURS = (CAPTURE_SUFFIX, DEVICE_EVENTS_SUFFIX, GRAPH_SUFFIX)
 
@@ -41,24 +41,24 @@ RANK_IN_FILE = (
 
 
 class NameParts(NamedTuple):
-    """What a file's name says; `span` is empty where it says nothing of it."""
+    """The parts of a file's name; `span` is empty if the name has none."""
 
     worker: str
     span: str
 
 
 def is_trace_name(name: str) -> bool:
-    """True if files of this name are traces whatever they hold."""
+    """True if files of this name are traces whatever their content."""
     return TRACE_NAME.fullmatch(name) is not None
 
 
 def may_be_trace(name: str) -> bool:
-    """True if a file of this name may be a trace, which its content has to show."""
+    """True if a file of this name may be a trace, depending on its content."""
     return JSON_NAME.fullmatch(name) is not None and not name.endswith(OURS)
 
 
 def name_parts(name: str) -> NameParts:
-    """The worker and the span in a file's name; a file may be called anything."""
+    """The worker and the span in a file's name; a file may have any name."""
     if match := TRACE_NAME.fullmatch(name):
         return NameParts(match["worker"], match["span"] or "")
     match = JSON_NAME.fullmatch(name)
@@ -68,13 +68,13 @@ def name_parts(name: str) -> NameParts:
 
 
 def snapshots_beside(trace: AnyPath) -> list[AnyPath]:
-    """Where a memory snapshot of a trace may lie, the nearest first: as it is called, its worker, or the folder's."""
+    """Possible places of a trace's memory snapshot, nearest first: by its name, its worker's, or the folder's."""
     names = dict.fromkeys((trace.name, trace.name.removesuffix(".gz"), name_parts(trace.name).worker, ""))
     return [trace.with_name((name + MEMORY_SNAPSHOT).removeprefix(".")) for name in names]
 
 
 def model_config_beside(trace: AnyPath) -> AnyPath:
-    """Where the configuration of the model may lie that a trace is of."""
+    """The possible place of the configuration of a trace's model."""
     return trace.with_name(MODEL_CONFIG)
 
 

@@ -1,24 +1,24 @@
-"""Pickles of plain containers, read without unpickling: a stream of opcodes that may make no object of any class.
+"""Pickles of plain containers, read without unpickling: a stream of opcodes that cannot create objects of any class.
 
-`pickle.load` calls whatever a file names. This reader knows only what makes dictionaries, lists, tuples, numbers and
-text, as in https://github.com/python/cpython/blob/v3.13.0/Lib/pickletools.py, and refuses all else.
+`pickle.load` calls whatever a file names. This reader knows only opcodes for dictionaries, lists, tuples, numbers and
+text, as in https://github.com/python/cpython/blob/v3.13.0/Lib/pickletools.py, and refuses all others.
 """
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from struct import Struct
-from struct import error as StructError  # noqa: N812 - it is a class
 from typing import Any, NoReturn
 
 from tb_tidy_plugin.errors import TraceError
 
 NEWEST = 5
 SHARE_BYTES, SPARE_BYTES = 16, 32 << 20
-"""Objects may take so many bytes for each byte of the pickle, and so many more."""
+"""Most bytes of objects per byte of the pickle, and a fixed extra."""
 
 DICT_BYTES, LIST_BYTES, TUPLE_BYTES, NUMBER_BYTES, TEXT_BYTES, SLOT_BYTES = 240, 88, 56, 32, 64, 16
-"""About what CPython takes for one of each, and for a place in a container."""
+"""Approximate bytes of one of each in CPython, and of a slot in a container."""
 
 LONGEST_NUMBER = 16
 _ADVICE = "Write it again with `torch.cuda.memory._dump_snapshot`, or delete it."
@@ -28,19 +28,19 @@ COUNT1, COUNT4, COUNT8 = Struct("<B"), Struct("<I"), Struct("<Q")
 
 
 def plain_object(data: bytes) -> object:
-    """What a pickle of plain containers holds.
+    """The content of a pickle of plain containers.
 
     Raises:
         TraceError: it holds something else, is cut short, or would take far more memory than its size.
     """
     try:
         return _Reader(data).read()
-    except (IndexError, TypeError, ValueError, KeyError, StructError):
+    except (IndexError, TypeError, ValueError, KeyError, struct.error):
         raise TraceError("It is not a complete pickle.", _ADVICE) from None
 
 
 class _Reader:
-    """One pass over the opcodes, with the stack, its marks and the memo that pickles work on."""
+    """One pass over the opcodes, with the stack, its marks and the memo of a pickle."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -99,16 +99,16 @@ class _Reader:
         return items
 
     def frame(self) -> None:
-        """Passed over: frames only say how much to read at once."""
+        """Skips a frame, which only says how much to read at once."""
         self._bytes(8)
 
     def protocol(self) -> None:
-        """Refuses what is newer than this reader."""
+        """Refuses protocols newer than this reader."""
         if self._bytes(1)[0] > NEWEST:
             raise TraceError(f"It is a pickle with a protocol newer than {NEWEST}.", _ADVICE)
 
     def mark(self) -> None:
-        """Begins a new stack above this one."""
+        """Starts a new stack above this one."""
         self._takes(LIST_BYTES)
         self._marks.append(self._stack)
         self._stack = []
@@ -127,7 +127,7 @@ class _Reader:
         self._push(self._bytes(1)[0], NUMBER_BYTES)
 
     def long(self) -> None:
-        """A number of as many bytes as it says."""
+        """A number with its own length in bytes."""
         count = self._bytes(1)[0]
         if count > LONGEST_NUMBER:
             raise TraceError(f"It has a number of {count} bytes.", _ADVICE)
@@ -147,12 +147,12 @@ class _Reader:
         self._push(tuple(items), TUPLE_BYTES + SLOT_BYTES * len(items))
 
     def append(self) -> None:
-        """One more in a list."""
+        """Appends a value to a list."""
         value = self._stack.pop()
         self._extend([value])
 
     def appends(self) -> None:
-        """All since the mark into a list."""
+        """Appends all values since the mark to a list."""
         self._extend(self._since_mark())
 
     def _extend(self, items: list[Any]) -> None:
@@ -163,12 +163,12 @@ class _Reader:
         into += items
 
     def set_item(self) -> None:
-        """One more key of a dictionary."""
+        """Adds a key to a dictionary."""
         value, key = self._stack.pop(), self._stack.pop()
         self._update([key, value])
 
     def set_items(self) -> None:
-        """All since the mark into a dictionary."""
+        """Adds all keys since the mark to a dictionary."""
         self._update(self._since_mark())
 
     def _update(self, items: list[Any]) -> None:
@@ -179,54 +179,51 @@ class _Reader:
         into.update(zip(items[::2], items[1::2], strict=True))
 
     def keep(self, number: int) -> None:
-        """Keeps the last value under a number."""
+        """Stores the last value under a number."""
         self._takes(6 * SLOT_BYTES)
         self._memo[number] = self._stack[-1]
 
     def keep_next(self) -> None:
-        """Keeps the last value under the next number."""
+        """Stores the last value under the next number."""
         self.keep(len(self._memo))
 
     def keep_small(self) -> None:
-        """Keeps the last value under a number of one byte."""
+        """Stores the last value under a number of one byte."""
         self.keep(self._bytes(1)[0])
 
     def keep_large(self) -> None:
-        """Keeps the last value under a number of four bytes."""
+        """Stores the last value under a number of four bytes."""
         self.keep(self._number(COUNT4))
 
     def again_small(self) -> None:
-        """A value that was kept under a number of one byte."""
+        """Loads the value stored under a number of one byte."""
         self._push(self._memo[self._bytes(1)[0]], 0)
 
     def again_large(self) -> None:
-        """A value that was kept under a number of four bytes."""
+        """Loads the value stored under a number of four bytes."""
         self._push(self._memo[self._number(COUNT4)], 0)
 
     def none(self) -> None:
-        """None."""
         self._push(None, 0)
 
     def true(self) -> None:
-        """True."""
         self._push(True, 0)
 
     def false(self) -> None:
-        """False."""
         self._push(False, 0)
 
     def empty_dict(self) -> None:
-        """A dictionary to fill."""
+        """Pushes an empty dictionary."""
         self._push({}, DICT_BYTES)
 
     def empty_list(self) -> None:
-        """A list to fill."""
+        """Pushes an empty list."""
         self._push([], LIST_BYTES)
 
 
 STOP = ord(".")
 OBJECTS = frozenset(b"cio\x93RbQP\x81\x92\x82\x83\x84")
-"""Opcodes that look up a class or a function, call it, or fill what it made."""
+"""Opcodes that look up a class or a function, call it, or fill its result."""
 
 ACTIONS: dict[int, Callable[[_Reader], None]] = {
     0x80: _Reader.protocol,
@@ -260,4 +257,4 @@ ACTIONS: dict[int, Callable[[_Reader], None]] = {
     ord("h"): _Reader.again_small,
     ord("j"): _Reader.again_large,
 }
-"""What each opcode of a plain pickle does; those of protocols 2 to 5."""
+"""Action of each opcode of a plain pickle, of protocols 2 to 5."""

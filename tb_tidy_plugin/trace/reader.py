@@ -15,31 +15,31 @@ from tb_tidy_plugin.trace.remote import AnyPath, RemotePath
 try:
     from isal import isal_zlib as library  # the same interface as zlib, several times faster
 except ImportError:
-    import zlib as library  # type: ignore[no-redef]
+    import zlib as library  # type: ignore[no-redef] # the same functions
 
-BLOCK_BYTES = 8 << 20  # large enough that per-block work vanishes, small enough to stay in the processor's cache
+BLOCK_BYTES = 8 << 20  # large enough for little work per block, small enough for the processor's cache
 RECORD_AGAIN = "Record again; the job may have ended while the trace was written."
 GZIP_MAGIC = b"\x1f\x8b"
 DAMAGED = cast("type[Exception]", library.error)
 GZIP_WINDOW_BITS = 31  # zlib's number for "expect a gzip header"
-LEAST_GIVEN, MOST_GIVEN = 1 << 10, 1 << 18  # bytes of a member that are inflated at once, in its beginning and later
+LEAST_GIVEN, MOST_GIVEN = 1 << 10, 1 << 18  # bytes of a member that are inflated at once, at first and later
 
 ReadProgress: TypeAlias = Callable[[int], object]
 """Called with the number of bytes of the file on disk that have been read so far."""
 
 
 class CutShortError(TraceError):
-    """The file ends early or is damaged from some point on; everything before that point was delivered."""
+    """The file ends early or is damaged at some point; everything before that point was yielded."""
 
 
 class _Stream(Protocol):
-    """What is read of a file."""
+    """The part of a file's interface that is used."""
 
     def read(self, size: int, /) -> bytes: ...
 
 
 class _Inflater(Protocol):
-    """What zlib's and isal's decompression objects have in common."""
+    """The common interface of zlib's and isal's decompression objects."""
 
     @property
     def eof(self) -> bool: ...
@@ -53,11 +53,11 @@ class _Inflater(Protocol):
 def read_blocks(path: AnyPath, progress: ReadProgress | None = None, limits: Limits = USUAL_LIMITS) -> Iterator[bytes]:
     """Blocks of the JSON text in `path`, none larger than `BLOCK_BYTES`.
 
-    The file's first bytes say whether it is gz, not its name. All members of a multi-member gz are read.
+    The file's first bytes show whether it is gz, not its name. All members of a multi-member gz are read.
 
     Raises:
         UnreadError: the file is missing or unreadable.
-        TraceError: it is empty, or beyond `limits`.
+        TraceError: it is empty, or exceeds `limits`.
         CutShortError: gz that ends early or is damaged; raised after all that could be inflated was yielded.
     """
     try:
@@ -102,7 +102,7 @@ def _bounded(pieces: Iterator[bytes], limits: Limits) -> Iterator[bytes]:
 
 
 def _inflated(first: bytes, pieces: Iterator[bytes], limits: Limits) -> Iterator[bytes]:
-    """Blocks as large as they may be, however short the members of the gz are."""
+    """Blocks of the largest size, however short the members of the gz are."""
     texts: list[bytes] = []
     size = 0
     try:
@@ -121,10 +121,10 @@ def _inflated(first: bytes, pieces: Iterator[bytes], limits: Limits) -> Iterator
 
 
 def _inflated_texts(data: bytes, pieces: Iterator[bytes], limits: Limits) -> Iterator[bytes]:
-    """What is inflated at a time.
+    """Inflated text, piece by piece.
 
-    An inflater copies what it was given and did not need. So a member begins with little, and is given more as it goes
-    on: what is copied stays in proportion to what is read, however many members there are.
+    An inflater copies the input that it did not need. So a member starts with a small input that grows: the copies stay
+    in proportion to the bytes read, however many members there are.
     """
     inflater: _Inflater = library.decompressobj(wbits=GZIP_WINDOW_BITS)
     at, given, read, made = 0, LEAST_GIVEN, len(data), 0
@@ -136,7 +136,7 @@ def _inflated_texts(data: bytes, pieces: Iterator[bytes], limits: Limits) -> Ite
                 break
             if inflater.eof:
                 if not data.startswith(GZIP_MAGIC, at):
-                    return  # padding behind the last member
+                    return  # padding after the last member
                 inflater, given = library.decompressobj(wbits=GZIP_WINDOW_BITS), LEAST_GIVEN
             part = data[at : at + given]
             text = inflater.decompress(part, BLOCK_BYTES)
@@ -157,16 +157,16 @@ def _inflated_texts(data: bytes, pieces: Iterator[bytes], limits: Limits) -> Ite
 
 
 def packed(data: bytes) -> bytes:
-    """The data made smaller, as fast as that goes."""
+    """The data compressed, as fast as possible."""
     return library.compress(data, 1)
 
 
 def unpacked(data: bytes | memoryview, size: int) -> bytes:
-    """What was packed, which was `size` bytes; no more than these are ever made.
+    """The decompressed data of `size` bytes; never produces more.
 
     Raises:
-        DAMAGED: it is not packed.
-        ValueError: it was of another size.
+        DAMAGED: it is not compressed data.
+        ValueError: it has another size.
     """
     inflater: _Inflater = library.decompressobj()
     text = inflater.decompress(data, size + 1)

@@ -1,4 +1,4 @@
-"""Reads what can be read of malformed JSON: damage seen in real traces, event by event.
+"""Reads the readable part of malformed JSON, event by event, for kinds of damage seen in real traces.
 
 Each kind of damage has its public report: lone backslashes https://github.com/pytorch/kineto/issues/336, invalid UTF-8
 and control characters https://github.com/pytorch/pytorch/issues/64345, unescaped quotes
@@ -17,14 +17,14 @@ LONE_BACKSLASH = re.compile(rb'(\\)(?!["\\/bfnrt]|u[0-9a-fA-F]{4})')
 BARE_WORD = re.compile(rb"(?<=[:\[,])\s*(-?(?:inf|Inf|Infinity|nan|NaN)|N/A)(?=\s*[,\]}])")
 CONTROL = bytes(max(byte, 32) for byte in range(256))
 EVENT_START = re.compile(rb'\}\s*,\s*(?=\{\s*"(?:ph|cat|name|pid|tid|ts|tts|dur|tdur|id|id2|args|s|bp|cname)"\s*:)')
-"""Between two events of any layout, known by a key that only events begin with."""
+"""Boundary of two events of any layout, recognised by a key that only events begin with."""
 
 NOT_JSON = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
-"""What msgspec raises for text that is damaged, nested beyond all measure, or not of the wanted type."""
+"""Exceptions of msgspec for text that is damaged, nested too deeply, or not of the wanted type."""
 
 
 def mended(text: bytes) -> bytes:
-    """`text` with the damage repaired that has one obvious meaning; text without damage stays as it is.
+    """`text` with unambiguous damage repaired; undamaged text stays the same.
 
     Control characters become spaces, invalid UTF-8 the replacement character, lone backslashes escaped ones, and bare
     `nan`, `inf` and `N/A` become `null`.
@@ -40,12 +40,12 @@ def painted_over(text: bytes) -> bytes:
     for pattern in (LONE_BACKSLASH, BARE_WORD):
         for match in pattern.finditer(spaced):
             start, end = match.span(1)
-            painted[start:end] = b"1" * (end - start)  # as good in a string as for a number
+            painted[start:end] = b"1" * (end - start)  # valid in a string and as a number
     return bytes(painted)
 
 
 def _replaced(pattern: re.Pattern[bytes], new: bytes, text: bytes) -> bytes:
-    """`new` for the group of each match. `re.sub` would make a list of all pieces, many times the size of the text."""
+    """`text` with `new` for the group of each match. `re.sub` would list all pieces, many times the text's size."""
     made, done = bytearray(), 0
     for match in pattern.finditer(text):
         start, end = match.span(1)

@@ -1,7 +1,7 @@
-"""Files on stores that fsspec reaches, such as `s3://bucket/run`: just what reading a trace needs of a path.
+"""Files on stores that fsspec reaches, such as `s3://bucket/run`: the operations of a path that reading a trace needs.
 
-Each store's package raises what it likes. Here that becomes `OSError`, so that whoever reads a file need not know where
-it lies; a package that is missing becomes a `TraceError` with the line that installs it.
+Each store's package raises its own exceptions. Here they become `OSError`, so that readers need not know where a file
+lies; a missing package becomes a `TraceError` with the command that installs it.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ PACKAGES = {
     "abfss": "adlfs",
     "az": "adlfs",
 }
-"""What is to be installed for a scheme, beside fsspec; fsspec's own message names the others."""
+"""Packages to install for a scheme, besides fsspec; fsspec's own message names the others."""
 
 NOT_THERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENAMETOOLONG, errno.EACCES})
-"""How a disk says that there is no such file, or none for this user."""
+"""Error numbers of a disk for a file that does not exist, or not for this user."""
 
 _BLOCK_BYTES = 8 << 20  # one request: its latency (50 ms) is then small beside its transfer (80 ms at 100 MB/s)
-BLOCKS_KEPT = 3  # the one being read, the one being fetched meanwhile, and one for a read across their border
+BLOCKS_KEPT = 3  # the one being read, the one being fetched, and one for a read across their border
 ETAGS = ("ETag", "etag", "content_md5", "md5Hash", "generation", "version_id")
 _TIMES = ("LastModified", "last_modified", "updated", "mtime", "modified", "created")
 
 
 class RemotePath(msgspec.Struct, frozen=True, order=True):
-    """A file or folder by its address, without a slash at its end. All methods raise `OSError` as `Path`'s do."""
+    """A file or folder by its address, without a trailing slash. All methods raise `OSError`, as `Path`'s do."""
 
     address: str
 
@@ -64,51 +64,51 @@ class RemotePath(msgspec.Struct, frozen=True, order=True):
 
     @property
     def name(self) -> str:
-        """The last part; the bucket where there is no other."""
+        """The last part; the bucket if there is no other."""
         return self.address.rstrip("/").rpartition("/")[2]
 
     def with_name(self, name: str) -> RemotePath:
-        """Its neighbour of that name."""
+        """Its sibling of that name."""
         return RemotePath(f"{self.address.rpartition('/')[0]}/{name}")
 
     def __truediv__(self, name: str) -> RemotePath:
         return RemotePath(f"{self.address.rstrip('/')}/{name}")
 
     def is_file(self) -> bool:
-        """As `is_file` below; false, too, where the store forbids to look, which some say of what is not there."""
+        """`is_file` below; also False if the store forbids looking, as some do for missing files."""
         try:
             return self.info()["type"] == "file"
         except OSError as problem:
             return not isinstance(problem, FileNotFoundError | PermissionError)
 
     def info(self) -> Info:
-        """What the store knows of it: `type`, `size` and more, whose names differ from store to store."""
+        """The store's data on it: `type`, `size` and more, whose names differ between stores."""
         with _told(self.address):
             fs, path = _opened(self.address)
             info: Info = fs.info(path)
             return info
 
     def open(self, mode: str = "rb") -> RemoteFile:
-        """To be read from its start to its end, the next block being fetched while one is used."""
+        """Opens it for reading from start to end; the next block is fetched while one is used."""
         with _told(self.address):
             fs, path = _opened(self.address)
             ahead = {"cache_type": "background", "cache_options": {"maxblocks": BLOCKS_KEPT}}
             return RemoteFile(self.address, fs.open(path, mode, block_size=_BLOCK_BYTES, **ahead))
 
     def read_bytes(self) -> bytes:
-        """All of a file that is known to be small."""
+        """The content of a small file."""
         with _told(self.address):
             fs, path = _opened(self.address)
             return bytes(fs.cat_file(path))
 
     def write_bytes(self, content: bytes) -> None:
-        """All of it or nothing, as object stores write."""
+        """Writes it completely or not at all, as object stores do."""
         with _told(self.address):
             fs, path = _opened(self.address)
             fs.pipe_file(path, content)
 
     def heads(self, files: Sequence[RemotePath], size: int) -> list[bytes | None]:
-        """The first bytes of each of these files below it, up to `size`, asked for together; None where one fails."""
+        """The first bytes of each of these files below it, up to `size`, requested together; None if one fails."""
         with _told(self.address):
             fs, _ = _opened(self.address)
             paths = [_opened(file.address)[1] for file in files]
@@ -116,7 +116,7 @@ class RemotePath(msgspec.Struct, frozen=True, order=True):
         return [each if isinstance(each, bytes) else None for each in found]
 
     def files_below(self) -> dict[RemotePath, Info]:
-        """All files in this folder and below it, as they are now, with what the store knows of each."""
+        """All files in this folder and below it, as they are now, with the store's data on each."""
         with _told(self.address):
             fs, path = _opened(self.address)
             fs.invalidate_cache()
@@ -133,7 +133,7 @@ class RemoteFile(AbstractContextManager["RemoteFile", None]):
         self._stream = stream
 
     def read(self, size: int) -> bytes:
-        """The next bytes, `size` of them unless the file ends."""
+        """The next `size` bytes, or fewer at the end of the file."""
         with _told(self._address):
             return self._stream.read(size)
 
@@ -144,7 +144,7 @@ class RemoteFile(AbstractContextManager["RemoteFile", None]):
 
 
 AnyPath: TypeAlias = Path | RemotePath
-"""Where a file or folder is: on this machine, or on a store."""
+"""Place of a file or folder: on this machine, or on a store."""
 
 
 def path_or_url(path: str | os.PathLike[str]) -> AnyPath:
@@ -154,7 +154,7 @@ def path_or_url(path: str | os.PathLike[str]) -> AnyPath:
 
 
 def on_this_machine(place: AnyPath) -> Path | None:
-    """The path of a place on this machine, also of an address such as `file:///runs`; None for one on a store."""
+    """The path of a place on this machine, also for an address such as `file:///runs`; None for one on a store."""
     if isinstance(place, Path):
         return place
     scheme, _, path = place.address.rpartition("::")[2].rpartition("://")
@@ -167,19 +167,19 @@ def absolute(place: AnyPath) -> AnyPath:
 
 
 def is_file(place: AnyPath) -> bool:
-    """True if it is there and no folder; true, too, where that cannot be told: whoever reads it then says why."""
+    """True if it exists and is not a folder, or if that is unknown: reading it then gives the reason."""
     if isinstance(place, RemotePath):
         return place.is_file()
     try:
         return stat.S_ISREG(place.stat().st_mode)
     except OSError as problem:
         return problem.errno not in NOT_THERE
-    except ValueError:  # a zero byte in the name
+    except ValueError:  # a null byte in the name
         return False
 
 
 def can_be_opened(address: str) -> bool:
-    """True if the packages for this kind of address are there; nothing is connected to."""
+    """True if the packages for this kind of address are installed; connects to nothing."""
     try:
         with _told(address):
             _opened(address)
@@ -189,10 +189,10 @@ def can_be_opened(address: str) -> bool:
 
 
 def write_small(place: AnyPath, content: bytes, mode: int | None = None) -> None:
-    """Writes a file, all of it or nothing; `mode` are its permissions on a disk.
+    """Writes a file, completely or not at all; `mode` are its permissions on a disk.
 
     Raises:
-        OSError: it cannot be written; what was there before is as it was.
+        OSError: it cannot be written; an existing file is unchanged.
     """
     if isinstance(place, RemotePath):
         place.write_bytes(content)
@@ -201,7 +201,7 @@ def write_small(place: AnyPath, content: bytes, mode: int | None = None) -> None
 
 
 def size_of(place: AnyPath) -> int:
-    """Bytes of a file; 0 where that cannot be known."""
+    """Size of a file in bytes; 0 if unknown."""
     try:
         return place.stat().st_size if isinstance(place, Path) else _number(place.info().get("size"))
     except OSError:
@@ -209,16 +209,16 @@ def size_of(place: AnyPath) -> int:
 
 
 def changed_at(place: AnyPath) -> float:
-    """When a file was last changed, in s since 1970; 0 where a store does not tell.
+    """Time of a file's last change, in s since 1970; 0 if a store does not give it.
 
     Raises:
-        OSError: it is not there.
+        OSError: it does not exist.
     """
     return place.stat().st_mtime if isinstance(place, Path) else identity_of(place.info())[1] / 1e9
 
 
 def identity_of(info: Info) -> tuple[int, int, str]:
-    """Size, time of the last change in ns since 1970 and entity tag: what changes whenever the file does."""
+    """Size, time of the last change in ns since 1970 and entity tag, which change with the file's content."""
     when = next((info[key] for key in _TIMES if info.get(key) is not None), None)
     tag = next((str(info[key]) for key in ETAGS if info.get(key) is not None), "")
     return _number(info.get("size")), _changed_ns(when), tag
@@ -264,12 +264,12 @@ def _missing(address: str, said: str = "") -> TraceError:
 
 @contextmanager
 def _told(address: str) -> Iterator[None]:
-    """Turns what a store's package raises into `OSError`."""
+    """Converts exceptions of a store's package to `OSError`."""
     try:
         yield
     except (TidyError, MemoryError):
         raise
-    except (FileNotFoundError, PermissionError) as problem:  # without the store's own words, which name no reason
+    except (FileNotFoundError, PermissionError) as problem:  # without the store's own words, which give no reason
         number = errno.ENOENT if isinstance(problem, FileNotFoundError) else errno.EACCES
         raise OSError(number, os.strerror(number), address) from problem
     except ImportError as problem:

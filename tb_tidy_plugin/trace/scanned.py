@@ -1,7 +1,7 @@
-"""The compiled decoder: parts of the text are scanned natively at the same time.
+"""The compiled decoder: scans parts of the text natively at the same time.
 
-What the scanner refuses is decoded portably. It is an optional part of the package: where there was no compiler at the
-install, or where it is older than its sources, the portable decoder does everything.
+Text that the scanner refuses is decoded portably. It is an optional part of the package: if there was no compiler at
+installation, or if it is older than its sources, the portable decoder does everything.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from tb_tidy_plugin.trace.recover import NOT_JSON
 if TYPE_CHECKING:
     from tb_tidy_plugin.trace._scan import Scanner
 
-MOST_THREADS = 4  # beyond that, what follows the scanning takes longer
+MOST_THREADS = 4  # with more, the work after the scan takes longer
 SMALLEST_PART = 1 << 20
 USUAL_IDS = tuple(getattr(USUAL, field) for field in ID_FIELDS)
 
 _Numbers: TypeAlias = list[Numbers]
-"""For each table of a scanner what its numbers are in the trace."""
+"""The trace's number of each entry, for each table of a scanner."""
 
 TABLES = 5
 NO_NUMBERS = np.empty(0, np.int32)
@@ -42,10 +42,10 @@ _INPUTS = msgspec.json.Decoder(list[InputTexts])
 
 @contextmanager
 def fastest_decoder(threads: int | None = None) -> Iterator[ChunkDecoder]:
-    """A new decoder for one trace: the compiled one where it is there, else the portable one.
+    """A new decoder for one trace: the compiled one if it is installed, else the portable one.
 
     Args:
-        threads: how many parts of the text are scanned at the same time; by default one per core, up to 4.
+        threads: number of parts of the text that are scanned at the same time; by default one per core, up to 4.
     """
     if not is_usable(DECODER):
         yield ChunkDecoder()
@@ -58,17 +58,17 @@ def fastest_decoder(threads: int | None = None) -> Iterator[ChunkDecoder]:
 
 
 def cores() -> int:
-    """How many this process may use; systems other than Linux do not say, so there all count."""
+    """Number of cores that this process may use; all of them on systems other than Linux, which do not say."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class _Part(msgspec.Struct, frozen=True):
-    """What was scanned, before its numbers are those of the whole trace.
+    """Scanned text, before its numbers are converted to those of the whole trace.
 
     Attributes:
         wide, narrow: columns in the order of `Scanner.columns`.
-        known: of how many texts of each table the scanner told before.
-        phases, categories, names, threads, inputs: what the numbers from there on stand for.
+        known: number of texts of each table that the scanner returned before.
+        phases, categories, names, threads, inputs: the texts for the numbers from there on.
         args, args_ends: as in `Chunk`.
     """
 
@@ -86,10 +86,10 @@ class _Part(msgspec.Struct, frozen=True):
 
 
 class ScanningDecoder(ChunkDecoder):
-    """Makes the same chunks as `ChunkDecoder`, several times as fast.
+    """Produces the same chunks as `ChunkDecoder`, several times as fast.
 
     Attributes:
-        refused: how many times the text was left to the portable decoder, by reason.
+        refused: number of times that text was left to the portable decoder, by reason.
     """
 
     def __init__(self, scanners: Sequence[Scanner], pool: ThreadPoolExecutor) -> None:
@@ -106,7 +106,6 @@ class ScanningDecoder(ChunkDecoder):
         self._numbers = [[NO_NUMBERS] * TABLES for _ in self._scanners]
 
     def decode(self, pieces: Sequence[TextPiece]) -> list[Chunk]:
-        """As the portable decoder does it."""
         from tb_tidy_plugin.trace._scan import RefusedError
 
         try:
@@ -125,7 +124,7 @@ class ScanningDecoder(ChunkDecoder):
         coming = [
             self._pool.submit(_scanned, scanner, part) for scanner, part in zip(self._scanners, parts, strict=False)
         ]
-        wait(coming)  # for all of them: no scanner may be asked again before it has answered
+        wait(coming)  # for all of them: a scanner must have answered before its next call
         return [each.result() for each in coming]
 
     def _numbered(self, part: _Part, numbers: _Numbers) -> Chunk:
@@ -178,7 +177,7 @@ def _scanned(scanner: Scanner, pieces: list[TextPiece]) -> _Part:
 
 
 def _column(default: int, column: bytes | None, count: int) -> Ids:
-    """Of ids that no event has it takes no memory, of small ones half."""
+    """A column of ids; one that no event has takes no memory, small ones take half."""
     if column is None:
         return np.broadcast_to(np.int32(default), count)
     values: Ids = np.frombuffer(column, f"i{len(column) // count if count else 8}")

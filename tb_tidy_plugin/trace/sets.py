@@ -1,6 +1,6 @@
 """Sets of numbers as ascending arrays: rows, times, threads; and the order of rows.
 
-`np.unique`, and what NumPy makes of it, hashes: where nearly all numbers are distinct, as rows and times are, that
+`np.unique`, and functions based on it, use hashing: if nearly all numbers are distinct, as rows and times are, that
 takes ten times as long as sorting. It also imports `numpy.ma`, a twentieth of the time of a whole `tb-tidy check`.
 """
 
@@ -17,11 +17,11 @@ from tb_tidy_plugin.trace.columns import Ids, Mask, Rows
 _Number = TypeVar("_Number", bound=np.integer)
 
 DENSE = 4
-"""Numbers whose range is this many times their count, or less, are marked in a mask instead of sorted."""
+"""Numbers whose range is at most this many times their count are marked in a mask instead of sorted."""
 
 
 def distinct(values: NDArray[_Number]) -> NDArray[_Number]:
-    """Each of `values` once, ascending."""
+    """The distinct `values`, ascending."""
     if not len(values):
         return values[:0]
     low, high = values.min(), values.max()
@@ -30,14 +30,14 @@ def distinct(values: NDArray[_Number]) -> NDArray[_Number]:
         seen[values - low] = True
         found: NDArray[_Number] = np.flatnonzero(seen).astype(values.dtype) + low
         return found
-    ordered = np.sort(values, kind="stable")  # in runs, as recordings are, which this sort makes use of
+    ordered = np.sort(values, kind="stable")  # recordings consist of sorted runs, which this sort uses
     is_first = np.ones(len(ordered), np.bool_)
     np.not_equal(ordered[1:], ordered[:-1], out=is_first[1:])
     return ordered[is_first]
 
 
 def numbered(values: NDArray[_Number]) -> tuple[NDArray[_Number], Rows]:
-    """Each of `values` once, ascending, and for each value its position among these."""
+    """The distinct `values`, ascending, and the position of each value among them."""
     found = distinct(values)
     if not len(found) or int(found[-1]) - int(found[0]) > DENSE * len(values):
         return np.unique(values, return_inverse=True)
@@ -47,13 +47,13 @@ def numbered(values: NDArray[_Number]) -> tuple[NDArray[_Number], Rows]:
 
 
 def united(*rows: Ids) -> Rows:
-    """What any of several sets holds."""
+    """Numbers in any of several sets."""
     joined: Rows = np.concatenate(rows, dtype=np.int64)
     return distinct(joined)
 
 
 def among(values: NDArray[np.integer], wanted: NDArray[np.integer] | Sequence[int]) -> Mask:
-    """Which of `values`, of any shape, are in `wanted`, in any order."""
+    """Mask of `values`, of any shape, that are in `wanted`, in any order."""
     if not len(wanted):
         return np.zeros(values.shape, np.bool_)
     known = np.asarray(wanted)
@@ -65,19 +65,19 @@ def among(values: NDArray[np.integer], wanted: NDArray[np.integer] | Sequence[in
 
 
 def common(some: Ids, others: Ids) -> Rows:
-    """What both sets hold, ascending."""
+    """Numbers in both sets, ascending."""
     return distinct(some[among(some, others)]).astype(np.int64, copy=False)
 
 
 def without(some: Ids, others: Ids) -> Rows:
-    """What `some` holds and `others` do not, ascending."""
+    """Numbers in `some` that are not in `others`, ascending."""
     return distinct(some[~among(some, others)]).astype(np.int64, copy=False)
 
 
 def order_by(*keys: NDArray[np.bool_ | np.integer]) -> Rows:
-    """The positions in the order of `keys`, the first one first; equal ones stay as they are.
+    """The positions in the order of `keys`, the first one first; equal ones keep their order.
 
-    Recordings are mostly in order, which is seen in a tenth of the time that sorting takes.
+    Recordings are mostly sorted; checking that takes a tenth of the time of sorting.
     """
     return np.arange(len(keys[0])) if _are_in_order(*keys) else np.lexsort(keys[::-1])
 

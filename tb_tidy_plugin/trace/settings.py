@@ -1,4 +1,4 @@
-"""Settings of the job behind a recording, where the capture side file has them: its page is `docs/capture.md`."""
+"""Settings of the job behind a recording, from the capture side file: its page is `docs/capture.md`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Many = msgspec.Meta(max_length=64)
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
-    """Base of all settings: null is what is not known, or has no value."""
+    """Base of all settings: null if unknown, or without a value."""
 
 
 class Versions(Setting, frozen=True):
@@ -43,7 +43,7 @@ class Threads(Setting, frozen=True):
 
 
 class Processor(Setting, frozen=True):
-    """What the CPU computes with: torch's name of its vector units, and whether it multiplies bfloat16 natively."""
+    """The CPU's units: torch's name of its vector units, and whether it multiplies bfloat16 natively."""
 
     capability: _Text | None = None
     bfloat16: bool | None = None
@@ -94,7 +94,7 @@ class LoaderSettings(Setting, frozen=True):
 
 
 class Settings(Setting, frozen=True):
-    """All that is known of the job's settings."""
+    """All known settings of the job."""
 
     versions: Versions = Versions()
     devices: Annotated[tuple[NamedDevice, ...], Many] = ()
@@ -106,6 +106,6 @@ class Settings(Setting, frozen=True):
     loaders: Annotated[tuple[LoaderSettings, ...], Many] = ()
 
     def optimizer(self, kind: str) -> OptimizerSettings | None:
-        """The only optimizer of this class, None where there is none or more than one."""
+        """The only optimizer of this class, None if there is none or more than one."""
         found = [each for each in self.optimizers if each.kind == kind]
         return found[0] if len(found) == 1 else None

@@ -1,4 +1,4 @@
-"""The side file of a trace: what an out-of-tree device did, as JSON. Its page is `docs/out-of-tree-devices.md`."""
+"""The side file of a trace: an out-of-tree device's activity, as JSON. Its page is `docs/out-of-tree-devices.md`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WRITE_AGAIN = "Write it again with `tb_tidy_plugin.capture.write_device_events`
 
 
 class ExternalDevice(msgspec.Struct, frozen=True):
-    """The device: `kind` is the name of its back end (`npu`), `name` that of the product, empty where unknown."""
+    """The device: `kind` is the name of its back end (`npu`), `name` that of the product, empty if unknown."""
 
     kind: Annotated[str, msgspec.Meta(min_length=1, max_length=64)]
     name: Annotated[str, msgspec.Meta(max_length=256)] = ""
@@ -29,11 +29,12 @@ class ExternalDevice(msgspec.Struct, frozen=True):
 
 
 class OperatorTime(msgspec.Struct, frozen=True):
-    """The device time of one operator, with what joins it to the trace.
+    """The device time of one operator, with the keys that join it to the trace.
 
     `name` is that in the trace, with or without overload. `external_id` is `External id` there, and `FunctionEvent.id`
-    in PyTorch. `thread` is `tid` there, or the profiler's own small number of that thread. `device_time_ns` holds that
-    of the operators inside, too.
+    in PyTorch. `thread` is `tid` there, or the profiler's own small number of that thread. `device_time_ns` includes
+    that
+    of the operators inside.
     """
 
     name: str
@@ -50,10 +51,10 @@ class MemorySample(msgspec.Struct, frozen=True):
 
 
 class DeviceEvents(msgspec.Struct, frozen=True):
-    """What one device did during one trace.
+    """One device's activity during one trace.
 
     `launch_latency_ns` is the time from the start of an operator on the host to that of its work on an idle device.
-    Unknown fields are passed over.
+    Unknown fields are ignored.
     """
 
     version: Literal[1]
@@ -75,10 +76,12 @@ def side_file_of(trace: AnyPath) -> AnyPath | None:
 
 
 def refuse_link_away(side_file: AnyPath, trace: AnyPath) -> None:
-    """Refuses a side file that does not lie beside its trace, links resolved: who put a link here may not read there.
+    """Refuses a side file that, links resolved, does not lie beside its trace.
+
+    Whoever put a link here may have no permission to read its target.
 
     Raises:
-        UnreadError: that cannot be told.
+        UnreadError: its place is unknown.
         TraceError: it is a link to a folder that holds neither the trace, nor the file that the trace is a link to.
     """
     if not isinstance(side_file, Path) or not isinstance(trace, Path):

@@ -1,4 +1,4 @@
-"""Each distinct value is stored once and known by a small number."""
+"""Distinct values, each stored once and represented by a small number."""
 
 from __future__ import annotations
 
@@ -37,5 +37,5 @@ class NumberTable(Generic[_Value]):
 
 
 def numbers_where(texts: tuple[str, ...], test: Callable[[str], object]) -> NDArray[np.int32]:
-    """Numbers of the texts for which `test` holds: one test per distinct text, however many rows carry it."""
+    """Numbers of the texts for which `test` holds: one test per distinct text, however many rows have it."""
     return np.array([number for number, text in enumerate(texts) if test(text)], np.int32)

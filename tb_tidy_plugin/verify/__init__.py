@@ -1,1 +1,1 @@
-"""Two versions of a program side by side: time, results, memory, and whether promises were kept."""
+"""Two versions of a program side by side: time, results, memory, and how far promises were kept."""

@@ -1,4 +1,4 @@
-"""The answer of `tb-tidy verify`, as JSON holds it."""
+"""The answer of `tb-tidy verify` as JSON."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ class ProgramSide(Model, frozen=True):
     """One of the two programs.
 
     Attributes:
-        folder: where it ran, or the revision.
+        folder: its folder, or the revision.
         step_ns: the median over its turns of the mean step.
-        steps: how many were timed.
-        peak_bytes: most memory, of the GPU where it used one, else of its process; 0 where it is not known.
+        steps: number of timed steps.
+        peak_bytes: peak memory, of the GPU if it used one, else of its process; 0 if unknown.
     """
 
     folder: str
@@ -26,7 +26,7 @@ class ProgramSide(Model, frozen=True):
 
 
 class Kept(Model, frozen=True):
-    """What a finding promised, where its fix is in the program afterwards.
+    """A finding's promise, if the program contains its fix afterwards.
 
     Attributes:
         expected, low, high: the part of the step, 0 to 1.
@@ -45,10 +45,10 @@ class Verification(Model, frozen=True):
 
     Attributes:
         ratio: time of a step afterwards divided by that before; `low` and `high` are its 95 % interval.
-        verdict: `faster` or `slower` where the whole interval lies on one side of 1.
+        verdict: `faster` or `slower` if the whole interval lies on one side of 1.
         results: of the first steps from the same seed: losses and all parameters.
-        reason: why results differ or cannot be compared; empty where they are equal.
-        losses: how many were compared.
+        reason: why results differ or cannot be compared; empty if they are equal.
+        losses: number of compared losses.
         promises: of the findings whose fix is in the program afterwards.
         promised: the part of the step that they save together; null without such findings.
         saved: the part of the step that is saved.

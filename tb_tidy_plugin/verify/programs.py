@@ -1,4 +1,4 @@
-"""Programs that make steps in turns: each held between two steps while the other one runs."""
+"""Programs that run their steps in turns: each is held between two steps while the other one runs."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ import msgspec
 from tb_tidy_plugin.capture.verified import CHANNEL
 from tb_tidy_plugin.errors import TidyError
 
-_MOST_LINES = 20  # of what a program has printed, where it broke
+_MOST_LINES = 20  # of a program's output, if it broke
 LONGEST_ANSWER = 64 << 20
 _ENDS_S = 5.0
 
 
 class VerifyError(TidyError):
-    """A program that cannot be run, broke, or does not mark its steps."""
+    """A program cannot be run, broke, or does not mark its steps."""
 
 
 class Results(msgspec.Struct, frozen=True):
-    """What the first steps computed: losses, a hash of all parameters, and the sum of each parameter."""
+    """Results of the first steps: losses, a hash of all parameters, and the sum of each parameter."""
 
     losses: list[float]
     digest: str
@@ -65,15 +65,15 @@ class Running(msgspec.Struct):
     _unread: bytes = b""
 
     def ready(self) -> None:
-        """Waits until it begins with its first step.
+        """Waits until it starts its first step.
 
         Raises:
-            VerifyError: it ends before, or does not begin in time.
+            VerifyError: it ends before, or does not start in time.
         """
         self.initial = str(self._answer()["ready"])
 
     def results(self, steps: int) -> Results:
-        """What its next steps compute.
+        """Results of its next steps.
 
         Raises:
             VerifyError: it ended, or the steps were not done in time.
@@ -81,7 +81,7 @@ class Running(msgspec.Struct):
         return msgspec.convert(self._ask({"results": steps}), Results)
 
     def turn(self, seconds: float) -> Turn:
-        """Steps of at least so many seconds.
+        """Runs steps for at least this many seconds.
 
         Raises:
             VerifyError: it ended, or the steps were not done in time.
@@ -89,7 +89,7 @@ class Running(msgspec.Struct):
         return msgspec.convert(self._ask({"turn": seconds}), Turn)
 
     def end(self) -> None:
-        """Ends it with all that it has started."""
+        """Ends it and everything that it has started."""
         with suppress(OSError):
             os.killpg(self.process.pid, signal.SIGTERM)
             self.process.wait(_ENDS_S)
@@ -139,7 +139,7 @@ class Running(msgspec.Struct):
 
 @contextmanager
 def ended_by_signals(*numbers: int) -> Iterator[None]:
-    """Meanwhile these signals, and SIGTERM, unwind this process as Ctrl-C does, so that programs and folders go."""
+    """Meanwhile these signals, and SIGTERM, unwind this process as Ctrl-C does, to remove programs and folders."""
 
     def end(number: int, _: object) -> None:
         sys.exit(128 + number)
@@ -154,7 +154,7 @@ def ended_by_signals(*numbers: int) -> Iterator[None]:
 
 @contextmanager
 def running(name: str, folder: Path, command: Sequence[str], limit_s: float) -> Iterator[Running]:
-    """The program, started in `folder`; it is ended with the block.
+    """The program, started in `folder`; it ends with the block.
 
     Raises:
         VerifyError: it cannot be started.
@@ -191,7 +191,7 @@ def running(name: str, folder: Path, command: Sequence[str], limit_s: float) -> 
 
 @contextmanager
 def folder_of(version: str) -> Iterator[Path]:
-    """The folder that `version` names; of a git revision its files, in a folder that goes with the block.
+    """The folder that `version` names; for a git revision its files, in a folder that is removed with the block.
 
     Raises:
         VerifyError: it is neither a folder nor a revision.

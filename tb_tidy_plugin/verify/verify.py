@@ -16,11 +16,11 @@ from tb_tidy_plugin.verify.programs import Results, Running, Turn, running
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """How much is run.
+    """Amount of work.
 
     Attributes:
         rounds: pairs of fresh processes. turns: of each process in each round. turn_s: seconds of one.
-        steps: whose results are compared. tolerance: relative, up to which results count as equal up to rounding.
+        steps: number of steps with compared results. tolerance: relative, for results that are equal up to rounding.
         limit_s: most seconds until a program is at its first step, or done with a turn.
     """
 
@@ -33,7 +33,7 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 class _Seen(msgspec.Struct):
-    """What was seen of one program, in the order of the turns."""
+    """Results of one program, in the order of the turns."""
 
     turns: list[Turn] = msgspec.field(default_factory=list)
     results: list[Results] = msgspec.field(default_factory=list)
@@ -64,12 +64,12 @@ def verified(
     """Runs both programs in turns.
 
     Args:
-        names: what to call the folders, before and after.
-        folders: where `command` runs.
+        names: names of the folders, before and after.
+        folders: working folders of `command`.
         command: the program with its arguments.
-        plan: how much is run.
+        plan: the amount of work.
         promises: of findings whose fix is in the program afterwards.
-        progress: called with what is done and the part that is done, 0 to 1.
+        progress: called with the current work and its completed part, 0 to 1.
 
     Raises:
         VerifyError: a program cannot be run, breaks, or does not mark its steps.
@@ -107,7 +107,7 @@ def _round(
     seen: tuple[_Seen, _Seen],
     progress: Callable[[str, float], object],
 ) -> None:
-    """Fresh processes of both; which one goes first changes from round to round."""
+    """Fresh processes of both; the first one alternates between rounds."""
 
     def tell(what: str, part: float) -> None:
         progress(f"round {at + 1} of {plan.rounds}: {what}", (at + part) / plan.rounds)
@@ -133,7 +133,7 @@ def _round(
 
 
 def _compared(before: _Seen, after: _Seen, tolerance: float) -> tuple[Equality, str]:
-    """Whether both computed the same, and why not."""
+    """Equality of both results, and the reason if they differ."""
     first, other = before.results[0], after.results[0]
     if obstacle := _obstacle(before, after):
         return "not comparable", obstacle
@@ -147,7 +147,7 @@ def _compared(before: _Seen, after: _Seen, tolerance: float) -> tuple[Equality, 
 
 
 def _obstacle(before: _Seen, after: _Seen) -> str:
-    """Why results cannot be compared; empty where they can."""
+    """The reason why results cannot be compared; empty if they can."""
     if not before.results[0].losses and not before.results[0].sums:
         return "The program has no parameters and calls no `backward`."
     if len({*before.initial, *after.initial}) > 1:
@@ -162,7 +162,7 @@ def _distance(old: float, new: float) -> float:
 
 
 def promises_in(report: Report, after: Path) -> list[Kept]:
-    """What the findings of a recording promise, of those whose fix is in the files under `after`."""
+    """Promises of a recording's findings whose fix is in the files under `after`."""
     profiles = [profile for run in report.runs for profile in run.profiles]
     found: dict[str, Kept] = {}
     for profile in profiles:
@@ -189,7 +189,7 @@ def _promised(profile: ProfileReport, after: Path) -> list[Kept]:
 
 
 def _is_in(name: str, diff: str, folder: Path) -> bool:
-    """True if a file under `folder` has the lines that a diff adds, and not all that it takes away."""
+    """True if a file under `folder` has the lines that a diff adds, and not all that it removes."""
     from tb_tidy_plugin.sources.files import OwnFile, lines_of, own_file
 
     try:

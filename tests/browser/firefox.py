@@ -60,7 +60,7 @@ class Window:
     said: list[str] = field(default_factory=list)
     numbers: Iterator[int] = field(default_factory=count)
 
-    async def ask(self, method: str, **parameters: Any) -> dict[str, Any]:  # noqa: ANN401 - whatever the protocol has
+    async def ask(self, method: str, **parameters: Any) -> dict[str, Any]:
         """The answer to a command; complaints that come before it are kept."""
         number = next(self.numbers)
         await self.socket.send_json({"id": number, "method": method, "params": parameters})

@@ -1,1 +1,1 @@
-"""What tests share: profiles drawn as text, and where recordings are."""
+"""Helpers that tests share: profiles drawn as text, and the places of recordings."""

@@ -1,4 +1,4 @@
-"""What a rule answers to a profile, where the package has it for all who write rules."""
+"""A rule's answers to a profile, from the package's helpers for rule authors."""
 
 from tb_tidy_plugin.rulekit.testing.answers import findings, matches_of, reason_not_checked, saving_ns
 

@@ -1,4 +1,4 @@
-"""A small training job, recorded with the capture; its lines are looked up in this file by what stands on them."""
+"""A small training job, recorded with the capture; its lines are found in this file by their text."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def source() -> str:
 
 
 class Job:
-    """Few steps of a small model, with a loader and an optimizer that stay alive."""
+    """A few steps of a small model, with a loader and an optimizer that stay alive."""
 
     def __init__(self) -> None:
         import torch
@@ -56,7 +56,7 @@ class Job:
 
 
 def record(handler: Callable[[torch.profiler.profile], object], steps: int = 2, **arguments: object) -> None:
-    """Records `steps` of the job after one that is not recorded."""
+    """Records `steps` of the job after one unrecorded step."""
     import torch
 
     job = Job()

@@ -1,6 +1,6 @@
-"""`tb-tidy` as a process of its own, forked from one that has imported all: as a user meets it, but sooner.
+"""`tb-tidy` in a process forked from one that has imported everything: as a user runs it, but faster to start.
 
-What is about the process's start (which modules are imported, and from where) starts Python itself.
+Tests of the process's start (which modules are imported, and from where) start Python themselves.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ARGUMENTS = (sys.executable, "-W", "error", "-m", __name__)
 def tidy(
     *arguments: str | Path, cwd: Path = ROOT, environment: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Output and exit code of `tb-tidy` with these arguments, with no more of an environment than it is given."""
+    """Output and exit code of `tb-tidy` with these arguments and only the given environment."""
     command = list(map(str, arguments))
     own = {"PATH": "", "XDG_CACHE_HOME": os.environ["XDG_CACHE_HOME"], **(environment or {})}
     with tempfile.TemporaryDirectory() as folder:
@@ -52,7 +52,7 @@ def _server() -> subprocess.Popen[str]:
 
 
 def main() -> None:
-    """Runs each command that is a line of its input in a fork, and answers with the exit code."""
+    """Runs each command in a fork, one per input line, and answers with the exit code."""
     import tb_tidy_plugin.cli.check
     import tb_tidy_plugin.cli.summary
     import tb_tidy_plugin.render.terminal
@@ -73,7 +73,7 @@ def main() -> None:
 
 
 def _become(arguments: list[str], cwd: str, environment: dict[str, str], out: str, err: str) -> None:
-    """Makes this process one that a shell could have started."""
+    """Turns this process into one that a shell could have started."""
     signal.alarm(LIMIT_S)
     for number, path in enumerate((os.devnull, out, err)):
         opened = os.open(path, os.O_RDWR | os.O_CREAT)

@@ -1,4 +1,4 @@
-"""A drawn step of compiled code, with what a capture knows of it."""
+"""A drawn step of compiled code, with what a capture stores about it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,6 @@ Kernels: TypeAlias = Sequence[tuple[str, list[int]]]
 
 
 def compiled_step() -> Profile:
-    """The drawn step."""
     return draw(STEP)
 
 
@@ -52,14 +51,14 @@ def captured(
     again: Kernels | None = None,
     region: str = "0/0",
 ) -> Profile:
-    """The same with kernels that the capture noted for the graphs of a region; `again` for the forward graph, too."""
+    """`profile` with the kernels that the capture noted for a region's graphs; `again`: also for the forward graph."""
     graphs = [CompiledGraph(FORWARD_KEY, False, _lines(each)) for each in (launches, again) if each or each is launches]
     graphs.append(CompiledGraph(BACKWARD_KEY, True, _lines(backward)))
     return with_compiled(profile, CompiledCode(STACKS, [CompiledRegion(region, "forward", graphs)]))
 
 
 def with_compiled(profile: Profile, code: CompiledCode) -> Profile:
-    """The same with what a capture noted of compiled code."""
+    """`profile` with what a capture noted of compiled code."""
     metadata = replace(profile.metadata, captured=Captured(compiled=code))
     return Profile(replace(profile.table, metadata=metadata))
 

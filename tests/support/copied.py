@@ -1,4 +1,4 @@
-"""A copy of the package, for a rule that is to be found in it without being in the repository."""
+"""A copy of the package, for a rule that must be found in it without being in the repository."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LEFT_OUT = shutil.ignore_patterns("__pycache__", "static")
 
 @dataclass(frozen=True)
 class Copy:
-    """The package with its tests' support below `root`."""
+    """The package with the tests' support below `root`."""
 
     root: Path
 

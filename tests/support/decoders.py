@@ -21,14 +21,14 @@ IN_COLUMNS = frozenset(field.encode_name for field in msgspec.structs.fields(Eve
 
 @dataclass(frozen=True)
 class Unreadable:
-    """What `read_trace` tells of a file that it cannot read."""
+    """The error of `read_trace` on a file that it cannot read."""
 
     error: str
     advice: str
 
 
 def read_with(decoder: ChunkDecoder, blocks: Sequence[bytes]) -> EventTable | Unreadable:
-    """What a decoder makes of a text in these blocks."""
+    """A decoder's result for a text in these blocks."""
     try:
         return decoded(iter(blocks), decoder)
     except TraceError as problem:
@@ -36,7 +36,7 @@ def read_with(decoder: ChunkDecoder, blocks: Sequence[bytes]) -> EventTable | Un
 
 
 def both(*blocks: bytes, threads: int = 2) -> tuple[EventTable | Unreadable, list[str], dict[str, int]]:
-    """What the portable decoder makes of a text, in what the compiled one differs, and what that one refused."""
+    """The portable decoder's result, the fields in which the compiled one differs, and its refusals by reason."""
     portable = read_with(ChunkDecoder(), blocks)
     with fastest_decoder(threads) as decoder:
         assert isinstance(decoder, ScanningDecoder)
@@ -44,7 +44,7 @@ def both(*blocks: bytes, threads: int = 2) -> tuple[EventTable | Unreadable, lis
 
 
 def differences(one: EventTable | Unreadable, other: EventTable | Unreadable) -> list[str]:
-    """In which fields two results differ; empty where they are the same to the last byte of the args."""
+    """Fields in which two results differ; empty if they are the same to the last byte of the args."""
     if isinstance(one, Unreadable) or isinstance(other, Unreadable):
         return [] if one == other else [f"{_kind(one)}, {_kind(other)}"]
     return list(_different_fields(one, other))
@@ -65,7 +65,7 @@ def _different_fields(one: EventTable, other: EventTable) -> Iterator[str]:
 
 
 def args_of(table: EventTable) -> list[object]:
-    """What each row's args hold besides what is in columns, undecoded; the text itself where that cannot be told."""
+    """Members of each row's args that are not in columns, as raw text; the whole text if it is not JSON."""
     known: dict[bytes, object] = {}
     texts = [table.args.text(row) for row in range(len(table))]
     return [known.get(text) or known.setdefault(text, _not_in_columns(text)) for text in texts]
@@ -80,7 +80,7 @@ def _not_in_columns(text: bytes) -> object:
 
 
 def _as_text(text: bytes) -> bytes:
-    """Keys may be in no encoding at all: then each byte is a character."""
+    """Text as UTF-8; keys may be in no encoding, then each byte is a character."""
     try:
         text.decode()
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""Runs of several ranks, drawn as how late each rank comes in each step."""
+"""Runs of several ranks, drawn by how late each rank comes in each step."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ def draw_run(
     exposed_us: int = STEP_US,
     warmups: int = 0,
 ) -> Run:
-    """One line per step, one column per rank: how many µs after 1 ms of the step the rank comes to an all_reduce.
+    """One row per step, one column per rank: how many µs after 1 ms of the step the rank comes to an all_reduce.
 
     Args:
         late_us: as above.
-        clocks_us: by how much each rank's clock is ahead.
+        clocks_us: how far each rank's clock is ahead.
         parts: what each rank's step is spent on.
         operation: what the ranks do together.
-        exposed_us: how much of each collective is exposed, at most.
-        warmups: how many steps, from the first one on, are warm-up.
+        exposed_us: the most of each collective that is exposed.
+        warmups: the number of steps, from the first on, that are warm-up.
     """
     ranks = range(len(late_us[0]))
     return Run(

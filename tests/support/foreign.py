@@ -1,4 +1,4 @@
-"""Files and folders as somebody else could have left them."""
+"""Files and folders as another user could have left them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NOBODY = 65534
 
 
 def given_away(path: Path) -> None:
-    """Makes it another user's, which only root can."""
+    """Changes the owner to another user, which only root can."""
     if os.geteuid():
         pytest.skip("only root can give files away")
     os.chown(path, NOBODY, NOBODY)
@@ -23,17 +23,17 @@ def group_may_write(path: Path) -> None:
 
 
 def everybody_may_write(path: Path) -> None:
-    """As a folder that many share, where nobody can delete what is another's."""
+    """Makes a shared folder in which nobody can delete the files of others."""
     path.chmod(path.stat().st_mode | stat.S_IWOTH | (stat.S_ISVTX if path.is_dir() else 0))
 
 
 def linked(path: Path) -> None:
-    """Puts a link in its place, to what is as it was."""
+    """Moves `path` and puts a link to it in its place."""
     path.rename(path.with_name("elsewhere"))
     path.symlink_to(path.with_name("elsewhere"))
 
 
 def piped(path: Path) -> None:
-    """Puts a pipe in its place, into which nobody writes."""
+    """Replaces `path` by a pipe that nobody writes to."""
     path.unlink()
     os.mkfifo(path, 0o600)

@@ -1,4 +1,4 @@
-"""Disks that take no more."""
+"""Full disks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 @contextmanager
 def full_disk(room: int = 0) -> Iterator[None]:
-    """Writing into any file fails from `room` bytes on, here and in processes that are started."""
+    """Writing to any file fails from `room` bytes on, here and in processes that are started."""
     resource = pytest.importorskip("resource", reason="this system has no limit on the size of files")
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (room, hard))
@@ -23,7 +23,7 @@ def full_disk(room: int = 0) -> Iterator[None]:
 
 @contextmanager
 def filling_disk() -> Iterator[None]:
-    """What Python writes breaks off after some bytes; what torch writes itself does not."""
+    """Python's writes stop after some bytes; torch's own writes do not."""
 
     def fill(self: Path, content: bytes) -> int:
         with self.open("wb") as stream:

@@ -1,8 +1,8 @@
 """Real jobs of eight ranks on the CPU, recorded as users record them: `python -m tests.support.gloo_ranks FOLDER`.
 
 All jobs run one after the other in the same processes, forked from one that has imported torch: importing it eight
-times would take longer than all recordings together. Whatever slows a rank sleeps, so that it is as slow on a busy
-machine as on a quiet one.
+times would take longer than all recordings together. Ranks are slowed by sleeping, which takes the same time on a
+busy machine.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ LIMIT_S = 300.0  # usually 20 s to 30 s
 
 
 class Job(NamedTuple):
-    """What is unlike in a job: how long one rank sleeps in each step, and in loading each batch."""
+    """The differences between jobs: how long one rank sleeps in each step, and while loading each batch."""
 
     name: str
     rank: int = 0
@@ -41,7 +41,7 @@ JOBS = (
 
 
 def recorded(folder: Path) -> Path:
-    """The folder with all jobs; who comes first records them, other test processes wait for that."""
+    """The folder with all jobs; the first test process records them, the others wait."""
     jobs, done = folder / "gloo_ranks", folder / "gloo_ranks.done"
     try:
         jobs.mkdir()
@@ -57,7 +57,7 @@ def recorded(folder: Path) -> Path:
 
 
 def main() -> None:
-    """Records all jobs into folders of their names."""
+    """Records each job into a folder of its name."""
     folder = Path(sys.argv[1])
     import torch
 
@@ -67,7 +67,7 @@ def main() -> None:
 
 
 def _forked(folder: Path, rank: int) -> int:
-    """The process of one rank, by its number."""
+    """Forks the process of one rank; returns its number."""
     child = os.fork()
     if child:
         return child

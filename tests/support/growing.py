@@ -1,7 +1,7 @@
-"""Inputs that grow in one thing at a time: for the growth tests, and for whoever wants many of something.
+"""Inputs that grow in one respect each: for the growth tests, and for tests that need many of something.
 
-Each of `INPUTS` writes a run folder with `count` of what it is named after. All else about it stays the same, so that
-what the analysis takes may grow as `count` does, and no faster.
+Each of `INPUTS` writes a run folder with `count` of what it is named after. Everything else stays the same, so the
+cost of the analysis may grow as `count` does, and no faster.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ class Growing:
     """One kind of input.
 
     Attributes:
-        write: writes the run into an empty folder, with so many of it.
-        count: how many take about a quarter of a second of processor time.
+        write: writes the run with the given number of items into an empty folder.
+        count: the number that takes about a quarter of a second of processor time.
     """
 
     write: Write
     count: int
 
 
-# Events as text: made much faster than by `json.dumps`, and small
+# Events as text: much faster than `json.dumps`, and small
 
 
 def op(name: str, ts: float, dur: float, args: str = "", *, tid: object = 1, cat: str = "cpu_op") -> str:
@@ -64,7 +64,7 @@ def step(number: int, ts: float, dur: float) -> str:
 def launched(
     number: int, ts: float, name: str = "gemm", *, stream: int = 7, device: int = 0, after: float = 20, dur: float = 5
 ) -> Iterator[str]:
-    """An operator with its launch, its kernel and the arrow between the two."""
+    """An operator with its launch, its kernel and the arrow between them."""
     ids = f'"External id":{number},"correlation":{number}'
     yield op("aten::mm", ts, 8, f'"External id":{number}')
     yield op("cudaLaunchKernel", ts + 2, 4, ids, cat="cuda_runtime")
@@ -94,7 +94,7 @@ def _trace(events: Callable[[int], Iterable[str]]) -> Write:
 
 
 def member(text: bytes) -> bytes:
-    """A member of a gz file, its text stored as it is."""
+    """A member of a gz file, its text stored uncompressed."""
     head = b"\x1f\x8b\x08\0\0\0\0\0\0\xff"
     stored = struct.pack("<BHH", 1, len(text), len(text) ^ 0xFFFF) + text
     return head + stored + struct.pack("<II", zlib.crc32(text), len(text))
@@ -193,7 +193,7 @@ def _at_once(count: int) -> Iterator[str]:
 
 
 def _crossing(count: int) -> Iterator[str]:
-    """Each begins inside the one before and ends after it, as no call does."""
+    """Each event begins inside the previous one and ends after it, as no call does."""
     return (op("aten::mm", at, count) for at in range(count))
 
 
@@ -258,7 +258,7 @@ def _one_sequence_number(count: int) -> Iterator[str]:
 
 
 def _waits(count: int) -> Iterator[str]:
-    """Streams that wait for each other by events."""
+    """Streams that wait for each other through events."""
     yield step(1, 0, 30 * count)
     for at in range(count):
         ids = f'"External id":{at},"correlation":{3 * at + 1}'
@@ -293,7 +293,7 @@ def _collectives(count: int) -> Iterator[str]:
 
 
 def _launches_behind_a_deep_call(count: int) -> Iterator[str]:
-    """All of the calls have ended when the launches come."""
+    """All calls have ended when the launches come."""
     yield from (op("aten::mm", at / 10, count / 5 - at / 10) for at in range(count))
     for at in range(count):
         yield op("cudaLaunchKernel", count / 5 + at, 0.5, f'"correlation":{at + 1}', cat="cuda_runtime")
@@ -337,7 +337,7 @@ def _memory_devices(count: int) -> Iterator[str]:
 
 
 def _memory(count: int) -> Iterator[str]:
-    """Each allocation is given back at the end only."""
+    """Each allocation is freed only at the end."""
     for at in range(2 * count):
         taken = at < count
         yield (
@@ -348,7 +348,7 @@ def _memory(count: int) -> Iterator[str]:
         )
 
 
-# What operators were called with
+# Arguments of operators
 
 
 def _inputs(count: int) -> Iterator[str]:
@@ -430,7 +430,7 @@ UNIT = """
 
 @lru_cache
 def _unit() -> tuple[list[dict[str, Any]], str]:
-    """Its events, and what else stands in its trace."""
+    """The unit's events, and the rest of its trace."""
     with TemporaryDirectory() as folder:
         draw_into(Path(folder), UNIT, A100)
         document = json.loads((Path(folder) / "drawn.pt.trace.json").read_text())
@@ -439,7 +439,7 @@ def _unit() -> tuple[list[dict[str, Any]], str]:
 
 
 def _units(steps: int, in_step: int, file: Callable[[int], str], caller: Callable[[int], str] | None = None) -> bytes:
-    """A trace of so many steps with so many units in each; the unit of a number is in `file`, called from `caller`."""
+    """A trace of `steps` with `in_step` units each; unit `n` is in `file(n)`, called from `caller(n)`."""
     events, about = _unit()
     lines = []
     for number in range(steps * in_step):
@@ -460,7 +460,7 @@ NUMBERED = frozenset({"External id", "correlation", "Python id", "Ev Idx"})
 
 
 def _findings(folder: Path, count: int) -> None:
-    """Each in a function of its own; so many that each is too small to be shown."""
+    """Each finding in its own function; so many that each is too small to be shown."""
     (folder / TRACE).write_bytes(_units(1, count, lambda number: f"f{number}.py"))
 
 
@@ -469,7 +469,7 @@ def _findings_in_steps(folder: Path, count: int) -> None:
 
 
 def _places(folder: Path, count: int) -> None:
-    """One function, which is called from many lines."""
+    """One function called from many lines."""
     (folder / TRACE).write_bytes(_units(1, count, lambda _: "train.py", lambda number: f"main.py({number}): main"))
 
 
@@ -550,7 +550,7 @@ def _captured_sources(folder: Path, count: int) -> None:
 
 
 def _lines_of_a_source(folder: Path, count: int) -> None:
-    """Lines of one function, each a call."""
+    """Lines of one function, each of them a call."""
     lines = ["def work(x):", *("    x = x.exp()" for _ in range(count))]
     events = [step(1, 0, count + 20), frame("work.py(1): work", 1, count + 10, 0)]
     events += [op("aten::exp", at + 2, 0.5) for at in range(count)]
@@ -637,4 +637,4 @@ INPUTS: dict[str, Growing] = {
     "functions of a source": Growing(_functions_of_a_source, 1_000),
     "operators of a device": Growing(_operators_of_a_device, 5_000),
 }
-"""By what grows."""
+"""Inputs by what grows."""

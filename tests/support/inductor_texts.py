@@ -1,4 +1,4 @@
-"""What Inductor's cache keeps of a graph: its texts, drawn by hand, and an entry with them."""
+"""Texts that Inductor's cache stores of a graph, drawn by hand, and an entry with them."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def benchmark_compiled_module(times=10, repeat=10):
 
 
 def stack(*frames: tuple[str, int, str, str]) -> str:
-    """A stack as Python prints it, of files, lines, functions and texts."""
+    """A stack as Python prints it, from files, lines, functions and texts."""
     return "".join(
         f'  File "{file}", line {line}, in {name}\n    {text}\n    ^^^\n' for file, line, name, text in frames
     )
@@ -99,7 +99,7 @@ WHOLE = stack(("/job/model.py", 8, "forward", "return gate(x @ w * 2)"), ("/job/
 
 
 def entry(cache: Path, key: str, *, stacks: str = WHOLE, content: object = None) -> Path:
-    """Puts a graph into a cache, as its pickle has it; returns the file."""
+    """Writes a graph into a cache as Inductor pickles it; returns the file."""
     texts = {"source_code": CODE, "inductor_post_grad_graph_str": GRAPH, "cache_linemap": [(1, stacks)]}
     folder = cache / "fxgraph" / key[1:3] / key
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""Profiles of which more is known than a trace holds."""
+"""Profiles with facts that a trace does not hold."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from tb_tidy_plugin.trace.settings import Settings
 
 
 def with_settings(profile: Profile, **topics: object) -> Profile:
-    """The same profile, captured with these settings, each as the side file has it."""
+    """The profile as captured with these settings, each as in the side file."""
     return _with(profile, Captured(settings=msgspec.convert(topics, Settings)))
 
 
 def with_true_step(profile: Profile, step_ns: int) -> Profile:
-    """The same profile, of which it is known how long a step takes without the profiler."""
+    """The profile with a known duration of a step without the profiler."""
     return _with(profile, Captured(step_ns=step_ns))
 
 
 def with_faults(profile: Profile, recorded: tuple[int, ...], usual: int, each_ns: int) -> Profile:
-    """The same profile, of which it is known how often its recorded steps and others waited for memory to be mapped."""
+    """The profile with known numbers of page faults in its recorded steps and in others."""
     return _with(profile, Captured(faults=PageFaults(recorded, usual, each_ns)))
 
 

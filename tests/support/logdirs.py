@@ -1,4 +1,4 @@
-"""Small logdirs: traces as a training run would leave them, and traces that broke on the way."""
+"""Small logdirs: traces as a training run leaves them, and broken traces."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def trace_text(operators: int = 3) -> str:
 
 
 def multiplications(number: int) -> list[dict[str, Any]]:
-    """One after the other, each shorter than the one before."""
+    """Multiplications one after the other, each shorter than the one before."""
     types = ["float", "float"]
     return [
         event("aten::mm", 20 + n, 0.9 - n / 1000, args={"Input Dims": [[4, n + 1], [n + 1, 4]], "Input type": types})
@@ -30,13 +30,13 @@ def multiplications(number: int) -> list[dict[str, Any]]:
 
 
 def trace(path: Path, operators: int = 3) -> Path:
-    """Writes such a trace to `path`, making its folder."""
+    """Writes such a trace to `path` and creates its folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     return write(path, trace_text(operators))
 
 
 def broken_traces(logdir: Path) -> dict[str, str]:
-    """One run for each way a trace can be broken; by run, a part of the sentence that says so."""
+    """Writes one run for each way a trace can be broken; returns a part of the expected message by run."""
     contents: dict[str, tuple[bytes, str]] = {
         "empty": (b"", "empty"),
         "not_json": (b"MZ\x00\x01 this is not a trace", "not"),

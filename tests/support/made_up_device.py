@@ -27,17 +27,17 @@ if TYPE_CHECKING:
     from torch.autograd.profiler_util import FunctionEvent
 
 KERNELS_US = {"aten::addmm": 120.5, "aten::mm": 80.25, "aten::clamp_min": 9.0, "aten::threshold_backward": 11.0}
-"""Device time of each call, of the operators that have kernels."""
+"""Device time in µs of each call of the operators that have kernels."""
 
 GAP_US = 0.05
-"""What an operator around others takes more than those."""
+"""Time in µs that an operator adds to that of the operators inside it."""
 
 LATENCY_NS = 7_000
 
 
 @dataclass(frozen=True)
 class Recorded:
-    """What was recorded, and the profiler that knows the times."""
+    """A recording, and the profiler that knows the times."""
 
     trace: Path
     prof: torch.profiler.profile
@@ -68,7 +68,7 @@ def record(trace: Path, steps: int = 2) -> Recorded:
 
 
 def record_markers(trace: Path) -> torch.autograd.profiler.profile:
-    """The same without `torch.profiler`: torch 2.13 times operators of a PrivateUse1 device in this mode only."""
+    """Records without `torch.profiler`: torch 2.13 times operators of a PrivateUse1 device in this mode only."""
     import torch
 
     prof = torch.autograd.profiler.profile()
@@ -82,7 +82,7 @@ def record_markers(trace: Path) -> torch.autograd.profiler.profile:
 
 
 def give_times(prof: torch.profiler.profile | torch.autograd.profiler.profile) -> None:
-    """Times of each operator on the made-up device, those around others a little above their sum."""
+    """Gives each operator a time on the made-up device, a little above the sum of those inside it."""
     recorder: Any = getattr(prof, "profiler", prof)
     events: list[FunctionEvent] = recorder.function_events
     for event in events:
@@ -94,7 +94,7 @@ def give_times(prof: torch.profiler.profile | torch.autograd.profiler.profile) -
 
 
 def give_time(event: FunctionEvent) -> float:
-    """Gives `event` and what is inside their times in µs; returns that of `event`."""
+    """Gives `event` and the events inside it their times in µs; returns that of `event`."""
     inside_us = sum(give_time(child) for child in event.cpu_children)
     time_us = KERNELS_US.get(event.name) or (inside_us and inside_us + GAP_US)
     event.kernels.clear()
@@ -104,7 +104,7 @@ def give_time(event: FunctionEvent) -> float:
 
 
 def events_in(trace: Path) -> list[dict[str, Any]]:
-    """The events of a plain trace, by the standard library's reader."""
+    """The events of an uncompressed trace, read by the standard library."""
     document = json.loads(trace.read_text())
     events: list[dict[str, Any]] = document["traceEvents"] if isinstance(document, dict) else document
     return events
@@ -133,12 +133,11 @@ def operator(name: str, start_us: float, end_us: float, external_id: int, **fiel
 
 
 def traced(folder: Path, events: list[dict[str, Any]], name: str = "w.1.pt.trace.json") -> Path:
-    """A trace of `events`."""
+    """Writes a trace of `events`."""
     return write(folder / name, kineto_text(events))
 
 
 def read(trace: Path) -> EventTable:
-    """The trace with its side file."""
     return with_device_events(read_trace(trace), trace)
 
 
@@ -150,6 +149,5 @@ def kernels_of(profile: Profile) -> list[tuple[str, int, int]]:
 
 
 def report_on(trace: Path) -> ProfileReport:
-    """The report on that one trace."""
     (run,) = tb_tidy_plugin.analyze(trace).runs
     return run.profiles[0]

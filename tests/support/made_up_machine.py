@@ -1,4 +1,4 @@
-"""A host with two devices, run by a list of instructions, and the trace that Kineto would write of it."""
+"""A host with two devices that executes a list of instructions, and the trace that Kineto would write of it."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ MAIN, BACKWARD = 1, 2
 class Instruction:
     """An operator that works `host_us`, then launches a kernel of `kernel_us` (0 for none), then waits if it `sync`s.
 
-    Streams 0 and 1 are of the first device, stream 2 of the second one. With `joins`, its stream first waits for the
-    others of its device; with `awaits`, for the kernel of the instruction so many before it, which the recording says.
-    With `kernels` it launches a graph of so many. `backward` is done on a thread of its own while the main one waits.
-    It waits for its own stream, for all of them, or for what it `awaits`.
+    Streams 0 and 1 are on the first device, stream 2 on the second. With `joins`, its stream first waits for the others
+    of its device; with `awaits`, for the kernel of the instruction that many places before, as the recording says. With
+    `kernels` it launches a graph of that many kernels. `backward` runs on a separate thread while the main one waits.
+    It waits for its own stream, for all streams, or for what it `awaits`.
     """
 
     host_us: int
@@ -53,7 +53,7 @@ class _Machine:
         )  # fmt: skip
 
     def call(self, name: str, length: int, **args: object) -> int:
-        """A call of the runtime; gives when it began."""
+        """Records a call of the runtime; returns when it began."""
         begin = self.now
         self.now += length
         self.put("cuda_runtime", name, begin, self.now, self.thread, **args)
@@ -98,7 +98,7 @@ class _Machine:
             self.done[number] = stream, self.free[stream]
 
     def wait_for(self, number: int, other: int, call: str, stream: int) -> int:
-        """The call that waits, or tells a stream to, until what another instruction launched is done; gives when."""
+        """Records the call that waits, or makes a stream wait, for another instruction; returns when it began."""
         other_stream, done = self.done[other]
         begin = self.call(call, max(done - self.now, 0) + RETURN_US if stream < 0 else 1, correlation=3000 + number)
         kind = "Event Sync" if stream < 0 else "Stream Wait Event"
@@ -109,7 +109,7 @@ class _Machine:
 
 
 def recorded(steps: Sequence[Sequence[Instruction]]) -> Profile:
-    """The profile of `steps`, each a list of instructions; operators are called `op0`, `op1`, … over all steps."""
+    """The profile of `steps`, each a list of instructions; operators are named `op0`, `op1`, … across all steps."""
     flat = enumerate(instruction for step in steps for instruction in step)
     machine, number = _Machine(awaited=frozenset(at - each.awaits for at, each in flat if each.awaits)), 0
     for at, instructions in enumerate(steps):

@@ -1,4 +1,4 @@
-"""Measurements as tests want them."""
+"""Measurements for tests."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def measurement(
     doubts: tuple[str, ...] = (),
     measured_at: str = "2026-01-02T03:04:05+00:00",
 ) -> Measurement:
-    """One measurement; `ratio` is the middle and the ends of the interval."""
+    """One measurement; `ratio` is the median and the ends of the interval."""
     middle, low, high = ratio
     return Measurement(
         rule=rule, before=pair.before, after=pair.after, setup=pair.setup, on=on, before_ns=1000.0,
@@ -40,4 +40,4 @@ MEASURED_AT_ONCE = (
     "-c",
     f"input(); print({msgspec.json.encode(Measured(measurement())).decode()!r})",
 )
-"""Starts a process that has measured whatever it is asked for."""
+"""A process that answers any question with a measurement."""

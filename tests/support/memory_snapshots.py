@@ -30,7 +30,7 @@ LOADED = stack((f"{TORCH}/utils/data/_utils/pin_memory.py", 30, "pin"), TRAIN)
 
 @dataclass
 class DrawnSnapshot:
-    """One device's history; each action comes a microsecond after the one before."""
+    """One device's history; each action comes a microsecond after the previous one."""
 
     actions: list[dict[str, Any]] = field(default_factory=list)
     alive: dict[int, tuple[int, Stack]] = field(default_factory=dict)
@@ -38,7 +38,7 @@ class DrawnSnapshot:
     next_address: int = 0x7F00_0000_0000
 
     def allocates(self, size: int, frames: Stack) -> int:
-        """The address of a new allocation."""
+        """Allocates; returns the address."""
         at = self.next_address
         self.next_address += size
         self.alive[at] = (size, frames)
@@ -46,13 +46,13 @@ class DrawnSnapshot:
         return at
 
     def frees(self, at: int) -> None:
-        """Frees what was allocated at this address."""
+        """Frees the allocation at this address."""
         size, _ = self.alive.pop(at)
         for action in ("free_requested", "free_completed"):
             self._does(action, at, size)
 
     def had(self, size: int, frames: Stack) -> int:
-        """The address of an allocation from before the history."""
+        """Adds an allocation from before the history; returns its address."""
         at = self.next_address
         self.next_address += size
         self.alive[at] = (size, frames)
@@ -64,7 +64,7 @@ class DrawnSnapshot:
         self._does("segment_alloc", self.next_address, size)
 
     def fails(self, size: int) -> None:
-        """An allocation for which there is not enough memory."""
+        """An allocation that fails because there is not enough memory."""
         self._does("oom", 0, size, FORWARD)
 
     def _does(self, action: str, addr: int, size: int, frames: Stack | None = None) -> None:
@@ -73,7 +73,7 @@ class DrawnSnapshot:
         self.actions.append(entry | {"compile_context": "N/A", "user_metadata": "", "pool_id": (0, 0)})
 
     def snapshot(self) -> dict[str, Any]:
-        """The whole, with one segment."""
+        """The whole snapshot, with one segment."""
         blocks = [
             {"address": at, "size": -(-size // 512) * 512, "requested_size": size, "frames": frames}
             | {"state": "active_allocated"}
@@ -113,7 +113,7 @@ def training(steps: int = 3) -> DrawnSnapshot:
 
 
 def write_snapshot(folder: Path, snapshot: Mapping[str, Any], name: str = NAME) -> Path:
-    """Writes it as PyTorch does."""
+    """Writes the snapshot as PyTorch does."""
     path = folder / name
     path.write_bytes(pickle.dumps(dict(snapshot)))
     return path

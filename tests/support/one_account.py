@@ -1,4 +1,4 @@
-"""Every figure that a report says of a step, held against the ledger's."""
+"""Compares every figure of a step in a report with the ledger's."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ROUNDED = 0.01
 
 
 def check_figures(profile: ProfileReport) -> None:
-    """Step, busy time, shares and savings of a report are of one step."""
+    """Checks that step, busy time, shares and savings of a report refer to the same step."""
     ledger = profile.ledger
     assert ledger is not None
     lengths = [step.end_ns - step.start_ns for step in ledger.steps]

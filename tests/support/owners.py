@@ -1,4 +1,4 @@
-"""Files of other users, as root makes them; for anybody else the system says so, though they are this user's."""
+"""Files of other users, as root creates them; without root, `lstat` and `fstat` are made to say so."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 OTHER = 54_321
-"""A user and a group that no machine has."""
+"""A user and a group that exist on no machine."""
 
 
 class Owners:
-    """Gives files away, for the length of a test."""
+    """Gives files away for the duration of a test."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self._uids: dict[tuple[int, int], int] = {}
@@ -24,13 +24,13 @@ class Owners:
             monkeypatch.setattr(os, "fstat", lambda number: self._as_given(fstat(number)))
 
     def give_away(self, path: Path) -> None:
-        """Makes a file, a folder or a link itself another user's."""
+        """Changes the owner of a file, a folder or a link to another user."""
         if self._is_root:
             os.chown(path, OTHER, -1, follow_symlinks=False)
         self._uids[_identity(path)] = OTHER
 
     def share(self, path: Path) -> None:
-        """Lets a group write a file that this user may be in with others."""
+        """Lets a group that may have other members write a file."""
         if self._is_root:
             os.chown(path, -1, OTHER)
         self._gids[_identity(path)] = OTHER

@@ -51,7 +51,7 @@ class PlainTrace:
         return sorted(found, key=start_ns)
 
     def per_device(self, events: list[Event]) -> float:
-        """Union of the events' time on each device, averaged."""
+        """Union of the events' time on each device, averaged over the devices."""
         devices = self.devices
         return sum(sweep([event for event in events if event["args"]["device"] == at]) for at in devices) / len(devices)
 
@@ -95,7 +95,7 @@ def end_ns(event: Event) -> int:
 
 
 def sweep(events: list[Event], low: int | None = None, high: int | None = None) -> int:
-    """Time with at least one of `events` running, inside the window from `low` to `high` where given."""
+    """Time with at least one of `events` running, inside the window from `low` to `high` if given."""
     edges = sorted(edge for event in events for edge in ((start_ns(event), 1), (end_ns(event), -1)))
     total = depth = last = 0
     for time, change in edges:

@@ -1,4 +1,4 @@
-"""`Profiles` of folders of traces, asked as the web API asks them."""
+"""`Profiles` of folders of traces, called as the web API calls them."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def started(
 
 
 def states(profiles: Profiles) -> dict[str, ProfileState]:
-    """By run; each run here has one profile."""
+    """States by run; each run here has one profile."""
     return {run.run: run.profiles[0] for run in profiles.runs().runs}
 
 
 def finished(profiles: Profiles, key: Key = RUN) -> ProfileState:
-    """The state after its analysis, which this asks for."""
+    """The state of a profile after its analysis, which this starts."""
     *_, last = profiles.progress(key)
     return last

@@ -1,4 +1,4 @@
-"""Runs of many small ranks, and a rule of a user's own that does what no rule should to one of them."""
+"""Runs of many small ranks, and a user's rule that misbehaves on one of them."""
 
 from __future__ import annotations
 
@@ -63,14 +63,14 @@ ENDS_ITS_WORKER = "if profile.metadata.rank == 2:\n            os.kill(os.getpid
 
 
 def run_of(folder: Path, ranks: int) -> Path:
-    """A run of `ranks` ranks that come to each collective 10 µs after one another."""
+    """A run of `ranks` ranks; each comes to each collective 10 µs after the previous one."""
     for rank in range(ranks):
         record(folder / "job", rank, comes_us=1000 + 10 * rank, clock_us=5 * rank)
     return folder
 
 
 def configured(folder: Path, act: str = NOTHING) -> Path:
-    """A configuration with the rule above, which does `act` first."""
+    """Writes a configuration with the rule above, which executes `act` first."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "marked.py").write_text(MARKED.replace("{act}", act), "utf-8")
     file = folder / "tb-tidy.toml"
@@ -79,7 +79,7 @@ def configured(folder: Path, act: str = NOTHING) -> Path:
 
 
 def tb_tidy(*arguments: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    """The command in a process of its own."""
+    """Runs the command in a separate process."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
     return subprocess.run(
         [*TB_TIDY, *map(str, arguments)],

@@ -12,7 +12,7 @@ LAST_US = 8_000
 
 
 def steps_of(comes_us: int, clock_us: int, steps: int = 4) -> Iterator[dict[str, object]]:
-    """Steps in each of which this rank comes to an all_reduce at `comes_us`, and all leave it 1 ms after the last."""
+    """Steps in which this rank comes to an all_reduce at `comes_us`, and all leave it 1 ms after the last has come."""
     for number in range(steps):
         at = clock_us + number * STEP_US
         frame = {"Python id": number + 1, "Ev Idx": 5 * number + 1}
@@ -29,7 +29,7 @@ def steps_of(comes_us: int, clock_us: int, steps: int = 4) -> Iterator[dict[str,
 
 
 def record(folder: Path, rank: int, comes_us: int, clock_us: int = 0, span: int = 1, world: int = 2) -> Path:
-    """One rank's trace."""
+    """Writes one rank's trace."""
     folder.mkdir(parents=True, exist_ok=True)
     footer = f'"distributedInfo": {{"rank": {rank}, "world_size": {world}, "backend": "gloo"}}'
     text = kineto_text(list(steps_of(comes_us, clock_us)), footer)

@@ -1,4 +1,4 @@
-"""Where recordings are that do not belong to the repository: real device traces and upstream's answers."""
+"""Recordings outside the repository: real device traces and upstream's answers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SHARED = Path(os.environ.get("TIDY_SHARED", ROOT.parent / "shared"))
 
 
 def shared(name: str) -> Path:
-    """The shared file or folder `name` (`traces/b200_eager`); skips the test, visibly, where it is absent."""
+    """The shared file or folder `name` (`traces/b200_eager`); skips the test, visibly, if it is absent."""
     path = SHARED / name
     if not path.exists():
         pytest.skip(f"{name} is not here: set TIDY_SHARED to the folder that holds it")
@@ -29,7 +29,8 @@ COUNTED_ONCE = frozenset(
     }
 )  # fmt: skip
 """Shared recordings that only a few tests read, those marked `any_recording`: the others have enough with
-those before them. Their figures are counted from their JSON in `tests/ledger/test_recordings.py`."""
+those before them. `tests/ledger/test_recordings.py` checks their figures against their JSON.
+"""
 
 
 STANDS_FOR = {
@@ -37,12 +38,12 @@ STANDS_FOR = {
     "v100_2021_resnet50_workers4": ["v100_2021_resnet50_workers0", "v100_memory_compile_216k"],
     "v100_ddp2_test": ["a100_ddp8_control"],
 }
-"""By recording: larger ones that hold nothing of a kind that it lacks; tests marked `sampled` leave those out."""
+"""Larger recordings by one that has everything they have; tests marked `sampled` leave the larger ones out."""
 
 LEFT_OUT = frozenset(name for names in STANDS_FOR.values() for name in names)
 
 
 def shared_names(folder: str) -> list[str]:
-    """Names of what is in the shared `folder`, for parametrizing; a placeholder that skips where it is absent."""
+    """Names in the shared `folder`, for parametrizing; a placeholder that skips if it is absent."""
     path = SHARED / folder
     return sorted(entry.name for entry in path.iterdir() if entry.is_dir()) if path.is_dir() else ["absent"]

@@ -1,4 +1,4 @@
-"""A real TensorBoard process, and what it answers."""
+"""A real TensorBoard process and its answers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ setattr(owner, name, lambda group: [each for each in points(group) if each.name 
 sys.argv[0] = "tensorboard"
 run_main()
 """
-"""TensorBoard's own main function, but for the plugins that a test leaves out."""
+"""TensorBoard's own main function, without the plugins that a test leaves out."""
 
 
 @dataclass(frozen=True)
@@ -74,31 +74,30 @@ class Served:
                 return Reply(error.code, error.headers, error.read())
 
     def api(self, question: str) -> Any:  # noqa: ANN401 - any JSON
-        """What the plugin's API answers."""
+        """The answer of the plugin's API."""
         reply = self.get(f"{API}/{question}")
         assert reply.status == 200, reply.body
         return reply.json()
 
     def runs(self) -> list[str]:
-        """Names of all runs."""
         return [run["run"] for run in self.api("runs")["runs"]]
 
     def analysed(self, key: str) -> Any:  # noqa: ANN401 - any JSON
-        """The report answer on `key`, when its analysis is over."""
+        """The report on `key`, once its analysis is over."""
         last = self.get(f"{API}/progress?{key}").body.splitlines()[-1]
         assert json.loads(last)["state"] in {"done", "error"}
         return self.api(f"report?{key}")
 
 
 def needs_the_installed_plugin() -> None:
-    """Skips the test, visibly, where TensorBoard would not find the plugin."""
+    """Skips the test, visibly, if TensorBoard would not find the plugin."""
     if not any(point.name == "torchtidy" for point in entry_points(group="tensorboard_plugins")):
         pytest.skip("TensorBoard finds the plugin only where it is installed: pip install -e .")
 
 
 @contextmanager
 def tensorboard(*arguments: str, folder: Path, without: tuple[str, ...] = ()) -> Iterator[Served]:
-    """TensorBoard with `arguments`, started in `folder`, where its log is, too; without the plugins named."""
+    """TensorBoard with `arguments`, started in `folder`, which also gets its log; without the plugins named."""
     program = [sys.executable, "-c", MAIN.format(without=without), *arguments]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     with started(program, folder, environment) as served:
@@ -109,7 +108,7 @@ def tensorboard(*arguments: str, folder: Path, without: tuple[str, ...] = ()) ->
 def started(program: Sequence[str | Path], folder: Path, environment: Mapping[str, str]) -> Iterator[Served]:
     """A TensorBoard of any environment, once it serves."""
     log = folder / "tensorboard.log"
-    reset = [shutil.which("env") or "env", "--default-signal=INT"]  # tests in the background ignore what ends it
+    reset = [shutil.which("env") or "env", "--default-signal=INT"]  # background processes ignore this signal
     command = [*reset, *program, "--port", "0", "--host", "localhost"]
     began = time.monotonic()
     with (
@@ -127,7 +126,7 @@ def started(program: Sequence[str | Path], folder: Path, environment: Mapping[st
 
 
 def end(process: subprocess.Popen[bytes]) -> None:
-    """Ends TensorBoard as a terminal would, so that other plugins end their processes, too."""
+    """Ends TensorBoard as a terminal would, so that other plugins end their processes too."""
     process.send_signal(signal.SIGINT)
     try:
         process.wait(PATIENCE_S)

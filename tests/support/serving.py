@@ -1,4 +1,4 @@
-"""The plugin's web application over `Profiles`, asked without a server."""
+"""The plugin's web application over `Profiles`, called without a server."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tests.support.waiting import until
 
 
 class ReadingClient(FlaskClient):
-    """Reads and closes each answer, as a browser does."""
+    """Reads and closes each answer as a browser does."""
 
-    def open(self, *arguments: Any, buffered: bool = True, **options: Any) -> TestResponse:  # noqa: ANN401 - Flask's own
+    def open(self, *arguments: Any, buffered: bool = True, **options: Any) -> TestResponse:
         return super().open(*arguments, buffered=buffered, **options)
 
 
 def served(profiles: Profiles, roots: Sequence[Path] = ()) -> FlaskClient:
-    """A client of `profiles`, after their first look at their folders."""
+    """A client of `profiles` after their first look at their folders."""
     profiles.start()
     until(lambda: not profiles.scanning)
     app = web.create_app(profiles, roots, MuteStore(()))

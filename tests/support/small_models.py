@@ -1,6 +1,6 @@
 """Records small models with torch, with what their own hooks and the live profiler say about them.
 
-Run as a program of its own: `python small_models.py FOLDER` writes one trace per program and `truth.json`.
+Run as a program: `python small_models.py FOLDER` writes one trace per program and `truth.json`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Block(nn.Module):
 
 
 class Net(nn.Module):
-    """Two blocks and a head; the first block's norm is used a second time, outside of it."""
+    """Two blocks and a head; the first block's norm is used a second time, outside the block."""
 
     def __init__(self, reentrant: bool | None = None) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class Net(nn.Module):
 
 
 class Calls:
-    """Counts calls of modules by path, with the profiler's way of numbering; those in the backward pass by name."""
+    """Counts calls of modules by path, numbered as the profiler does; those in the backward pass by name."""
 
     def __init__(self) -> None:
         self.forward: Counter[str] = Counter()
@@ -84,7 +84,7 @@ class Calls:
         self._stack.pop()
 
     def turn(self, *, in_backward: bool) -> None:
-        """Between the passes; a repeated call that stops early leaves its hooks behind."""
+        """Switches between the passes; a repeated call that stops early leaves its hooks behind."""
         self.in_backward = in_backward
         self._stack.clear()
 
@@ -121,7 +121,7 @@ def record_model(folder: Path, name: str, model: nn.Module, penalty: bool = Fals
 
 
 def record_growth(folder: Path) -> None:
-    """Each step keeps one tensor for good, and one until the next step."""
+    """Each step keeps one tensor for good and one until the next step."""
     kept = []
     with profile(
         activities=[ProfilerActivity.CPU],
@@ -155,7 +155,7 @@ def live_memory(recording: Any) -> dict[str, Any]:  # noqa: ANN401 - torch's own
 
 
 def live_modules(recording: Any) -> dict[str, tuple[int, float, int]]:  # noqa: ANN401 - torch's own class is untyped
-    """Calls, host time in µs and net bytes of each module, as torch's own table has them."""
+    """Calls, host time in µs and net bytes of each module, from torch's own table."""
     return {
         entry.key.removeprefix("nn.Module: "): (entry.count, entry.cpu_time_total, entry.cpu_memory_usage)
         for entry in recording.key_averages()
@@ -164,7 +164,6 @@ def live_modules(recording: Any) -> dict[str, tuple[int, float, int]]:  # noqa: 
 
 
 def main(folder: Path) -> None:
-    """Records all programs."""
     truth = {
         "plain": record_model(folder, "plain", Net()),
         "reentrant": record_model(folder, "reentrant", Net(reentrant=True)),

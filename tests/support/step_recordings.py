@@ -1,4 +1,4 @@
-"""Recordings of some steps with one operator in each, for comparisons."""
+"""Recordings of a few steps with one operator in each, for comparisons."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.support.written import event, kineto_text, write
 def recording(
     folder: Path, operators_us: int, steps: int = 6, name: str = "aten::mm", worker: str = "w", slow_step: int = -1
 ) -> Path:
-    """Steps of 1 ms and an operator in each; step `n` is `n` µs longer, `slow_step` by the operator once more."""
+    """Steps of 1 ms with an operator in each; step `n` is `n` µs longer, `slow_step` also by the operator's time."""
     events, end = [], 10_000
     for step in range(steps):
         start, calls = end, 2 if step == slow_step else 1

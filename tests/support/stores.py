@@ -1,4 +1,4 @@
-"""Stores that fsspec reaches: one in this process's memory, and ones that fail in the ways that networks do."""
+"""Stores that fsspec reaches: one in this process's memory, and ones that fail as networks do."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 
 class Unreachable(MemoryFileSystem):  # type: ignore[misc]
-    """Nobody answers, in the words of a package that knows no `OSError`."""
+    """Nobody answers; the error is that of a package that does not use `OSError`."""
 
     protocol = "unreachable"
 
@@ -38,7 +38,7 @@ class Stream:
         self._left = content
 
     def read(self, size: int) -> bytes:
-        """Some of them, then what a broken connection raises."""
+        """Returns some bytes, then raises the error of a broken connection."""
         if not self._left:
             raise EOFError("connection reset by peer")
         piece, self._left = self._left[:size], self._left[size:]
@@ -67,7 +67,7 @@ for store in (Unreachable, Guarded, Breaking):
 
 
 def uploaded(folder: Path, address: str) -> None:
-    """Copies `folder` to a store, which holds nothing else afterwards where it is this process's memory."""
+    """Copies `folder` to a store; a store in this process's memory is emptied first."""
     fs, path = fsspec.core.url_to_fs(address)
     if isinstance(fs, MemoryFileSystem):
         fs.store.clear()

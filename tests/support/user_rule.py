@@ -1,4 +1,4 @@
-"""A rule of a user's own, as a file in a test's folder."""
+"""A user's own rule, as a file in a test's folder."""
 
 from __future__ import annotations
 
@@ -22,6 +22,6 @@ def write_rule(folder: Path, name: str = "slow_multiplication.py", *changes: tup
 
 
 def forget_user_rules() -> None:
-    """Lets the next command load them as if none had before."""
+    """Makes the next command load user rules as if for the first time."""
     for name in [name for name in sys.modules if name.startswith(LOADED_AS)]:
         del sys.modules[name]

@@ -1,6 +1,6 @@
 """Ways to get a tensor that shares memory with another one, as Python, by the operator that a recording shows.
 
-In the expressions `m` is a tensor of 32 × 48 float32 numbers, and `x` another one.
+In the expressions, `m` is a tensor of 32 × 48 float32 numbers and `x` another one.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ VIEWS = {
     "view_as_real": f"torch.view_as_real({COMPLEX})",
     "vsplit": "m.vsplit(2)[0]",
 }
-"""Operators whose results always share memory with what they are given."""
+"""Operators whose results always share memory with their input."""
 
 SOMETIMES = {
     "_cast_Float": "torch.ops.aten._cast_Float(m)[0]",
@@ -95,4 +95,4 @@ SOMETIMES = {
     "to_dense": "m.to_dense()[1]",
     "type_as": "m.type_as(x)[1]",
 }
-"""Operators whose results do where there is nothing to compute or to copy."""
+"""Operators whose results share memory with their input if there is nothing to compute or to copy."""

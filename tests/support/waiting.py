@@ -1,4 +1,4 @@
-"""Waiting for what happens in another thread or process, with an end."""
+"""Waiting, with a limit, for another thread or process."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import TypeVar
 Value = TypeVar("Value")
 
 PATIENCE_S = 240.0
-"""How long a test waits for what must come: as long as a busy machine may take. It goes on as soon as it is there."""
+"""Limit of a wait in seconds, long enough for a busy machine. The test goes on as soon as the answer is there."""
 
 PERIOD_S = 0.02
 
 
 def until(ask: Callable[[], Value], within_s: float = PATIENCE_S) -> Value:
-    """The first answer of `ask` that is true; fails where none comes in time."""
+    """The first true answer of `ask`; fails if none comes in time."""
     deadline = time.monotonic() + within_s
     while not (answer := ask()):
         assert time.monotonic() < deadline, f"not so after {within_s} s; the last answer was {answer!r}"

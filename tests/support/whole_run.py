@@ -1,4 +1,4 @@
-"""A small run with all that may lie beside a trace, each of which shows in the report."""
+"""A small run with every file that may lie beside a trace; each of them shows in the report."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CATS = 6
 
 
 def write_run(folder: Path, name: str = "w.1.pt.trace.json") -> Path:
-    """The trace, with the sources, two side files, measurements and a configuration beside it."""
+    """Writes the trace with the sources, two side files, measurements and a configuration beside it."""
     folder.mkdir(parents=True, exist_ok=True)
     trace = write(folder / name, trace_text())
     (folder / "train.py").write_text(SOURCE, encoding="utf-8")
@@ -40,7 +40,7 @@ def write_run(folder: Path, name: str = "w.1.pt.trace.json") -> Path:
 
 
 def keep_source(run: Path, text: str) -> None:
-    """Has the capture keep this text."""
+    """Stores `text` as the capture would."""
     (side,) = run.glob("*.tidy.json.gz")
     content = side.read_bytes()
     document = json.loads(gzip.decompress(content) if content.startswith(b"\x1f\x8b") else content)
@@ -65,7 +65,7 @@ def trace_text() -> str:
 
 
 def capture_document() -> dict[str, object]:
-    """What the capture would have written."""
+    """The document that the capture would have written."""
     calls = {"start_ns": [9000], "name": [zlib.crc32(b"<built-in method cat>")], "line": [5]}
     settings = {"versions": {"torch": "2.13.0"}}
     return {
@@ -78,7 +78,7 @@ def capture_document() -> dict[str, object]:
 
 
 def device_document() -> dict[str, object]:
-    """What an out-of-tree device did."""
+    """The document of an out-of-tree device."""
     operators = [
         {"name": "aten::cat", "external_id": at + 1, "thread": 1, "device_time_ns": 9000} for at in range(CATS)
     ]

@@ -1,4 +1,4 @@
-"""Commands that start a worker process, well-behaved and not."""
+"""Commands that start a worker process, well-behaved or not."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WITH_MADE_UP_RULE = (
     "SlowMultiplication.min_share = 0; rules.catalogue = lambda: (SlowMultiplication,); "
     "from tb_tidy_plugin.plugin.analysis_worker import main; main()",
 )
-"""The real worker, whose catalogue is one rule that finds every multiplication, however short."""
+"""The real worker; its catalogue is one rule that finds every multiplication, however short."""
 
 
 def script(code: str) -> tuple[str, ...]:
@@ -26,17 +26,17 @@ ASKED = (
     "import base64, json; from tb_tidy_plugin import child; line = child.question(); child.question = lambda: line; "
     "path = base64.b64decode(json.loads(line)['path']).decode(); "
 )
-"""Code after which `path` is that of the trace that a worker is asked for."""
+"""Code that sets `path` to the trace that a worker is asked for."""
 
 
 def held_by(gate: Path) -> tuple[str, ...]:
-    """A worker that begins its work only when the file `gate` exists."""
+    """A worker that begins its work once the file `gate` exists."""
     *start, code = WITH_MADE_UP_RULE
     return (*start, waiting_for(gate) + code)
 
 
 def waiting_for(gate: Path) -> str:
-    """Code that waits for the file `gate`, and ends where the tests have ended without it."""
+    """Code that waits for the file `gate` and gives up if the tests end without it."""
     return f"""
 import os, time
 tests = os.getppid()

@@ -1,4 +1,4 @@
-"""Trace files written by hand, as Kineto, or something broken, would write them."""
+"""Trace files written by hand, as Kineto writes them, or broken."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def kineto_text(events: list[dict[str, Any]], footer: str = '"traceName": "x.jso
 
 
 def write(path: Path, text: str | bytes) -> Path:
-    """Writes `text` to `path`, compressed where its name ends in `.gz`."""
+    """Writes `text` to `path`, compressed if the name ends in `.gz`."""
     data = text.encode() if isinstance(text, str) else text
     path.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
     return path

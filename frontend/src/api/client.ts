@@ -9,17 +9,17 @@ import type {
   RunQuery, RunsAnswer, RunsQuery, SliceQuery, SourceAnswer, StackAnswer, StackQuery, TimelineEvent, TimelineFound, TimelineLanes, TimelineMarks, TimelineSlice,
 } from './types.gen';
 
-/** The server said no, and why. */
+/** The server refused a request, and says why. */
 export class ApiError extends Error {
   constructor(readonly info: ErrorInfo) {
     super(info.message);
   }
 }
 
-/** Nobody answered: the server has stopped, or the way to it is cut. */
+/** Nobody answered: the server has stopped, or the connection is down. */
 export class ServerGone extends Error {}
 
-/** Of what is asked without a query. */
+/** Query of routes without parameters. */
 type Nothing = Record<string, never>;
 
 const GATEWAY_FAULTS = new Set([502, 503, 504]); // what a proxy says when the server behind it has stopped
@@ -52,17 +52,17 @@ export const getTimelineLanes = endpoint<ProfileQuery, TimelineLanes>('timeline/
 export const getTimelineEvent = endpoint<EventQuery, TimelineEvent>('timeline/event');
 export const getTimelineFound = endpoint<FindQuery, TimelineFound>('timeline/found');
 export const getTimelineMarks = endpoint<MarksQuery, TimelineMarks>('timeline/marks');
-/** Kept by those who ask: a window is not asked for twice. */
+/** Callers keep the answers: a window is not requested twice. */
 export const getTimelineSlice = endpoint<SliceQuery, TimelineSlice>('timeline');
 export const getBenchmarks = endpoint<ProfileQuery, BenchmarksAnswer>('benchmarks');
 
-/** Has a trace analysed again whose analysis failed. */
+/** Repeats the analysis of a trace that failed. */
 export const postRetry = (profile: RetryRequest): Promise<ProfileState> => post('retry', profile);
 
 /** Stops an analysis. */
 export const postCancel = (profile: CancelRequest): Promise<ProfileState> => post('cancel', profile);
 
-/** Changes the mutes that are kept beside the runs, and makes them be kept there from now on. */
+/** Changes the mutes beside the runs, and stores them there from now on. */
 export const postMutes = (change: MuteChange): Promise<MutesAnswer> => post('mutes', change);
 
 /** Puts the statements of a finding in the queue. */
@@ -70,12 +70,12 @@ export const postBenchmark = (asked: BenchmarkRequest): Promise<BenchmarkState> 
 
 export const postBenchmarkCancel = (what: BenchmarkCancel): Promise<BenchmarkState> => post('benchmarks/cancel', what);
 
-/** A part of the recording as a trace of its own. */
+/** A part of the recording as a separate trace. */
 export async function getCroppedTrace(query: CropQuery): Promise<ArrayBuffer> {
   return reaching((await request(address('timeline/trace', query), {})).arrayBuffer());
 }
 
-/** States of one profile while it is analysed, until it is done or has failed. */
+/** States of one profile during its analysis, until it is done or has failed. */
 export const getProgress = (query: ProfileQuery, signal: AbortSignal): AsyncGenerator<ProfileState> => stream(address('progress', query), signal);
 
 /** States of one benchmark until it is over. */
@@ -90,7 +90,7 @@ async function* stream<State>(url: string, signal: AbortSignal): AsyncGenerator<
   }
 }
 
-/** An answer whose ETag is that of the last one is that very object, so that nothing is drawn again. */
+/** An answer whose ETag has not changed is the same object as before, so that nothing is drawn again. */
 function endpoint<Query extends object, Answer>(path: string): (query: Query, signal?: AbortSignal) => Promise<Answer> {
   const kept = new Map<string, { etag: string; answer: Answer }>();
   return async (query, signal) => {
@@ -112,13 +112,13 @@ function address(path: string, query: object): string {
   return `api/${path}${parameters.length ? `?${parameters.join('&')}` : ''}`;
 }
 
-/** What changes something is posted with a header that no other site's page can send. */
+/** Changes are posted with a header that no other site's page can send. */
 async function post<Answer>(path: string, value: unknown): Promise<Answer> {
   const headers = { 'Content-Type': 'application/json', 'X-TorchTidy': '1' };
   return body(await request(address(path, {}), { method: 'POST', headers, body: JSON.stringify(value) }));
 }
 
-/** What is read is asked for until the analysis that it needs is over. */
+/** Repeats a read until the analysis that it needs is over. */
 async function request(url: string, init: RequestInit): Promise<Response> {
   for (;;) {
     const response = await reaching(fetch(url, init));
@@ -129,7 +129,7 @@ async function request(url: string, init: RequestInit): Promise<Response> {
   }
 }
 
-/** fetch says TypeError for everything that kept it from getting an answer. */
+/** fetch throws a TypeError for everything that prevents an answer. */
 async function reaching<T>(promise: Promise<T>): Promise<T> {
   try {
     return await promise;
@@ -141,7 +141,7 @@ async function reaching<T>(promise: Promise<T>): Promise<T> {
 /** `T` is the contract: `types.gen.ts` is generated from the server's own types. */
 const body = <T>(response: Response): Promise<T> => reaching(response.json());
 
-/** The server's own words where it has any; a proxy's page instead of them means that the server is gone. */
+/** The server's own words if it has any; a proxy's page instead of them means that the server is gone. */
 async function faultOf(response: Response): Promise<Error> {
   const { status: code } = response;
   try {

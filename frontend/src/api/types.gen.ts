@@ -70,7 +70,8 @@ export interface BenchmarkCancel {
 /**
  * `POST api/benchmarks`: measure the statements of a finding; answered by a `BenchmarkState`.
  *
- * `device` is `cuda`, `cuda:1`, `rocm`, `mps`, `xpu` or `cpu`, empty for the recording's kind or what there is.
+ * `device` is `cuda`, `cuda:1`, `rocm`, `mps`, `xpu` or `cpu`; empty for the recording's kind, else for any that
+ * exists.
  */
 export interface BenchmarkRequest {
   budget_s?: number;
@@ -81,10 +82,10 @@ export interface BenchmarkRequest {
   worker: string;
 }
 /**
- * How far a benchmark is; `GET api/benchmarks/progress?job=…` streams these, one a line, until it is over.
+ * Progress of a benchmark; `GET api/benchmarks/progress?job=…` streams these, one a line, until it is over.
  *
- * `ahead` is how many others are measured before it, `measurement` is set once it is `done`, `problem` where it
- * `failed` or was `cancelled`, and where it is `done` and could not be kept.
+ * `ahead` is the number of others that are measured before it, `measurement` is set once it is `done`, `problem` if it
+ * `failed` or was `cancelled`, or is `done` but could not be stored.
  */
 export interface BenchmarkState {
   ahead?: number;
@@ -103,22 +104,22 @@ export interface BenchmarkState {
  * Two statements measured in turns, in blocks of calls; times are those of one call.
  *
  * Attributes:
- *     rule: whose statements they are.
+ *     rule: the rule that made the statements.
  *     before: the statement with the pattern, as it was run.
  *     after: the one without.
- *     setup: what ran before both, after `device = "<address>"`.
+ *     setup: the code that ran before both, after `device = "<address>"`.
  *     on: device and versions.
- *     before_ns: the middle of what one call of `before` took, over the blocks.
- *     after_ns: the same of `after`.
- *     ratio: the middle over pairs of blocks of `after` divided by `before`.
- *     low: the 95 % interval of `ratio`, from resampled pairs of blocks.
- *     high: its other end.
+ *     before_ns: median time of one call of `before` over the blocks.
+ *     after_ns: the same for `after`.
+ *     ratio: median over pairs of blocks of `after` divided by `before`.
+ *     low: lower end of the 95 % interval of `ratio`, from resampled pairs of blocks.
+ *     high: its upper end.
  *     blocks: pairs of blocks.
- *     before_samples_ns: what a call took in each block, at most 100 blocks evenly chosen.
- *     after_samples_ns: the same of `after`, block by block.
- *     verdict: what `after` is.
- *     equal: whether both computed the same; null where the statements leave nothing to compare.
- *     trusted: false where `doubts` says why not to rely on it.
+ *     before_samples_ns: time of a call in each block, at most 100 blocks evenly chosen.
+ *     after_samples_ns: the same for `after`, block by block.
+ *     verdict: comparison of `after` with `before`.
+ *     equal: true if both computed the same; null if the statements leave nothing to compare.
+ *     trusted: false if `doubts` says why not to rely on it.
  *     doubts: sentences.
  *     measured_at: UTC, as in ISO 8601.
  */
@@ -163,10 +164,10 @@ export interface Measurement {
   verdict: "faster" | "no_clear_difference" | "slower";
 }
 /**
- * Where a measurement was made.
+ * Device and versions of a measurement.
  *
- * `kind` is `cuda`, `rocm`, `mps`, `xpu` or `cpu`; `address` is what the statements knew as `device` (`cuda:0`).
- * `runtime` is `CUDA 12.8`, `ROCm 6.4` or empty; `threads` is what torch may use on the host.
+ * `kind` is `cuda`, `rocm`, `mps`, `xpu` or `cpu`; `address` is the value of `device` in the statements (`cuda:0`).
+ * `runtime` is `CUDA 12.8`, `ROCm 6.4` or empty; `threads` is the number that torch may use on the host.
  */
 export interface MeasuredOn {
   address: string;
@@ -187,15 +188,16 @@ export interface ErrorInfo {
 /**
  * `GET api/benchmarks`: the benchmarks of one profile.
  *
- * Asked while nothing is measured, it has the profile analysed again, with a new version, where the report lacks
- * measurements that are known.
+ * Requested while nothing is measured, it starts a new analysis of the profile, with a new version, if the report
+ * lacks
+ * known measurements.
  *
  * Attributes:
- *     refusal: why none can be started here, null where they can.
- *     command: measures this profile's findings from a shell; `--finding ID` added, that one alone.
- *     kind: the recording's kind of device; what is measured on another one is in no saving.
- *     findings: what there is to measure, by finding.
- *     jobs: those that were started since TensorBoard was, in their order.
+ *     refusal: why none can be started here, null if they can.
+ *     command: measures this profile's findings from a shell; with `--finding ID`, that one alone.
+ *     kind: the recording's kind of device; results from other kinds are in no saving.
+ *     findings: statements to measure, by finding.
+ *     jobs: those started since TensorBoard's start, in their order.
  *     measurements: stored results, by finding.
  */
 export interface BenchmarksAnswer {
@@ -211,7 +213,7 @@ export interface BenchmarksAnswer {
   refusal: BenchmarkRefusal | null;
 }
 /**
- * What is run for a finding; `of_events` says whether a saving can use what comes of it.
+ * Statements measured for a finding; `of_events` is true if a saving can use the result.
  *
  * `devices` are those of this machine that a `BenchmarkRequest` may name; empty until a first benchmark has seen them.
  */
@@ -233,8 +235,10 @@ export interface BenchmarkRefusal {
 /**
  * `GET api/board`: all runs at a glance, in the order of `GET api/runs`.
  *
- * Figures come from reports that are known or kept. The eight newest runs are analysed for it, all with
- * `analyse=all`. `unasked` is the number of runs without figures that wait for that, `pending` of those under way.
+ * Figures come from reports in memory or in the cache. The request starts the analysis of the eight newest runs, or of
+ * all with `analyse=all`. `unasked` is the number of runs without figures that wait for that, `pending` that of
+ * running
+ * analyses.
  */
 export interface BoardAnswer {
   pending: number;
@@ -245,14 +249,14 @@ export interface BoardAnswer {
  * One run at a glance: of the recording that the page opens, the first worker's latest span.
  *
  * Attributes:
- *     recorded_ms: when it was recorded, in ms since 1970; null where nothing says.
- *     state: how far its analysis is.
- *     known: whether the figures are there; without them the fields from `device` to `finding` are empty or null.
- *     step_ns: median step, without the profiler where that is known; null where there are no steps.
- *     saving_ns: what all fixes together are expected to save per step; null where there is no estimate.
- *     findings: how many there are.
+ *     recorded_ms: time of the recording, in ms since 1970; null if unknown.
+ *     state: progress of its analysis.
+ *     known: true if the figures are known; without them the fields from `device` to `finding` are empty or null.
+ *     step_ns: median step, without the profiler if that is known; null without steps.
+ *     saving_ns: expected saving of all fixes together per step; null without an estimate.
+ *     findings: number of findings.
  *     action, finding: what to do first, and the id of that finding.
- *     logged: what the job logged; null where nothing is known of it.
+ *     logged: what the job logged; null if nothing is known of it.
  */
 export interface BoardRow {
   action: string;
@@ -281,13 +285,13 @@ export interface LoggedRun {
   };
 }
 /**
- * All runs; `analyse=all` has those analysed that are not known.
+ * All runs; `analyse=all` also analyses the unknown ones.
  */
 export interface BoardQuery {
   analyse?: "all" | "few";
 }
 /**
- * `POST api/cancel`: stop an analysis that waits or is under way; answered by its `ProfileState`.
+ * `POST api/cancel`: stop an analysis that waits or runs; answered by its `ProfileState`.
  */
 export interface CancelRequest {
   run: string;
@@ -295,15 +299,16 @@ export interface CancelRequest {
   worker: string;
 }
 /**
- * `GET api/compare?base=RUN&candidate=RUN`: what changed, with one page of its operators and kernels.
+ * `GET api/compare?base=RUN&candidate=RUN`: the differences, with one page of operators and kernels.
  *
- * Each side takes `…_rank` (a worker's name, or the number of a rank; all where it is not given), `…_span` and
- * `…_steps` (`3-7` or `5`, by the numbers in the steps' names; all that do not warm up where it is not given). `q`
- * finds operators and kernels by name and shapes; `offset` and `limit` say which of those found are here, largest
- * difference first.
+ * Each side takes `…_rank` (a worker's name, or the number of a rank; all by default), `…_span` and `…_steps` (`3-7`
+ * or
+ * `5`, by the numbers in the steps' names; all after the warm-up by default). `q` finds operators and kernels by name
+ * and
+ * shapes; `offset` and `limit` select those to return, largest difference first.
  *
  * Attributes:
- *     operators, kernels: how many were found.
+ *     operators, kernels: number of matching rows.
  */
 export interface CompareAnswer {
   comparison: Comparison;
@@ -315,16 +320,16 @@ export interface CompareAnswer {
  * `tb-tidy compare --format json`.
  *
  * Attributes:
- *     verdict: what can be said of the step times, noise allowed for.
- *     step_ratio: null where one side has no steps.
- *     notes: what makes the numbers doubtful, to be read before them: other devices, other kinds of steps.
- *     predicted_ns: what the baseline expected of the fixes of all findings that are gone or better, together: at most
+ *     verdict: comparison of the step times, allowing for noise.
+ *     step_ratio: null if one side has no steps.
+ *     notes: reasons to doubt the numbers, to be read before them: other devices, other kinds of steps.
+ *     predicted_ns: saving that the baseline expected of all findings that are gone or better together: at most
  *         the sum of their `predicted_ns`, since findings share time.
- *     realised_ns: what the step became shorter by, negative where it became longer; null without steps.
- *     findings: largest promise first.
+ *     realised_ns: reduction of the step, negative if it became longer; null without steps.
+ *     findings: largest prediction first.
  *     operators, kernels: largest difference first; from the command line the first two hundred.
- *     settings: what was changed between the two, where both recordings know it.
- *     ledger: what the step's time goes to on both sides, in place of `breakdown`; null where a report has no ledger.
+ *     settings: differences between the two, if both recordings know the setting.
+ *     ledger: entries of the step on both sides, instead of `breakdown`; null if a report has no ledger.
  */
 export interface Comparison {
   base: Side;
@@ -344,15 +349,15 @@ export interface Comparison {
   version: string;
 }
 /**
- * One of the two: where it is from, and its steps.
+ * One of the two sides: its source and its steps.
  *
  * Attributes:
- *     path: what was asked for: a path, or a run of the logdir.
+ *     path: a path, or a run of the logdir.
  *     profiles: trace files, one per rank and span.
- *     steps: how many count. warming_up: how many do not since they warm up; none where steps were asked for.
+ *     steps: number of steps that count. warming_up: number of others, which warm up; 0 if steps were requested.
  *     median_ns: the ledger's step. host_median_ns: the mark on the host of the same steps, null without marks; it is
- *         shorter where the host runs ahead of its device.
- *     chosen: the steps that were asked for (`3-7`), empty where all but warm-up count.
+ *         shorter if the host runs ahead of its device.
+ *     chosen: the requested steps (`3-7`), empty for all after the warm-up.
  */
 export interface Side {
   chosen: string;
@@ -365,7 +370,7 @@ export interface Side {
   warming_up?: number;
 }
 /**
- * What one part of a step took on average, on both sides; 0 where it does not occur.
+ * Mean time of one part of a step on both sides; 0 if it does not occur.
  */
 export interface PartChange {
   base_ns: number;
@@ -377,14 +382,14 @@ export interface PartChange {
  * One finding of either side.
  *
  * Attributes:
- *     id: the candidate's finding, or the baseline's where it is gone; the same for both unless code has moved.
- *     message: the check's, with the figures of all steps. action: what to do in a few words, verb first.
- *     places: where it is now, or where it was.
- *     base_ns, candidate_ns: what it costs per step; null on the side that does not have it.
- *     predicted_ns: what the baseline expected its fix to save, null for new findings.
- *     realised_ns: its part of what the step really became shorter by, for findings that are gone or better: in
- *         proportion to the predictions where there are several, since only their sum can be measured.
- *     worker, span: the recording of that side where it costs most; empty for what several ranks show together.
+ *     id: the candidate's finding, or the baseline's if it is gone; the same for both unless code has moved.
+ *     message: the check's, with the figures of all steps. action: the advice in a few words, verb first.
+ *     places: current places, or former ones.
+ *     base_ns, candidate_ns: cost per step; null on the side that does not have it.
+ *     predicted_ns: saving that the baseline expected of its fix, null for new findings.
+ *     realised_ns: its part of the real reduction of the step, for findings that are gone or better: in proportion to
+ *         the predictions if there are several, since only their sum can be measured.
+ *     worker, span: the recording of that side where it costs most; empty for findings about several ranks.
  */
 export interface FindingChange {
   action?: string;
@@ -403,14 +408,16 @@ export interface FindingChange {
   worker?: string;
 }
 /**
- * Where in the user's source the matches of a finding are.
+ * A place in the user's source with matches of a finding.
  *
  * `line` is 1-based. `precision` says how it is known: `definition` is the line that the recording gives the enclosing
  * function, which is where it is defined, or where it was when the recording began; never the calling line itself.
- * `own_code` is false when no frame outside installed packages was recorded. `duration_ns` is per step. `ties` are
- * lines that are as likely, between `line` and `end_line`; empty where one line or statement is the likeliest.
- * `text` is the line as the source had it when it was read, without its indentation; empty where it is not known.
- * `generated` is there for code that `torch.compile` generated; a `definition` is then the function that was compiled.
+ * `own_code` is false if no frame outside installed packages was recorded. `duration_ns` is per step. `ties` are
+ * equally
+ * likely lines between `line` and `end_line`; empty if one line or statement is the likeliest. `text` is the line as
+ * the
+ * source had it when it was read, without its indentation; empty if unknown. `generated` is set for code that
+ * `torch.compile` generated; a `definition` is then the function that was compiled.
  */
 export interface Place {
   duration_ns: number;
@@ -426,7 +433,7 @@ export interface Place {
   ties?: number[];
 }
 /**
- * That a place is of code which `torch.compile` generated: `of` its forward or its backward pass.
+ * Marks a place in code that `torch.compile` generated: `of` its forward or its backward pass.
  *
  * `also` are further lines that the same kernel computes; time is never split between them.
  */
@@ -435,14 +442,14 @@ export interface Generated {
   of: "backward" | "forward";
 }
 /**
- * A line of a source file, from 1.
+ * A line of a source file; lines count from 1.
  */
 export interface CodeLine {
   file: string;
   line: number;
 }
 /**
- * Time per step of one kernel, copy or fill, as operators with one set of shapes launched it; 0 where none did.
+ * Time per step of one kernel, copy or fill, launched by operators with one set of shapes; 0 if none did.
  *
  * `known_by` as in `OwnerChange`: how the shapes are known.
  */
@@ -467,11 +474,11 @@ export interface LedgerChange {
   entries: EntryChange[];
 }
 /**
- * One entry of the mean step on both sides; 0 where it does not occur.
+ * One entry of the mean step on both sides; 0 if it does not occur.
  *
  * Attributes:
  *     id, title, cause, kind: as in the ledger. Entries are paired by cause and kind.
- *     owners: paired by name, the largest difference first; at most the entry together.
+ *     owners: paired by name, largest difference first; they add up to at most the entry.
  */
 export interface EntryChange {
   base_ns: number;
@@ -536,10 +543,10 @@ export interface EntryChange {
   title: string;
 }
 /**
- * What one owner has of an entry: an operator, else a function, an annotation or a kernel.
+ * One owner's part of an entry: an operator, else a function, an annotation or a kernel.
  *
- * A time is null where the ledger of that side, which names five owners, does not name this one. `known_by` is the
- * least certain way in which either side knows it from the capture of a replayed graph, null where both recorded it.
+ * A time is null if the ledger of that side, which names five owners, does not name this one. `known_by` is the least
+ * certain way in which either side knows it from the capture of a replayed graph, null if both recorded it.
  */
 export interface OwnerChange {
   base_ns: number | null;
@@ -548,9 +555,9 @@ export interface OwnerChange {
   name: string;
 }
 /**
- * Self time per step of one operator with one set of shapes, on both sides; 0 where it is not called.
+ * Self time per step of one operator with one set of shapes, on both sides; 0 if it is not called.
  *
- * `device_*` are null where there is no device. `known_by` as in `OwnerChange`.
+ * `device_*` are null without a device. `known_by` as in `OwnerChange`.
  */
 export interface OperatorChange {
   base_calls: number;
@@ -564,10 +571,10 @@ export interface OperatorChange {
   shapes: string;
 }
 /**
- * Something of the job or its recording that is not the same on both sides, in words; empty where it is not known.
+ * A difference in the job or its recording, in words; a side is empty if its value is unknown.
  *
  * Attributes:
- *     name: what it is: `torch version`, `loader batch_size`.
+ *     name: name of the setting: `torch version`, `loader batch_size`.
  */
 export interface SettingChange {
   base: string;
@@ -575,7 +582,7 @@ export interface SettingChange {
   name: string;
 }
 /**
- * Candidate divided by baseline, with the interval in which it lies 19 times in 20.
+ * Candidate divided by baseline, with its 95 % interval.
  */
 export interface Ratio {
   high: number;
@@ -583,7 +590,7 @@ export interface Ratio {
   value: number;
 }
 /**
- * Two sides, each a run, one of its ranks, spans and a range of steps; and a page of what changed.
+ * Two sides, each a run, one of its ranks, spans and a range of steps; and a page of the differences.
  */
 export interface CompareQuery {
   base: string;
@@ -599,16 +606,16 @@ export interface CompareQuery {
   q?: string;
 }
 /**
- * `GET api/cpu`: what the CPU did.
+ * `GET api/cpu`: work of the CPU.
  */
 export interface CpuAnswer {
   cpu: CpuFigures;
 }
 /**
- * What the CPU did.
+ * Work of the CPU.
  *
  * Attributes:
- *     threads: how many threads ran operators at all. most_threads: at the same time. mean_threads: while any did.
+ *     threads: number of threads that ran operators. most_threads: at the same time. mean_threads: while any did.
  *     slow_calls: by time lost, at most two hundred.
  *     frames: by self time, at most two hundred; null without stacks.
  */
@@ -646,7 +653,7 @@ export interface SlowCallRow {
   threads: number;
 }
 /**
- * `around_ns` is the time whose step is kept in any case, by default the middle of the window.
+ * `around_ns` is the time whose step is always kept, by default the middle of the window.
  */
 export interface CropQuery {
   around_ns?: number;
@@ -682,7 +689,7 @@ export interface EventsAnswer {
 /**
  * One matched event. `lane` is the host thread or device stream in words, `shapes` the input shapes as text.
  *
- * `id` names the event on the timeline, in this recording.
+ * `id` identifies the event on the timeline, in this recording.
  */
 export interface EventRow {
   duration_ns: number;
@@ -709,14 +716,14 @@ export interface EventsQuery {
 /**
  * `GET api/export`: the report of a profile, with what is known of its run, as a page of its own.
  *
- * `muted` of the query are ids of findings to be left out, with commas between them. The page comes inside of JSON,
- * so that no address of TensorBoard's ever is a page of ours.
+ * `muted` of the query are ids of findings to leave out, separated by commas. The page comes inside JSON, so that no
+ * address of TensorBoard's ever is a page of ours.
  */
 export interface ExportAnswer {
   html: string;
 }
 /**
- * `muted` are ids of findings, with commas between them.
+ * `muted` are ids of findings, separated by commas.
  */
 export interface ExportQuery {
   muted?: string;
@@ -725,7 +732,7 @@ export interface ExportQuery {
   worker: string;
 }
 /**
- * `file` is the name of a source file, as the trace has it.
+ * `file` is the name of a source file, as in the trace.
  */
 export interface FileQuery {
   file: string;
@@ -752,7 +759,7 @@ export interface FileCost {
   line: number;
 }
 /**
- * `q` is part of an event's name; the search goes on at `event`, else at `from_ns`.
+ * `q` is part of an event's name; the search continues at `event`, else at `from_ns`.
  */
 export interface FindQuery {
   direction?: "next" | "previous";
@@ -764,16 +771,16 @@ export interface FindQuery {
   worker: string;
 }
 /**
- * A tree in columns, one entry per node; node 0 is the root and parents stand before their children.
+ * A tree in columns, one entry per node; node 0 is the root and parents come before their children.
  *
  * Amounts are each node's own, over the window of the ledger: those of a subtree add up to its total.
  *
  * Attributes:
- *     frames: what `frame` counts. entries: those of the ledger, in its order.
+ *     frames: `frame` holds positions in it. entries: those of the ledger, in its order.
  *     parent: of the root -1.
  *     account_ns: time of the account: all of it adds up to the ledger's window. host_ns: of all host threads.
- *     bytes: allocated on devices, on the host where no device allocates; frees are not subtracted.
- *     steps: in how many steps this is. findings: by id the nodes in which a finding's events are, most events first.
+ *     bytes: allocated on devices, or on the host if no device allocates; frees are not subtracted.
+ *     steps: number of steps in the window. findings: by id, the nodes of a finding's events, most events first.
  */
 export interface Flame {
   account_ns: number[];
@@ -824,11 +831,11 @@ export interface FlameEntry {
   title: string;
 }
 /**
- * What nodes of one name are.
+ * Kind and name of nodes.
  *
  * Attributes:
- *     kind: `call` is one of the runtime. `kernel`, `cpu` and `idle` hold time of the account: work of the device, of
- *         a host without a device, and time that the device waits. `others` are the nodes too small to be listed.
+ *     kind: `call` is a runtime call. `kernel`, `cpu` and `idle` hold time of the account: work of the device, of a
+ *         host without a device, and time that the device waits. `others` are the nodes too small to be listed.
  *     name: as shown. file, line: of functions, where they are defined.
  *     entry: position in `Flame.entries` of the entry that the time belongs to; null for all other kinds.
  */
@@ -843,9 +850,9 @@ export interface FlameFrame {
  * `GET api/idle?at_ns=…`: why the device idles at a time.
  *
  * Attributes:
- *     gap: null where a device works, where the gap is not listed, and outside the ledger's window.
- *     accounted: whether the time is in that window.
- *     least_ns: gaps that are not longer may not be listed; 0 where all are.
+ *     gap: null if a device works, if the gap is not listed, and outside the ledger's window.
+ *     accounted: true if the time is in that window.
+ *     least_ns: gaps up to this length may not be listed; 0 if all are.
  */
 export interface IdleAnswer {
   accounted: boolean;
@@ -861,7 +868,7 @@ export interface IdleGap {
   start_ns: number;
 }
 /**
- * Time of one entry of the ledger in a gap, what the host does in it, and which device work comes next.
+ * Time of one entry of the ledger in a gap, the host's call meanwhile, and the device work that comes next.
  */
 export interface IdlePart {
   call: IdleEvent | null;
@@ -870,7 +877,7 @@ export interface IdlePart {
   work: IdleEvent | null;
 }
 /**
- * An event by its id, as the timeline knows it, and its name.
+ * An event's id, as in the timeline, and its name.
  */
 export interface IdleEvent {
   id: number;
@@ -894,8 +901,9 @@ export interface JobQuery {
 /**
  * `GET api/kernels`: one page of the device's work, sorted and filtered by the server.
  *
- * `families` are all, whatever is filtered, and `empty` the columns of which no row has a value. `missing` says why
- * there is nothing and which option records it, null where there is something.
+ * Regardless of the filter: `families` are all, and `empty` the columns in which no row has a value. `missing` says
+ * why
+ * there is nothing and which option records it, null if there is something.
  */
 export interface KernelsAnswer {
   empty?: string[];
@@ -906,7 +914,7 @@ export interface KernelsAnswer {
   total: number;
 }
 /**
- * All device work of one family; rates are over the part `rated_share` of its time, of which the work is known.
+ * All device work of one family; rates are over the part `rated_share` of its time, for which the work is known.
  */
 export interface KernelFamilyRow {
   bytes_per_second: number | null;
@@ -947,15 +955,14 @@ export interface KernelFamilyRow {
  * Kernels, copies or fills with one name that one operator launched.
  *
  * Attributes:
- *     key: stable: what a deep link holds.
- *     family: what they do, by the operator first and by the kernel's name second. operator: empty where none is
- *         known.
+ *     key: stable; used in deep links.
+ *     family: by the operator, else by the kernel's name. operator: empty if unknown.
  *     total_ns: durations, added up. share: of all device work. mean_ns: of one.
  *     flops_per_second, bytes_per_second: of the operators whose longest kernel it is, over all of their device work;
- *         null where their work is not known, and where a rate comes out above what the device can do.
- *     roofline: least time that the known device needs for the work, as a share of the time taken; never above 1.
- *     tensor_cores: null where the name does not tell.
- *     replayed: how many of them a replayed graph launched, with an operator known from its capture.
+ *         null if their work is unknown, or if a rate exceeds what the device can do.
+ *     roofline: least time that the known device needs for the work, as a share of the time taken; at most 1.
+ *     tensor_cores: null if the name does not show it.
+ *     replayed: number of them that a replayed graph launched, with an operator known from its capture.
  *     known_by: the least certain way in which that is known; null without any.
  */
 export interface DeviceKernelRow {
@@ -1065,23 +1072,23 @@ export interface KernelsQuery {
   worker: string;
 }
 /**
- * `GET api/lines`: what the lines of one source file cost; null where no call could be placed in it.
+ * `GET api/lines`: costs of the lines of one source file; null if no call could be placed in it.
  */
 export interface LinesAnswer {
   costs: LineColumns | null;
   file: string;
 }
 /**
- * What lines of one file cost over the whole recording: one entry per line in each column, in order of lines.
+ * Costs of the lines of one file over the whole recording: one entry per line in each column, in order of lines.
  *
  * Attributes:
- *     wall_ns: length of the recording.
+ *     wall_ns: duration of the recording.
  *     line: numbers of the lines, from 1.
- *     host_ns: time of the calls on the line, with all that they call in turn.
+ *     host_ns: time of the calls on the line, including all that they call in turn.
  *     device_ns: time of the kernels, copies and fills that they launch.
  *     calls: their number.
- *     shared: how many lines a kernel of compiled code on the line computes; its time stands with one of them.
- *     known_by: the least certain way in which calls of replayed graphs are known to be the line's; null without any.
+ *     shared: number of lines that a kernel of compiled code on the line computes; its time counts for one of them.
+ *     known_by: the least certain way in which calls of replayed graphs are attributed to the line; null without any.
  *     left_out: functions whose lines are not counted, since going through their calls would have taken too long.
  */
 export interface LineColumns {
@@ -1109,7 +1116,7 @@ export interface MarksQuery {
 /**
  * `GET api/memory`: one entry per device with memory events, and per device of a memory snapshot.
  *
- * `missing` says why there are no events, `snapshot_problem` why a snapshot that lies beside the trace is not used.
+ * `missing` says why there are no events, `snapshot_problem` why a snapshot beside the trace is not used.
  */
 export interface MemoryAnswer {
   devices: DeviceMemoryRow[];
@@ -1121,12 +1128,12 @@ export interface MemoryAnswer {
  *
  * Attributes:
  *     device: `cpu` or `cuda:0`. basis: the allocator's own figure, the running sum of events ("at least"), or the
- *         history in a memory snapshot, whose times are from its first action on.
- *     other_bytes: of the peak, what was allocated before the recording.
- *     failures: allocations for which there was not enough memory.
+ *         history in a memory snapshot, whose times count from its first action.
+ *     other_bytes: part of the peak that was allocated before the recording.
+ *     failures: allocations that failed for lack of memory.
  *     holders: what holds the peak, largest first, at most fifty.
  *     steps: per step, empty without steps.
- *     kinds: curves that add up to what is allocated, over `kinds_ns`; empty where addresses were not recorded.
+ *     kinds: curves that add up to all allocated bytes, over `kinds_ns`; empty if addresses were not recorded.
  */
 export interface DeviceMemoryRow {
   allocated_bytes: number[];
@@ -1146,9 +1153,9 @@ export interface DeviceMemoryRow {
   time_ns: number[];
 }
 /**
- * What one operator, called from one place, holds at a device's peak, of one kind.
+ * Memory of one kind that one operator, called from one place, holds at a device's peak.
  *
- * `stack` is where a memory snapshot has it from, innermost first, at most thirty frames.
+ * `stack` is the stack of the allocation in a memory snapshot, innermost frame first, at most thirty frames.
  */
 export interface MemoryHolder {
   allocations: number;
@@ -1190,8 +1197,9 @@ export interface ModulesAnswer {
  * One `nn.Module` at one place in the hierarchy, in pre-order.
  *
  * `parent` is the position of the module around it, null for roots; `last` that of the last module inside.
- * `places` counts in how many places the same object is called. `known_by` is the least certain way in which work of
- * replayed graphs in it is known to be its, null without any.
+ * `places` is the number of places in which the same object is called. `known_by` is the least certain way in which
+ * work
+ * of replayed graphs is attributed to it, null without any.
  */
 export interface ModuleRow {
   allocated_bytes: number | null;
@@ -1213,26 +1221,26 @@ export interface ModuleRow {
   places: number;
 }
 /**
- * `POST api/mutes`: what to mute and what to show again; makes `.torchtidy.json` where there is none.
+ * `POST api/mutes`: what to mute and what to show again; creates `.torchtidy.json` if it does not exist.
  */
 export interface MuteChange {
   mute: Mutes;
   unmute: Mutes;
 }
 /**
- * Findings by id and checks by name that users do not want to see. Also the form of `.torchtidy.json`.
+ * Findings by id and checks by name that users have muted. Also the form of `.torchtidy.json`.
  */
 export interface Mutes {
   findings: string[];
   rules: string[];
 }
 /**
- * `GET api/mutes`: what is muted for everybody.
+ * `GET api/mutes`: mutes that apply to everybody.
  *
  * Attributes:
- *     kept: whether mutes are kept beside the runs; where they are not, each browser keeps its own.
- *     can_keep: whether they could be: the folder of the runs is on this machine and can be written.
- *     path: the file that holds them or would hold them, null where the runs are elsewhere.
+ *     kept: true if mutes are stored beside the runs; otherwise each browser stores its own.
+ *     can_keep: true if they could be: the folder of the runs is on this machine and can be written.
+ *     path: the file that holds them or would hold them, null if the runs are elsewhere.
  */
 export interface MutesAnswer {
   can_keep: boolean;
@@ -1243,10 +1251,11 @@ export interface MutesAnswer {
 /**
  * `GET api/operators`: one page of one grouping, sorted and filtered by the server.
  *
- * Of the whole grouping, whatever is filtered: `host_ns` and `device_ns` are the sums of self times, the latter null
- * without a device, and `empty` the columns of which no row has a value.
- * `left_out` rows with less host time are not listed, found or counted in `total`: there are too many. `missing` says
- * why the grouping is not there and which option records it, null where it is.
+ * Regardless of the filter: `host_ns` and `device_ns` are the sums of self times, the latter null without a device,
+ * and
+ * `empty` the columns in which no row has a value.
+ * `left_out` is the number of rows with less host time that are not listed, found or counted in `total`: there are too
+ * many. `missing` says why the grouping is absent and which option records it, null if it is there.
  */
 export interface OperatorsAnswer {
   device_ns?: number | null;
@@ -1263,21 +1272,21 @@ export interface OperatorsAnswer {
  * Calls of operators that share name, name and shapes, source line, or module.
  *
  * Attributes:
- *     key: stable within its grouping: what a deep link holds.
- *     kind: what the calls are: operators, annotations (`record_function`, steps), calls of the runtime
- *         (`cudaLaunchKernel`); `mixed` for groups by line and module, which hold operators and calls of the runtime.
- *     name: the operator; where a group holds several, the one with the most host self time.
- *     operators: how many different operators the group holds.
+ *     key: stable within its grouping; used in deep links.
+ *     kind: of the calls: operators, annotations (`record_function`, steps), runtime calls (`cudaLaunchKernel`);
+ *         `mixed` for groups by line and module, which hold operators and runtime calls.
+ *     name: the operator; if a group holds several, the one with the most host self time.
+ *     operators: number of distinct operators in the group.
  *     shapes: input shapes and dtypes as text, for groups by shape.
  *     file, line, function: the place, for groups by line; `line` as precise as the report's places.
  *     module: name of the module, for groups by module. Lines and modules have one more row, with an empty file or
- *         module, for all calls of which none is known, so that every grouping adds up to the same self time.
+ *         module, for all calls without a known one, so that every grouping adds up to the same self time.
  *     host_self_ns, device_self_ns: without calls inside.
  *     device_total_ns: durations of all launched work added up, as torch counts it.
  *     device_busy_ns: time in which at least one piece of that work ran.
- *     tensor_cores: null where no kernel ran or the names do not tell.
+ *     tensor_cores: null if no kernel ran or the names do not show it.
  *     roofline: least time that the known device needs for the work, as a share of the time taken.
- *     low_ns, median_ns, high_ns: CPU time that a tenth, half, nine tenths of the calls stay below; groups by shape.
+ *     low_ns, median_ns, high_ns: 10th, 50th and 90th percentile of the CPU time of a call; groups by shape.
  *     slow_calls: calls far above the median, groups by shape. share_of_best: rate by the best of the same operator.
  *     kernels: the largest ones, at most eight.
  *     findings: ids of the findings whose matched events are among the calls.
@@ -1416,18 +1425,18 @@ export interface ProfileQuery {
   worker: string;
 }
 /**
- * How far the analysis of one trace file is.
+ * Progress of the analysis of one trace file.
  *
  * Attributes:
- *     span_index: position of the span among its worker's, from 1, as torch-tb-profiler numbers them; null where the
+ *     span_index: position of the span among its worker's, from 1, as torch-tb-profiler numbers them; null if the
  *         file's name has no span.
  *     size: the file's size on disk in bytes.
  *     fraction: work done, 0 to 1.
- *     stage: what is being done, in words (`Reading 12 of 35 MB`), empty when nothing is.
+ *     stage: the current work in words (`Reading 12 of 35 MB`), empty if there is none.
  *     problem: why it failed, or what could not be read of it; both `done` and `error` may have one.
  *     version: changes with each new analysis: the file, or a measurement of it, has changed.
  *     recording: changes whenever the file has changed.
- *     reported: its report is there; while its state is not `done`, what stands beside the report is still made.
+ *     reported: true if its report exists; while its state is not `done`, the tables beside the report are still made.
  */
 export interface ProfileState {
   fraction: number;
@@ -1443,7 +1452,7 @@ export interface ProfileState {
   worker: string;
 }
 /**
- * A trace that could not be read, or not wholly.
+ * A trace that could not be read, or not completely.
  */
 export interface Problem {
   advice: string;
@@ -1452,7 +1461,7 @@ export interface Problem {
   recovered_events: number;
 }
 /**
- * `GET api/ranks`: the ranks of a run that were analysed, null where these are fewer than two.
+ * `GET api/ranks`: the ranks of a run that were analysed, null if there are fewer than two.
  *
  * `pending` is the number of the run's traces that were not analysed yet.
  */
@@ -1461,17 +1470,17 @@ export interface RanksAnswer {
   ranks: Ranks | null;
 }
 /**
- * The ranks of a run beside each other; of several recordings of each the latest that most ranks have.
+ * The ranks of a run beside each other; of several recordings, the latest with most ranks.
  *
  * Attributes:
- *     world_size: how many ranks the job had by the recordings, null where they do not say or disagree.
- *     missing: how many of them were not recorded; `present` names them.
- *     present: who is here and who is missing, as a sentence.
- *     notes: what makes the comparison doubtful, as sentences.
- *     step_ns: the median step of all ranks, null where there are no steps in common.
- *     steps: how many steps besides the warm-up have collectives in which ranks meet.
+ *     world_size: the job's number of ranks in the recordings, null if they do not state it or disagree.
+ *     missing: number of them that were not recorded; `present` names them.
+ *     present: a sentence on present and missing ranks.
+ *     notes: sentences on what makes the comparison doubtful.
+ *     step_ns: the median step of all ranks, null without steps in common.
+ *     steps: number of steps after the warm-up with collectives in which ranks meet.
  *     rows: in order of rank.
- *     places: the longest waiting first.
+ *     places: longest waiting first.
  *     findings: worst first.
  */
 export interface Ranks {
@@ -1487,7 +1496,7 @@ export interface Ranks {
   world_size: number | null;
 }
 /**
- * One finding that profiles of several ranks have, or one of them: on which, and where it costs most.
+ * One finding that one or several ranks' profiles have: on which ranks, and where it costs most.
  *
  * `id`, `message`, `severity` and times, per step, are those of `worst_rank`; `text` says `on 7 of 8 ranks, worst
  * rank 3`.
@@ -1504,10 +1513,11 @@ export interface SharedFinding {
   worst_rank: number;
 }
 /**
- * How unevenly the ranks share one thing: the rank with the most of it, against the middle rank.
+ * Imbalance of the ranks in one thing: the rank with the most of it, against the middle rank.
  *
- * `ratio` is null where the middle rank has none. `notable` says that the difference is worth a look; `text` is it in
- * words. Values are ns per step, or bytes for `memory`.
+ * `ratio` is null if the middle rank has none. `notable` is true if the difference is worth a look; `text` describes
+ * it.
+ * Values are ns per step, or bytes for `memory`.
  */
 export interface Imbalance {
   middle: number;
@@ -1519,10 +1529,11 @@ export interface Imbalance {
   what: ("communication" | "compute" | "copies" | "host" | "idle" | "loading") | "memory";
 }
 /**
- * Collectives that one place of the source begins with as many bytes each: who comes last to them.
+ * Collectives of equal size that one place of the source begins, and who comes last to them.
  *
- * `waited_ns` is how long a rank waits in them per step, on average of all but the last. `bytes` is null where shapes
- * were not recorded, `file` empty and `line` null where the place was not.
+ * `waited_ns` is the time that a rank waits in them per step, averaged over all but the last. `bytes` is null if
+ * shapes
+ * were not recorded; `file` is empty and `line` null if the place was not.
  */
 export interface MeetingPlace {
   bytes: number | null;
@@ -1536,16 +1547,16 @@ export interface MeetingPlace {
   waited_ns: number;
 }
 /**
- * One rank beside the others: medians over its ledger's steps besides the warm-up.
+ * One rank beside the others: medians over its ledger's steps after the warm-up.
  *
  * Attributes:
- *     step_ns: null where there are no steps.
- *     parts_ns: what the step is spent on; a part that never occurs is left out.
- *     memory_peak_bytes: the most that was allocated on the fullest device, null where memory was not recorded.
- *     arrivals: null where the rank meets no other in a collective that all leave together.
- *     clock_ahead_ns: how far its clock is ahead of the first rank's, null where nothing tells.
- *     clock_error_ns: how wrong that may be; 0 for the first rank itself.
- *     findings: how many the rank's own report has.
+ *     step_ns: null without steps.
+ *     parts_ns: time of each part of the step; a part that never occurs is left out.
+ *     memory_peak_bytes: most bytes allocated on the fullest device, null if memory was not recorded.
+ *     arrivals: null if the rank meets no other in a collective that all leave together.
+ *     clock_ahead_ns: lead of its clock over the first rank's, null if unknown.
+ *     clock_error_ns: error of that lead; 0 for the first rank itself.
+ *     findings: number of findings in the rank's own report.
  */
 export interface RankRow {
   arrivals: Arrivals | null;
@@ -1562,14 +1573,14 @@ export interface RankRow {
   worker: string;
 }
 /**
- * One rank at the collectives of the steps besides the warm-up; times are per step, on average.
+ * One rank at the collectives of the steps after the warm-up; times are per step, on average.
  *
  * Attributes:
- *     met: how many of them it took part in.
- *     last: to how many it came last.
- *     late_ns: how much later than the middle rank it came, to all collectives of a step together; negative before it.
- *     waited_ns: how long each other rank waited for it.
- *     waits_ns: how long it waited for others.
+ *     met: number of them that it took part in.
+ *     last: number of them in which it came last.
+ *     late_ns: lateness relative to the middle rank, over all collectives of a step; negative if it came earlier.
+ *     waited_ns: time that each other rank waited for it.
+ *     waits_ns: time that it waited for others.
  */
 export interface Arrivals {
   last: number;
@@ -1579,11 +1590,11 @@ export interface Arrivals {
   waits_ns: number;
 }
 /**
- * `GET api/report`: states of the asked profiles, and the reports of those that are done.
+ * `GET api/report`: states of the requested profiles, and the reports of those that are done.
  *
- * The run's own outcomes and findings are those of all its ranks whose analysis is done, asked for or not: `ranks`.
+ * The run's own outcomes and findings are those of all its analysed ranks, requested or not: `ranks`.
  * `report.ranks` is null: `GET api/ranks` answers it.
- * `pending` is the number of the run's traces that were not analysed yet; those that cannot be read do not count.
+ * `pending` is the number of the run's traces that were not analysed yet, except unreadable ones.
  */
 export interface ReportAnswer {
   pending: number;
@@ -1592,10 +1603,11 @@ export interface ReportAnswer {
   states: ProfileState[];
 }
 /**
- * All profiles of what TensorBoard calls a run: one folder.
+ * All profiles of a run as TensorBoard defines it: one folder.
  *
- * `outcomes` and `findings` are what rules over several ranks say; both are empty, and `ranks` is null, where only one
- * rank was recorded. Their times are per step, their shares those of the median step of all ranks.
+ * `outcomes` and `findings` are those of rules over several ranks; both are empty, and `ranks` is null, if only one
+ * rank
+ * was recorded. Their times are per step, their shares those of the median step of all ranks.
  */
 export interface RunReport {
   findings?: Finding[];
@@ -1607,17 +1619,18 @@ export interface RunReport {
 /**
  * Matches of one rule in one function, grouped.
  *
- * `share` is `cost_ns` divided by the recorded step time, null where there are no steps.
+ * `share` is `cost_ns` divided by the recorded step time, null without steps.
  * `id` is stable between recordings of the same job: it hashes rule, subject, file and function.
- * `action` is what to do in a few words, verb first; empty in reports from before it was known.
- * `ranks` are those whose doing it is, for findings about a run; empty for findings about one profile.
- * `known_by` is the least certain way in which operators of replayed graphs among the matches are known, null where
- * all were recorded as they are.
- * `measurement` is what the statements with and without the pattern took where they were run, null where nobody did;
- * it is part of the saving only where the basis of that says so.
+ * `action` is the advice in a few words, verb first; empty in reports of versions without it.
+ * `ranks` are those that cause a finding about a run; empty for findings about one profile.
+ * `known_by` is the least certain way in which operators of replayed graphs among the matches are known, null if all
+ * were recorded themselves.
+ * `measurement` has the times of the statements with and without the pattern, null if nobody ran them; it is part of
+ * the
+ * saving only if the saving's basis says so.
  * `code_fixes` are changes of the user's own files, null for rules that change no code, and in summaries.
- * `small` is true where fixing it is expected to save something, but less than 3 % of a step: such findings stand
- * folded below the others.
+ * `small` is true if fixing it is expected to save something, but less than 3 % of a step: such findings are folded
+ * below the others.
  */
 export interface Finding {
   action?: string;
@@ -1642,11 +1655,11 @@ export interface Finding {
   small?: boolean;
 }
 /**
- * What `tb-tidy fix` can change for a finding in the user's own files.
+ * Changes that `tb-tidy fix` can make for a finding in the user's own files.
  *
  * Attributes:
  *     changes: one for each place whose change is known; several places may share one.
- *     reason: why a place has no change, a sentence; null where each of them has one.
+ *     reason: why a place has no change, as a sentence; null if each place has one.
  */
 export interface CodeFixes {
   changes: CodeFix[];
@@ -1658,9 +1671,9 @@ export interface CodeFixes {
  * Attributes:
  *     finding: its id.
  *     file, line: the place, as the recording names it.
- *     saving_ns: expected saving of the whole finding per step; null where it is not known.
+ *     saving_ns: expected saving of the whole finding per step; null if unknown.
  *     safety: `same results`, `same up to rounding` or `changes behaviour: …`.
- *     needs_review: whether the file alone cannot prove the change right; `check` then says what to check first.
+ *     needs_review: true if the file alone cannot prove the change right; `check` then says what to check first.
  *     diff: unified, without carriage returns.
  *     replacements: the same change by regions, in the order of the file.
  */
@@ -1677,7 +1690,7 @@ export interface CodeFix {
   saving_ns: number | null;
 }
 /**
- * A region of a file, and the text that takes its place. Lines and columns are 1-based; the end is exclusive.
+ * A region of a file, and the text that replaces it. Lines and columns are 1-based; the end is exclusive.
  */
 export interface Replacement {
   end_column: number;
@@ -1687,14 +1700,14 @@ export interface Replacement {
   text: string;
 }
 /**
- * Sentences with the numbers and thresholds that made the rule speak.
+ * Sentences with the numbers and thresholds behind a finding.
  */
 export interface Note {
   kind: "note";
   text: string;
 }
 /**
- * The example of the rule's page: code that has the pattern, and the same code without it.
+ * The example of the rule's page: code with the pattern, and the same code without it.
  */
 export interface CodeChange {
   after: string;
@@ -1703,9 +1716,9 @@ export interface CodeChange {
   kind: "code_change";
 }
 /**
- * What removing a finding is worth, per step.
+ * Saving from removing a finding, per step.
  *
- * `speedup` is step time now divided by the step time expected without the finding, null where there is no step time.
+ * `speedup` is step time now divided by the step time expected without the finding, null without a step time.
  */
 export interface Saving {
   basis: ("bound" | "measured" | "replayed")[];
@@ -1715,10 +1728,10 @@ export interface Saving {
   speedup: number | null;
 }
 /**
- * What one rule said about one profile, or about the ranks of a run.
+ * The outcome of one rule on one profile, or on the ranks of a run.
  *
- * `reason` is set for `not_checked` and `failed`, and for `clean` and `found` where some of what was found is left
- * out: not worth reporting, another rule's, or not wanted.
+ * `reason` is set for `not_checked` and `failed`, and for `clean` and `found` if some matches are left out: not worth
+ * reporting, covered by another rule, or ignored.
  */
 export interface Outcome {
   reason?: string | null;
@@ -1728,12 +1741,12 @@ export interface Outcome {
 /**
  * One trace file: one worker (rank) and one span of one run.
  *
- * `settings` and `true_step_ns` are null where the job was not recorded with `tb_tidy_plugin.capture`; the latter is
- * the median of steps that were not recorded, which the profiler does not slow down. `step_ns` is the step that
- * savings, speedups and severities are of: the true one where that is shorter than the recorded one, which is the
- * median step of the ledger. `outliers` are the steps that differ most from the others, at
- * most twenty, in order of time. `ledger` accounts for every nanosecond of the steps. `serving` is null where no
- * server marks iterations and no graph is replayed.
+ * `settings` and `true_step_ns` are null if the job was not recorded with `tb_tidy_plugin.capture`; the latter is the
+ * median of steps that were not recorded, which the profiler does not slow down. `step_ns` is the step that savings,
+ * speedups and severities refer to: the true one if that is shorter than the recorded one, which is the median step of
+ * the ledger. `outliers` are the steps that differ most from the others, at most twenty, in order of time. `ledger`
+ * accounts for every nanosecond of the steps. `serving` is null if no server marks iterations and no graph is
+ * replayed.
  */
 export interface ProfileReport {
   breakdown: Breakdown;
@@ -1761,10 +1774,10 @@ export interface ProfileReport {
   worker: string;
 }
 /**
- * Interval unions over the whole profile, in ns; null where the recording cannot tell.
+ * Interval unions over the whole profile, in ns; null if the recording does not show them.
  *
  * `wall_ns` is first start to last end of all complete events except the profiler's own span. Busy time and
- * communication are per device, averaged where there are several.
+ * communication are per device, averaged over several.
  */
 export interface Breakdown {
   communication_exposed_ns: number | null;
@@ -1781,7 +1794,7 @@ export interface Breakdown {
   wall_ns: number;
 }
 /**
- * One device of the profile. `name` is empty where the trace has none.
+ * One device of the profile. `name` is empty if the trace has none.
  */
 export interface Device {
   compute_capability: string | null;
@@ -1790,7 +1803,7 @@ export interface Device {
   name: string;
 }
 /**
- * The steps of one device, or of the host where there is no device, cut into parts.
+ * The steps of one device, or of the host without a device, cut into parts.
  *
  * In each step the parts add up to the step; time in which two things happened counts for the first of them.
  *
@@ -1805,7 +1818,7 @@ export interface Lane {
   parts: LanePart[];
 }
 /**
- * What one part of a step took: on average over the steps, and in each of them.
+ * Time of one part of a step: on average over the steps, and in each of them.
  */
 export interface LanePart {
   mean_ns: number;
@@ -1835,16 +1848,16 @@ export interface LanePart {
   steps_ns: number[];
 }
 /**
- * Where the time of a profile's steps goes; without steps, where the time of its window goes.
+ * Account of the time of a profile's steps; without steps, of its window.
  *
  * Attributes:
- *     step_source: where steps come from; `repeating_unit` may be a layer and not a step.
- *     recording: what kind of time was recorded; only `steady` says how the job runs.
+ *     step_source: source of the steps; a `repeating_unit` may be a layer and not a step.
+ *     recording: the kind of time that was recorded; only `steady` shows how the job runs.
  *     banner: the same in a sentence, null for `steady`.
  *     steps: without gaps from the window's start to its end. step_ns: their length.
- *     host_step_ns: the median mark on the host, null without marks; shorter where the host runs ahead.
+ *     host_step_ns: the median mark on the host, null without marks; shorter if the host runs ahead.
  *     unnamed_ns: time of the window that no entry explains.
- *     entries: the largest first.
+ *     entries: largest first.
  */
 export interface Ledger {
   banner: string | null;
@@ -1873,12 +1886,12 @@ export interface Ledger {
  *     id: `cause` or `cause:kind`, equal in all recordings. title: the same in words.
  *     ns_total: over the window. ns_per_step: over the number of steps, rounded down. ns_by_step: in each step.
  *     share: of the window, 0 to 1. count: uninterrupted pieces.
- *     owner: the one with most of the time. owners: up to five, the largest first.
+ *     owner: the one with most of the time. owners: up to five, largest first.
  *     limit: of the device, for its work. rate: of operators on the host.
  *     hidden_ns: over the window, the same work behind other work; already part of other entries.
  *     finding_id: the finding that fixes most of it. advice: what to do. nothing_to_fix: why nothing is to be done, or
- *         why that cannot be known. At least one of the three is set for the largest entry and for those above a
- *         tenth of the window.
+ *         why that is unknown. At least one of the three is set for the largest entry and for those above a tenth of
+ *         the window.
  *     evidence: the three longest pieces.
  */
 export interface Entry {
@@ -1958,7 +1971,7 @@ export interface Entry {
   title: string;
 }
 /**
- * Exposed communication as transfer and waiting for other ranks; by one rank, `wait_ns` is at least that long.
+ * Exposed communication as transfer and waiting for other ranks; from one rank, `wait_ns` is a lower bound.
  */
 export interface Communication {
   by: "at-least" | "ranks";
@@ -1968,7 +1981,7 @@ export interface Communication {
 /**
  * One uninterrupted piece of an entry; `event` names what ran, or what the device waited for.
  *
- * `event_id` is that event's position among all events of the file, as the timeline knows it; null without one.
+ * `event_id` is that event's position among all events of the file, as in the timeline; null without one.
  */
 export interface Piece {
   end_ns: number;
@@ -1977,12 +1990,12 @@ export interface Piece {
   start_ns: number;
 }
 /**
- * How near the entry's work comes to what its device can do.
+ * Distance of the entry's work from the limit of its device.
  *
  * Attributes:
- *     share_reached: least possible time by time taken, 0 to 1; null where only the kind of units is known.
- *     bound: what limits it. known_share: part of the entry's time of which this is known.
- *     by: `shapes` for a roofline, `name` where kernels' names tell.
+ *     share_reached: least possible time by time taken, 0 to 1; null if only the kind of units is known.
+ *     bound: what limits it. known_share: part of the entry's time for which this is known.
+ *     by: `shapes` for a roofline, `name` if it follows from kernels' names.
  */
 export interface Limit {
   bound: "compute" | "fp32-cores" | "memory";
@@ -1991,16 +2004,16 @@ export interface Limit {
   share_reached: number | null;
 }
 /**
- * Whose time it is: every name that the recording gives, null or empty where it gives none.
+ * The owner of time: every name that the recording gives, null or empty if it gives none.
  *
  * Attributes:
  *     operator: of busy time the innermost operator around the launch, of idle time the outermost around the instant.
  *     kernel: of busy time the kernel or copy, of idle time the work that the device waits for.
  *     library: the nearest function outside PyTorch and the standard library. own: the nearest in the user's own code.
  *     thread: the host thread. mark: the innermost annotation.
- *     known_by: what the name in front is taken from. neighbours: events before and after silence.
- *     ns: how much of the entry is this owner's.
- *     replayed: how the operator is known where a graph launched the work; null for what was launched by itself.
+ *     known_by: source of the first name. neighbours: events before and after silence.
+ *     ns: this owner's part of the entry.
+ *     replayed: how the operator is known if a graph launched the work; null for work launched by itself.
  */
 export interface Owner {
   kernel?: string | null;
@@ -2023,13 +2036,13 @@ export interface Function {
   line: number;
 }
 /**
- * How fast an entry's operators ran on the host, by the shapes of their inputs.
+ * Rate of an entry's operators on the host, by the shapes of their inputs.
  *
  * Attributes:
  *     flops_per_second: estimated operations by the operators' time. bytes_per_second: memory that they must at least
- *         read and write, by the same. Both over the operators of which it is known; null without any.
- *     known_share: part of the entry's time in operators of which one of the two is known.
- *     threads: threads that PyTorch may use inside an operator; null where that was not recorded.
+ *         read and write, by the same. Both over the operators for which it is known; null without any.
+ *     known_share: part of the entry's time in operators for which at least one of the two is known.
+ *     threads: threads that PyTorch may use inside an operator; null if that was not recorded.
  */
 export interface Rate {
   bytes_per_second: number | null;
@@ -2074,7 +2087,7 @@ export interface Window {
  *
  * Attributes:
  *     step: its position in the steps.
- *     causes: of each kind the largest; what they hold overlaps, so their times do not add up.
+ *     causes: the largest of each kind; they overlap, so their times do not add up.
  *     text: the same in a sentence.
  */
 export interface Outlier {
@@ -2086,7 +2099,7 @@ export interface Outlier {
   text: string;
 }
 /**
- * What an outlier holds more or less of than the median of the ordinary steps.
+ * Something of which an outlier holds more or less than the median of the ordinary steps.
  *
  * Attributes:
  *     kind: `wait` (`data_loading`, `garbage_collection`, `compilation`, `allocator`, `synchronisation`), `part` of
@@ -2104,10 +2117,10 @@ export interface OutlierCause {
   usual_ns: number;
 }
 /**
- * How far the recording can be trusted.
+ * Reliability of the recording.
  *
  * Attributes:
- *     partial: the file ended early; only what came before the end is reported.
+ *     partial: the file ended early; the report covers only what came before the end.
  *     dropped_events: events that could not be used (negative durations, times of zero, unreadable).
  *     parent_mismatch: share of Python frames whose recorded parent differs from the rebuilt one, null without stacks.
  *     notes: sentences for the user.
@@ -2122,7 +2135,7 @@ export interface Quality {
  * Iterations and graphs of a profile.
  *
  * `iterations` are the first 1,000 of `count`, in order of time. `phases` begins with the one that takes most time.
- * `repetition` is that of the longest iteration, null where nothing repeats.
+ * `repetition` is that of the longest iteration, null if nothing repeats.
  */
 export interface Serving {
   count: number;
@@ -2149,7 +2162,7 @@ export interface Graphs {
  * Attributes:
  *     known_by: `exact`: the sequences of kernels in capture and replay are equal. `unique`: a comparison of the two
  *         allows nothing else. `renamed`: by its place between two certain kernels. `donor`: by an eager iteration of
- *         the same model, whose line may be another one. Null: not known.
+ *         the same model, whose line may be another one. Null: unknown.
  *     kernels: pieces of device work. time_ns: their durations, added up.
  */
 export interface Attribution {
@@ -2158,19 +2171,18 @@ export interface Attribution {
   time_ns: number;
 }
 /**
- * One batch of a server, as its annotations and its kernels tell; null stands for what they do not.
+ * One batch of a server, from its annotations and its kernels; null for what they do not show.
  *
  * Attributes:
  *     phase: `diffusion` is one call of a diffusion model, with all of its denoising steps.
- *     requests: of a diffusion model images. prefills, decodes: requests of each phase.
+ *     requests: of a diffusion model, images. prefills, decodes: requests of each phase.
  *     tokens: tokens that are computed. kv_tokens: tokens that attention reads. size: of an image, `256x256`.
  *     mode: whether one graph was replayed (of a diffusion model one per denoising step), several pieces, or none.
  *     host_ns: length of the mark. start_ns, device_ns: the device's window, from the first to the last kernel that
- *         the mark launched on the stream with most time; of the mark where the device did nothing.
+ *         the mark launched on the stream with most time; of the mark if the device did nothing.
  *     busy_ns: of the window. host_late_ns, queued_ns: pauses of more than 20 µs in it, by whether the work behind
  *         them was launched after the pause began, or before.
- *     lead_ns: how long before it starts the first kernel is launched; behind a copy that held the host, if there is
- *         one.
+ *     lead_ns: time from the launch of the first kernel to its start; behind a copy that held the host, if any.
  *     gap_ns: from the window's end to that of the next iteration.
  */
 export interface IterationItem {
@@ -2199,8 +2211,8 @@ export interface IterationItem {
 /**
  * All iterations of one phase, mode and size: their number, medians, and sums of tokens by sums of windows.
  *
- * `padded` is the batch that the graph computes, null where that is not larger or not known. `floor` is that of the
- * median iteration, null for what does more than decode, and where the sizes of weights are not known.
+ * `padded` is the batch that the graph computes, null if that is not larger or unknown. `floor` is that of the median
+ * iteration, null if it does more than decode, or if the sizes of weights are unknown.
  */
 export interface PhaseTotal {
   busy_share: number;
@@ -2222,7 +2234,7 @@ export interface PhaseTotal {
   tokens_per_second: number | null;
 }
 /**
- * What a decode iteration must read at least, and how long that takes at the device's memory bandwidth.
+ * The least that a decode iteration must read, and the time that this takes at the device's memory bandwidth.
  */
 export interface DecodeFloor {
   kv_bytes: number;
@@ -2238,7 +2250,7 @@ export interface Repetition {
   share: number;
 }
 /**
- * All that is known of the job's settings.
+ * All known settings of the job.
  */
 export interface Settings {
   /**
@@ -2321,7 +2333,7 @@ export interface Process {
   [k: string]: unknown;
 }
 /**
- * What the CPU computes with: torch's name of its vector units, and whether it multiplies bfloat16 natively.
+ * The CPU's units: torch's name of its vector units, and whether it multiplies bfloat16 natively.
  */
 export interface Processor {
   bfloat16?: boolean | null;
@@ -2350,7 +2362,7 @@ export interface Versions {
   [k: string]: unknown;
 }
 /**
- * The steps and where they were taken from; `median_ns` and the percentiles are null where there is no step.
+ * The steps and their source; `median_ns` and the percentiles are null without steps.
  */
 export interface Steps {
   basis:
@@ -2371,7 +2383,7 @@ export interface StepItem {
   start_ns: number;
 }
 /**
- * Names the traces of a run, of one worker and of one span where these are given, though empty.
+ * Names the traces of a run, of one worker and of one span if these are given, though empty.
  *
  * With `ranks=all` the run's other ranks are analysed, too.
  */
@@ -2382,7 +2394,7 @@ export interface ReportQuery {
   worker?: string;
 }
 /**
- * `POST api/retry`: analyse a trace again whose analysis failed; answered by its `ProfileState`.
+ * `POST api/retry`: repeat an analysis that failed; answered by its `ProfileState`.
  */
 export interface RetryRequest {
   run: string;
@@ -2395,7 +2407,7 @@ export interface RetryRequest {
  * Attributes:
  *     device: as the recording names it; empty without one, or with several kinds.
  *     bytes_per_second: to the device's own memory; null for unknown devices. ceilings: empty for them.
- *     missing: why there are no dots, and which option records it; null where there are some.
+ *     missing: why there are no dots, and which option records them; null if there are some.
  */
 export interface Roofline {
   bytes_per_second: number | null;
@@ -2405,21 +2417,21 @@ export interface Roofline {
   missing: string | null;
 }
 /**
- * Most operations per second of a device with this name: a dtype, on ordinary cores or matrix units.
+ * Peak operations per second of a device of this name: for a dtype, on ordinary cores or matrix units.
  */
 export interface RooflineCeiling {
   flops_per_second: number;
   name: string;
 }
 /**
- * One operator with its shapes, or one kernel by name, of which work and time are known.
+ * One operator with its shapes, or one kernel by name, with known work and time.
  *
  * Attributes:
- *     key: of its row among the operators by shape, or the kernels. detail: shapes, of kernels the operator.
+ *     key: of its row among the operators by shape, or the kernels. detail: shapes; for kernels, the operator.
  *     total_ns: device time over the recording. share: of all device work.
  *     roofline: least time that the device needs, as a share of the time taken; null for unknown devices.
- *     bound: what that least time is for; null where it is not known.
- *     findings: ids of the findings whose events are among its calls; of operators alone.
+ *     bound: what limits that least time; null if unknown.
+ *     findings: ids of the findings whose events are among its calls; only for operators.
  */
 export interface RooflineDot {
   bound: ("compute" | "memory") | null;
@@ -2460,7 +2472,7 @@ export interface RuleSection {
   text: string;
 }
 /**
- * A number that users may set: its name in the configuration, what it is where they do not, and why.
+ * A number that users may set: its name in the configuration, its default, and the reason for that.
  */
 export interface ThresholdInfo {
   default: number;
@@ -2474,10 +2486,10 @@ export interface RunQuery {
   run: string;
 }
 /**
- * `GET api/runs`: what the logdir holds. `scanning` is true while the first look is still going on.
+ * `GET api/runs`: the content of the logdir. `scanning` is true during the first search.
  *
- * With `look=calm` nobody waits for a new look, which begins if the last one is long over. A page that asks again and
- * again thus never keeps a slow disk busy.
+ * With `look=calm` nobody waits for a new search, which starts if the last one is long over. A page that polls thus
+ * never keeps a slow disk busy.
  */
 export interface RunsAnswer {
   logdirs: string[];
@@ -2492,13 +2504,13 @@ export interface RunState {
   run: string;
 }
 /**
- * What the logdir holds: looked at `now`, or `calm`ly, as often as that costs little.
+ * Query for the content of the logdir: looked up `now`, or `calm`ly, only if that is cheap.
  */
 export interface RunsQuery {
   look?: "calm" | "now";
 }
 /**
- * `lanes` are numbers with commas between them, none for all.
+ * `lanes` are numbers separated by commas; empty for all.
  */
 export interface SliceQuery {
   finding?: string;
@@ -2513,9 +2525,9 @@ export interface SliceQuery {
 /**
  * `GET api/source`: the text of one source file named in a finding's places.
  *
- * `lines` is the whole file, empty where it may not or cannot be read; `reason` then says why and what to do.
- * `changed` is true when the file is newer than the recording. `path` is where the file lies on the server, for
- * editors there; null where it may not be shown, and where it is not text.
+ * `lines` is the whole file, empty if it may not or cannot be read; `reason` then says why and what to do.
+ * `changed` is true if the file is newer than the recording. `path` is the file's path on the server, for
+ * editors there; null if it may not be shown, or is not text.
  */
 export interface SourceAnswer {
   available: boolean;
@@ -2526,16 +2538,16 @@ export interface SourceAnswer {
   reason: string | null;
 }
 /**
- * `GET api/stack`: what called a place of a finding, nearest first, for the match that costs most there.
+ * `GET api/stack`: callers of a place of a finding, nearest first, for the most expensive match there.
  *
- * `more` functions further out are left out.
+ * `more` is the number of further callers.
  */
 export interface StackAnswer {
   frames: StackFrame[];
   more: number;
 }
 /**
- * One of the user's own functions, and the line in it that leads on; `precision` and `ties` as those of a place.
+ * One of the user's own functions, and its calling line; `precision` and `ties` as those of a place.
  */
 export interface StackFrame {
   file: string;
@@ -2558,14 +2570,14 @@ export interface StackQuery {
  * `GET api/timeline/event?event=…`: one event, and where it is.
  *
  * Attributes:
- *     category: what kind of event it is, in words.
+ *     category: kind of the event, in words.
  *     step: the step it begins in.
  *     inside: the event around it.
  *     launched_by: the call that launched it.
  *     launched: number of kernels, copies and fills that were launched while it ran, and the sum of their durations.
  *     arrows: to those, or from the launch.
- *     operator: of a replayed kernel the operator that launched it when its graph was captured. known_by: how that is
- *         known; for events of the capture how their kernels are. Null for what was recorded as it is.
+ *     operator: of a replayed kernel, the operator that launched it when its graph was captured. known_by: how that is
+ *         known; for events of the capture, how their kernels are. Null for events that were recorded themselves.
  */
 export interface TimelineEvent {
   arrows: TimelineArrows;
@@ -2586,7 +2598,7 @@ export interface TimelineEvent {
   step: string | null;
 }
 /**
- * From launches to what they launched, one entry per arrow in each column; `left_out` further ones are too many.
+ * From launches to what they launched, one entry per arrow in each column; `left_out` is the number of others.
  */
 export interface TimelineArrows {
   from_depth: number[];
@@ -2608,12 +2620,12 @@ export interface TimelineRef {
   start_ns: number;
 }
 /**
- * `GET api/timeline/found?q=…`: an event whose name has the text, next to another one or to a point in time.
+ * `GET api/timeline/found?q=…`: an event whose name contains the text, next to another one or to a point in time.
  *
  * Attributes:
- *     total: how many events have it.
- *     index: which of them this is by its start, from 0; null where there is none.
- *     event: its id; null where there is none.
+ *     total: number of matching events.
+ *     index: position of this one among them by its start, from 0; null if there is none.
+ *     event: its id; null if there is none.
  */
 export interface TimelineFound {
   event: number | null;
@@ -2621,7 +2633,7 @@ export interface TimelineFound {
   total: number;
 }
 /**
- * `GET api/timeline/lanes`: what there is to draw, from 0 up to `until_ns`.
+ * `GET api/timeline/lanes`: the lanes to draw, from 0 to `until_ns`.
  */
 export interface TimelineLanes {
   busy: TimelineBusy;
@@ -2631,18 +2643,18 @@ export interface TimelineLanes {
   until_ns: number;
 }
 /**
- * Percent of each of equally long parts of the recording in which something works.
+ * Percentage of busy time in each of equally long parts of the recording.
  *
- * `host` is operators on any thread, `device` kernels, copies and fills; empty where none of them was recorded.
+ * `host` is operators on any thread, `device` kernels, copies and fills; empty if none of them was recorded.
  */
 export interface TimelineBusy {
   device: number[];
   host: number[];
 }
 /**
- * A host thread, a device stream, or the steps; its place in the list is its number.
+ * A host thread, a device stream, or the steps; its number is its position in the list.
  *
- * `rows` is how many rows its events take, `deeper` how many events are not drawn, since too many others enclose them.
+ * `rows` is the number of rows that its events take, `deeper` the number of events that are nested too deep to draw.
  */
 export interface TimelineLane {
   deeper: number;
@@ -2652,7 +2664,7 @@ export interface TimelineLane {
   rows: number;
 }
 /**
- * The steps in order of start; `left_out` further ones are too many to be listed.
+ * The steps in order of start; `left_out` is the number of further ones, too many to list.
  */
 export interface TimelineSteps {
   duration_ns: number[];
@@ -2661,9 +2673,9 @@ export interface TimelineSteps {
   start_ns: number[];
 }
 /**
- * `GET api/timeline/marks?finding=…`: where in a window a finding's events are.
+ * `GET api/timeline/marks?finding=…`: positions of a finding's events in a window.
  *
- * One entry per pixel that has some. `first` is the id of the first event there.
+ * One entry per pixel with any. `first` is the id of the first event there.
  */
 export interface TimelineMarks {
   events: number[];
@@ -2672,15 +2684,17 @@ export interface TimelineMarks {
   total: number;
 }
 /**
- * `GET api/timeline?from_ns=…&to_ns=…&width=…`: what that many pixels show of a window.
+ * `GET api/timeline?from_ns=…&to_ns=…&width=…`: a window at that many pixels.
  *
- * `lanes=0,3` are the only lanes asked for, `finding` the one whose events are marked. Every event of the window is in
- * exactly one bar. An answer has at most 12,000 bars, 300 arrows and names of at most 160 letters: below 3 MB, and
- * usually 20 to 200 kB, a quarter of that on the wire.
+ * `lanes=0,3` selects lanes, `finding` the finding whose events are marked. Every event of the window is in exactly
+ * one
+ * bar. An answer has at most 12,000 bars, 300 arrows and names of at most 160 characters: below 3 MB, and usually 20
+ * to
+ * 200 kB, a quarter of that when compressed.
  *
  * Attributes:
- *     pixel_ns: what is shorter was merged; wider than asked for where there would have been too many bars.
- *     left_out: bars that are missing.
+ *     pixel_ns: shorter events were merged; wider than asked for if there would have been too many bars.
+ *     left_out: number of missing bars.
  */
 export interface TimelineSlice {
   arrows: TimelineArrows;
@@ -2696,11 +2710,11 @@ export interface TimelineSlice {
  *
  * Attributes:
  *     depth: the row within the lane.
- *     events: how many a bar stands for; more than 1 for a block of events too short to tell apart.
+ *     events: number of events in a bar; more than 1 for a block of events too short to tell apart.
  *     busy_ns: sum of their durations.
  *     id, name, category: of a single event; of a block -1, -1, and the category of its first event.
- *         `name` is a number in the answer's `names`, `category` one of `CATEGORIES`.
- *     marked: how many of them the finding matched.
+ *         `name` is a position in the answer's `names`, `category` one of `CATEGORIES`.
+ *     marked: number of them that the finding matched.
  */
 export interface TimelineBars {
   busy_ns: number[];

@@ -1,9 +1,9 @@
-/** What a finding is called: what to do about it. */
+/** The title of a finding: what to do about it. */
 
 interface Titled { action?: string; message: string }
 
-/** The action; the diagnosis in reports that have none. */
+/** The action; the diagnosis in reports without one. */
 export const actionOf = ({ action, message }: Titled): string => action || message;
 
-/** The diagnosis, where it is not the title already. */
+/** The diagnosis, if it is not already the title. */
 export const diagnosisOf = ({ action, message }: Titled): string => (action ? message : '');

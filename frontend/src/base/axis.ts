@@ -9,7 +9,7 @@ export function ticks(most: number, about = 4): number[] {
   return marks(most, (DECIMAL.find((factor) => factor * power >= most / about) ?? 10) * power);
 }
 
-/** The same for bytes: steps are powers of two, so that marks read `2 GiB`, `4 GiB`. */
+/** Marks for bytes: steps are powers of two, so that marks read `2 GiB`, `4 GiB`. */
 export function byteTicks(most: number, about = 4): number[] {
   if (!(most > 0)) return [0];
   return marks(most, 2 ** Math.max(0, Math.ceil(Math.log2(most / about))));

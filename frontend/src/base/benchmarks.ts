@@ -1,4 +1,4 @@
-/** What a benchmark says, in words and on an axis. */
+/** The result of a benchmark, in words and on an axis. */
 
 import { nanoseconds, plural } from './units';
 
@@ -6,14 +6,14 @@ export interface Ratio { middle: number; low: number; high: number }
 
 interface MeasuredLike { ratio: number; low: number; high: number; verdict: 'faster' | 'slower' | 'no_clear_difference' }
 
-/** How many times as fast the fix is: the stored ratio is the other way round, time after divided by time before. */
+/** Speed-up by the fix: the inverse of the stored ratio, time after divided by time before. */
 export const speedUp = ({ ratio, low, high }: MeasuredLike): Ratio => ({ middle: 1 / ratio, low: 1 / high, high: 1 / low });
 
-const WIDE = 0.2; // an interval as wide as this is told apart by one decimal
+const WIDE = 0.2; // for an interval of this width, one decimal is enough
 
-const MOST = 1000; // a fix that leaves next to nothing: how little it is makes no difference to anybody
+const MOST = 1000; // a fix that leaves next to nothing: its exact size makes no difference to anybody
 
-/** `1.8×` and `(1.6–2.0)`, with as many decimals as tell the ends of the interval apart. */
+/** `1.8×` and `(1.6–2.0)`, with as many decimals as distinguish the ends of the interval. */
 export function speedUpText(measured: MeasuredLike): { factor: string; range: string } {
   const { middle, low, high } = speedUp(measured);
   const decimals = middle >= 100 ? 0 : middle >= 10 || high - low >= WIDE ? 1 : 2;
@@ -23,7 +23,7 @@ export function speedUpText(measured: MeasuredLike): { factor: string; range: st
 
 const EVEN = 0.01; // the server's own limit: a ratio closer to 1 is not a difference
 
-/** What the interval says in words; one that excludes 1 without a verdict comes from too few samples. */
+/** The meaning of the interval in words; one that excludes 1 without a verdict comes from too few samples. */
 export function verdictText({ verdict, low, high }: MeasuredLike): string {
   if (verdict !== 'no_clear_difference') return verdict === 'faster' ? 'Faster with the fix' : 'Slower with the fix';
   return high < 1 - EVEN || low > 1 + EVEN ? 'Too few samples to tell' : 'No clear difference';
@@ -41,7 +41,7 @@ interface Place { name: string; torch: string; runtime: string; threads: number 
 export const placeText = ({ name, torch, runtime, threads }: Place): string =>
   [name, `PyTorch ${torch}`, runtime, plural(threads, 'thread')].filter(Boolean).join(' · ');
 
-/** A time in UTC as people write it, `2 Jan 2026, 03:04 UTC`; as it stands where it is none. */
+/** A time in UTC as people write it, `2 Jan 2026, 03:04 UTC`; unchanged if it is not a time. */
 export function whenText(at: string): string {
   const time = new Date(at);
   if (Number.isNaN(time.getTime())) return at;
@@ -56,7 +56,7 @@ export const EQUALITY = (equal: boolean | null): string => {
 
 interface Use { trusted: boolean; kind: string; recordedKind: string; ofEvents: boolean; inSaving: boolean; kept: boolean }
 
-/** Whether a saving rests on a measurement, and if not, why not. */
+/** Remark on whether a saving is based on a measurement, and if not, why not. */
 export function useText({ trusted, kind, recordedKind, ofEvents, inSaving, kept }: Use): string {
   if (inSaving) return 'Used in the saving';
   if (kind !== recordedKind) return `Not used in the saving: measured on ${kind}, recorded on ${recordedKind}`;
@@ -68,7 +68,7 @@ export function useText({ trusted, kind, recordedKind, ofEvents, inSaving, kept 
 export interface Dot { at: number; row: number; beyond: boolean }
 export interface DotAxis { most: number; dots: Dot[]; beyond: number }
 
-const FAR = 2.5; // times the longer median: what lies beyond is drawn at the edge, or a single hiccup would squeeze all else
+const FAR = 2.5; // times the longer median: dots beyond are drawn at the edge, or a single hiccup would squeeze all others
 const ROOM = 1.05;
 
 /** Dots of samples on an axis from 0 to `most`, which begins at zero so that lengths compare; `row` spreads equal ones, -1 to 1. */
@@ -88,6 +88,6 @@ export const plotText = (before: { ns: number; samples: readonly number[] }, aft
 const spread = (samples: readonly number[]): string =>
   (samples.length === 0 ? '' : `, ${nanoseconds(Math.min(...samples))} to ${nanoseconds(Math.max(...samples))}`);
 
-/** The waiting room, in words. */
+/** The queue position, in words. */
 export const queueText = (ahead: number): string =>
   (ahead === 0 ? 'Next in the queue' : `Waiting for ${plural(ahead, 'benchmark')} before it`);

@@ -1,4 +1,4 @@
-/** All runs beside each other: which belong to one job, what changed from one to the next, and their order. */
+/** All runs side by side: runs of one job, changes between them, and their order. */
 
 import { nanoseconds, share } from './units';
 
@@ -12,21 +12,21 @@ export interface BoardSort { column: BoardColumn; descending: boolean }
 
 const COUNTED = /(?:[-_. /]*(?:v|run|try|step|epoch|attempt|seed|trial)?[-_]?\d[\d:.T_-]*)$/i;
 
-/** The job that a run is a recording of: its name without the number or the date that it ends in. */
+/** The job of a run: its name without the number or the date at its end. */
 export const jobOf = (run: string): string => run.replace(COUNTED, '') || run;
 
-/** Runs of one job whose step is known, oldest first. */
+/** Runs of one job with a known step, oldest first. */
 const history = <R extends RunLike>(rows: readonly R[]): R[] =>
   rows.filter(({ step_ns: step, recorded_ms: at }) => step !== null && at !== null).toSorted((one, other) => (one.recorded_ms ?? 0) - (other.recorded_ms ?? 0));
 
 export interface Trend {
   /** Step times in ns up to this run, oldest first. */
   steps: readonly number[];
-  /** By which part the step got longer since the recording before: 0.12 is 12 % slower; null without one. */
+  /** Relative increase of the step since the previous recording: 0.12 is 12 % slower; null without one. */
   change: number | null;
 }
 
-/** The trend of each run, by its name; runs that stand alone have none. */
+/** The trend of each run, by its name; single runs have none. */
 export function trends<R extends RunLike>(rows: readonly R[]): ReadonlyMap<string, Trend> {
   const jobs = new Map<string, R[]>();
   for (const row of history(rows)) jobs.set(jobOf(row.run), [...jobs.get(jobOf(row.run)) ?? [], row]);
@@ -39,7 +39,7 @@ export function trends<R extends RunLike>(rows: readonly R[]): ReadonlyMap<strin
 
 const WORSE = 0.05; // steps of equal code differ by less
 
-/** Whether a recording is a regression: its step is clearly longer than that of the recording before. */
+/** True if a recording is a regression: its step is clearly longer than that of the previous one. */
 export const isWorse = ({ change }: Trend): boolean => change !== null && change > WORSE;
 
 /** `12 % slower than the recording before`. */
@@ -49,7 +49,7 @@ export function trendText({ steps, change }: Trend): string {
   return `${share(Math.abs(change))} ${change > 0 ? 'slower' : 'faster'} than the recording before. ${all}`;
 }
 
-/** Points of a spark line in a box of this size, oldest first; the line of equal values is in the middle. */
+/** Points of a spark line in a box of this size, oldest first; equal values form a line in the middle. */
 export function sparkPoints(values: readonly number[], width: number, height: number): string {
   const [least, most] = [Math.min(...values), Math.max(...values)];
   const y = (value: number): number => (most > least ? height - 2 - ((value - least) / (most - least)) * (height - 4) : height / 2);
@@ -65,7 +65,7 @@ export const loggedText = ({ logged }: Pick<RunLike, 'logged'>): string =>
   [...Object.entries(logged?.scalars ?? {}), ...Object.entries(logged?.hparams ?? {})]
     .map(([name, value]) => `${name} ${typeof value === 'number' ? Number(value.toPrecision(4)) : String(value)}`).join(', ');
 
-/** The runs that have all words of the query in their name, device, action or what they logged. */
+/** The runs with all words of the query in their name, device, action or logged values. */
 export function found<R extends RunLike>(rows: readonly R[], query: string): R[] {
   const words = query.toLowerCase().split(/\s+/).filter(Boolean);
   return rows.filter((row) => {
@@ -78,7 +78,7 @@ const VALUES: Record<BoardColumn, (row: RunLike) => string | number | null> = {
   run: ({ run }) => run, recorded: ({ recorded_ms: at }) => at, device: ({ device }) => device || null, step: ({ step_ns: step }) => step, saving: savedShare,
 };
 
-/** What is not known comes last in either order. */
+/** Unknown values come last in either order. */
 export function ordered<R extends RunLike>(rows: readonly R[], { column, descending }: BoardSort): R[] {
   const value = VALUES[column];
   const sign = descending ? -1 : 1;

@@ -22,7 +22,7 @@ const NAMES: readonly ChangeColumn[] = [
 
 const KNOWN: ChangeColumn = { label: 'From capture', number: false, px: 132, width: '132px', text: (row) => fromCaptureText(row.known_by) };
 
-/** Host times, and where any of the rows has them, device times and how replays are known. */
+/** Host times, and if any row has them, device times and how replays are known. */
 export const changeColumns = (rows: readonly Change[]): readonly ChangeColumn[] => [
   ...NAMES,
   ...(rows.some((row) => 'base_device_ns' in row && row.base_device_ns !== null)

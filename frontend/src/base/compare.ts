@@ -1,4 +1,4 @@
-/** What came of a comparison, in words. */
+/** The result of a comparison, in words. */
 
 import { isHost, partName } from './lanes';
 import { partOf, type Cause, type Kind } from './ledger';
@@ -36,7 +36,7 @@ export function verdictText({ verdict, step_ratio: ratio, base, candidate }: Out
   }
 }
 
-/** What the verdict rests on. */
+/** The basis of the verdict. */
 export function groundsText({ verdict, step_ratio: ratio, base, candidate }: Outcome): string {
   if (!ratio) return '';
   const medians = base.steps === 1 && candidate.steps === 1 ? 'One step on each side' : `Medians of ${base.steps} and ${candidate.steps} steps`;
@@ -59,12 +59,12 @@ export function reasonText(outcome: Outcome): string {
   return parts.length > 0 ? `Most of it: ${listed(parts)}.` : '';
 }
 
-/** One line of what a step's time goes to; `title` says it in full, `owner` whose it is. */
+/** One line of a step's time; `title` is its full name, `owner` its owner. */
 export interface ChangeLine extends Times { name: string; title: string; owner: string }
 /** The lines of a table and their sum: the mean step, or one lane if a side has no ledger. */
 export interface Whole { of: string; sum: Times; lines: readonly ChangeLine[] }
 
-/** What the time goes to on both sides: the entries of both ledgers, else the parts of each lane. */
+/** The parts of the time on both sides: the entries of both ledgers, else the parts of each lane. */
 export function wholesOf({ ledger, breakdown }: Pick<Outcome, 'ledger' | 'breakdown'>): Whole[] {
   if (ledger) {
     const sum = { base_ns: ledger.base_step_ns, candidate_ns: ledger.candidate_step_ns };
@@ -78,7 +78,7 @@ export function wholesOf({ ledger, breakdown }: Pick<Outcome, 'ledger' | 'breakd
 
 const entryName = (entry: Pick<Entry, 'cause' | 'kind'>): string => `${entry.cause === 'cpu' ? 'CPU: ' : ''}${partOf(entry).label}`;
 
-/** The owner that changed most, of those that both ledgers name. */
+/** The owner that changed most, among those that both ledgers name. */
 function ownerText(owners: readonly Owner[]): string {
   const found = owners.find(({ base_ns: base, candidate_ns: candidate }) => base !== null && candidate !== null);
   return found ? `${found.name}${replayedMark(found.known_by)} ${fromTo(found.base_ns ?? 0, found.candidate_ns ?? 0)}` : '';
@@ -89,7 +89,7 @@ const sumOf = (lines: readonly Times[]): Times => lines.reduce((sum, line) => (
 
 const SMALL = 0.01; // of the longer step
 
-/** The lines to draw: those that are small on both sides are one. */
+/** The lines to draw: lines that are small on both sides are merged. */
 export function drawn({ lines, sum }: Whole): ChangeLine[] {
   const least = SMALL * Math.max(sum.base_ns, sum.candidate_ns);
   const small = lines.filter((line) => Math.max(line.base_ns, line.candidate_ns) < least);
@@ -116,7 +116,7 @@ export function wayOf(ns: number, slight = 0): { sign: string; word: string; ton
   return ns < 0 ? { sign: '▼', word: 'less', tone } : ns > 0 ? { sign: '▲', word: 'more', tone } : { sign: '=', word: 'the same', tone };
 }
 
-/** `−37 %`, of what the baseline took. */
+/** `−37 %`, relative to the baseline. */
 export function changeShare({ base_ns: base, candidate_ns: candidate }: Changed): string {
   if (!base) return candidate ? 'new' : '–';
   if (!candidate) return 'gone';
@@ -126,7 +126,7 @@ export function changeShare({ base_ns: base, candidate_ns: candidate }: Changed)
 
 export type FindingState = 'new' | 'worse' | 'gone' | 'better' | 'same' | 'not_checked';
 
-/** What asks for a deed comes first. */
+/** States that need action come first. */
 export const FINDING_STATES: readonly { state: FindingState; sign: string; word: string; meaning: string; tone: Tone }[] = [
   { state: 'new', sign: '+', word: 'New', meaning: 'only in the candidate', tone: 'bad' },
   { state: 'worse', sign: '↑', word: 'Worse', meaning: 'at a higher cost than before', tone: 'bad' },
@@ -136,7 +136,9 @@ export const FINDING_STATES: readonly { state: FindingState; sign: string; word:
   { state: 'not_checked', sign: '?', word: 'Not checked', meaning: 'in the baseline; the candidate’s recording does not show whether it is gone', tone: 'even' },
 ];
 
-/** Whether a bar of promised and kept says anything of a finding: what it predicted is of a change that happened. */
+/**
+ * True if a bar of predicted and realised savings applies to a finding: its prediction is about a change that happened.
+ */
 export const isKept = <F extends { state: FindingState; predicted_ns: number | null; realised_ns: number | null }>(
   finding: F,
 ): finding is F & { predicted_ns: number; realised_ns: number } =>

@@ -14,10 +14,10 @@ export const WEIGHTS = [
 ] as const;
 export type Weight = (typeof WEIGHTS)[number]['id'];
 
-/** Parents stand before their children; the root's parent is -1. */
+/** Parents come before their children; the root's parent is -1. */
 export interface Tree { frames: readonly Frame[]; parent: readonly number[]; children: readonly (readonly number[])[] }
 
-/** A node's bar, in parts of the whole width; `depth` 0 is the node that is zoomed to. */
+/** A node's bar, in parts of the whole width; `depth` 0 is the zoomed node. */
 export interface Cell { node: number; depth: number; from: number; to: number }
 
 const ROOT = 0;
@@ -33,7 +33,7 @@ function childrenOf(parent: readonly number[]): number[][] {
   return children;
 }
 
-/** Each node's own amount; of one entry alone where `entry` is a position. */
+/** Each node's own amount; of one entry alone if `entry` is a position. */
 export function ownOf(flame: Flame, weight: Weight, entry: number | null = null): number[] {
   const amounts = weight === 'host' ? flame.host_ns : weight === 'bytes' ? flame.bytes : flame.account_ns;
   const entryOf = (node: number): number | null => flame.frames[flame.frame[node] ?? 0]?.entry ?? null;
@@ -47,14 +47,14 @@ export function ownOf(flame: Flame, weight: Weight, entry: number | null = null)
   return amounts.map((amount, node) => (counts(entryOf(node)) ? amount : 0));
 }
 
-/** Of each node and all below it. */
+/** Amounts of each node and all below it. */
 export function totalsOf(parent: readonly number[], own: readonly number[]): number[] {
   const totals = [...own];
   for (let node = totals.length - 1; node > 0; node -= 1) totals[parent[node] ?? ROOT] = (totals[parent[node] ?? ROOT] ?? 0) + (totals[node] ?? 0);
   return totals;
 }
 
-/** The weights of which there is anything. */
+/** The weights with any amount. */
 export const weightsOf = (flame: Flame): Weight[] =>
   WEIGHTS.map(({ id }) => id).filter((id) => ownOf(flame, id).some((amount) => amount > 0));
 
@@ -64,18 +64,18 @@ export const heaviest = (nodes: readonly number[], totals: readonly number[]): n
 const LEAST = 1 / 4000; // of the width: less than a pixel of any screen
 export const MOST_ROWS = 64;
 
-/** The bars below `focus`, itself included: children side by side, the heaviest first. */
+/** The bars below `focus`, including it: children side by side, the heaviest first. */
 export function cellsOf(tree: Tree, totals: readonly number[], focus: number): Cell[] {
   const whole = totals[focus] ?? 0;
   if (whole <= 0) return [];
   const cells: Cell[] = [{ node: focus, depth: 0, from: 0, to: 1 }];
-  for (let at = 0; at < cells.length; at += 1) { // cells are added while they are walked
+  for (let at = 0; at < cells.length; at += 1) { // cells are added during the walk
     const cell = cells[at];
     if (!cell || cell.depth + 1 >= MOST_ROWS) continue;
     let { from } = cell;
     for (const node of heaviest(tree.children[cell.node] ?? [], totals)) {
       const to = from + (totals[node] ?? 0) / whole;
-      if (to - from < LEAST) break; // the others are no heavier
+      if (to - from < LEAST) break; // the others are not heavier
       cells.push({ node, depth: cell.depth + 1, from, to });
       from = to;
     }
@@ -83,7 +83,7 @@ export function cellsOf(tree: Tree, totals: readonly number[], focus: number): C
   return cells;
 }
 
-/** From the root to the node, both included. */
+/** From the root to the node, including both. */
 export function pathTo(tree: Tree, node: number): number[] {
   const path: number[] = [];
   for (let at = node; at >= 0 && path.length <= tree.parent.length; at = tree.parent[at] ?? -1) path.unshift(at);
@@ -101,13 +101,13 @@ export function commonOf(tree: Tree, nodes: readonly number[]): number {
   return common;
 }
 
-/** The nodes whose name holds the text, in any case; none for no text. */
+/** The nodes whose name contains the text, in any case; none for an empty text. */
 export function found(tree: Tree, text: string): Set<number> {
   const wanted = text.trim().toLowerCase();
   return new Set(wanted ? tree.frames.flatMap(({ name, file = '' }, node) => (`${name} ${file}`.toLowerCase().includes(wanted) ? node : [])) : []);
 }
 
-/** What the nodes hold together: what lies inside another of them counts once. */
+/** Amounts of the nodes together; nodes inside others count once. */
 export function heldBy(tree: Tree, totals: readonly number[], nodes: ReadonlySet<number>): number {
   const inside: boolean[] = [];
   let sum = 0;
@@ -124,7 +124,7 @@ const KINDS: Record<FlameFrame['kind'], string> = {
   cpu: 'CPU work', idle: 'idle time', others: 'smaller parts',
 };
 
-/** A kind that came with a newer server keeps its name. */
+/** A kind from a newer server keeps its name. */
 export const kindText = (kind: FlameFrame['kind']): string => KINDS[kind] ?? String(kind);
 
 /** Two recordings in one tree, with the own amounts of each, per step. */
@@ -163,8 +163,8 @@ export function paired(base: Flame, candidate: Flame, weight: Weight): Pair {
   return { tree: { frames, parent, children: childrenOf(parent) }, before, after };
 }
 
-/** A width that holds both sides, so that what is new and what is gone are both seen. */
+/** A width for both sides, so that new and removed nodes are both visible. */
 export const widthsOf = ({ before, after }: Pick<Pair, 'before' | 'after'>): number[] => before.map((amount, node) => Math.max(amount, after[node] ?? 0));
 
-/** From -1 (all of it is gone) over 0 (as it was) to 1 (all of it is new). */
+/** From -1 (all of it is gone) over 0 (unchanged) to 1 (all of it is new). */
 export const changeOf = (before: number, after: number): number => (before === after ? 0 : (after - before) / Math.max(before, after));

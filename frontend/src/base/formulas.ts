@@ -1,9 +1,9 @@
-/** How a figure came about: its inputs, what was done with them, and what bounds it. */
+/** The origin of a figure: its inputs, its computation, and its bounds. */
 
 import { count, nanoseconds, plural, share } from './units';
 import { capital, SAVING_BASIS, times } from './words';
 
-/** One line of an explanation: what is said about, and what. */
+/** One line of an explanation: its label, and its text. */
 export interface Line { name: string; text: string }
 
 interface Saving { expected_ns: number; low_ns: number; high_ns: number; speedup: number | null; basis: readonly ('bound' | 'replayed' | 'measured')[] }
@@ -16,7 +16,7 @@ const HOW = {
   measured: 'A benchmark measured the statement with and without the pattern. The fix leaves that share of the matched events’ time.',
 } satisfies Record<Saving['basis'][number], string>;
 
-/** A finding's saving. `stepNs` is what the saving is one of. */
+/** A finding's saving. `stepNs` is the step that it refers to. */
 export function savingFormula(saving: Saving, costNs: number, stepNs: number | null, per: string): Line[] {
   const { expected_ns: expected, low_ns: low, high_ns: high } = saving;
   return [
@@ -35,7 +35,7 @@ function boundsText(low: number, high: number): string {
   return `${low > 0 ? `${nanoseconds(low)} at least, ` : ''}${nanoseconds(high)} at most`;
 }
 
-/** What a finding costs: the time of its matches, per step; its share is of the recorded step. */
+/** The cost of a finding: the time of its matches, per step; its share is of the recorded step. */
 export function costFormula(costNs: number, part: number | null, matches: number, per: string): Line[] {
   return [
     { name: 'Cost', text: `The time in which the ${plural(matches, 'match', 'matches')} ran, counted once where they overlap, per ${per}` },
@@ -43,7 +43,7 @@ export function costFormula(costNs: number, part: number | null, matches: number
   ];
 }
 
-/** What all fixes together win, against the sum of the rows. */
+/** The saving of all fixes together, compared with the sum of the rows. */
 export function jointFormula(joint: Saving, rows: readonly { saving: Saving | null }[], per: string): Line[] {
   const sum = rows.reduce((total, { saving }) => total + (saving?.expected_ns ?? 0), 0);
   const apart = sum - joint.expected_ns;
@@ -60,7 +60,7 @@ function overlap(apartNs: number): string {
   return 'they share no time';
 }
 
-/** The step time, and which steps it is of. */
+/** The step time, and the steps it comes from. */
 export const stepFormula = (steps: Steps, odd: number): Line[] => [
   { name: 'Step time', text: `The median of ${plural(steps.count, 'step')}${odd > 0 ? `, ${count(odd)} of them warm-up or outliers` : ''}: half of them are shorter, half longer` },
 ];

@@ -14,7 +14,7 @@ export function parseHash(hash: string): Record<string, string> {
   return found;
 }
 
-/** `hash` with some of our keys set or (null) removed. All foreign parts stay as they are. */
+/** `hash` with some of our keys set or (null) removed. All foreign parts stay the same. */
 export function withHash(hash: string, changes: Record<string, string | null>): string {
   const names = new Set(Object.keys(changes).map((key) => PREFIX + key));
   const kept = parts(hash).filter((part) => !names.has(decode(part.split('=')[0] ?? '')));
@@ -27,7 +27,7 @@ export function withHash(hash: string, changes: Record<string, string | null>): 
 
 const parts = (hash: string): string[] => hash.replace(/^#/, '').split('&').filter(Boolean);
 
-/** A hash may be typed by hand: what cannot be decoded is taken as it is. */
+/** A hash may be typed by hand: undecodable parts are taken literally. */
 function decode(text: string): string {
   try {
     return decodeURIComponent(text);

@@ -1,10 +1,10 @@
-/** Text with marks, as a list of pieces to be set as text nodes. */
+/** Text with marks, as a list of pieces to set as text nodes. */
 
 export type Span =
   | { kind: 'text' | 'code' | 'strong' | 'emphasis'; text: string }
   | { kind: 'link'; text: string; url: string };
 
-/** Backticks only: for messages, where a star or bracket is part of what was recorded. */
+/** Backticks only: for messages, in which a star or bracket is part of a recorded name. */
 export function codeSpans(text: string): Span[] {
   return text.split(/(`+[^`]+`+)/).filter(Boolean).map((part) => {
     const code = /^(`+)([^`]+)\1$/.exec(part)?.[2];

@@ -1,4 +1,4 @@
-/** Settings of the recorded job in words, with a remark on those that differ from what is usually best. */
+/** Settings of the recorded job in words, with a remark on those that differ from the usual best choice. */
 
 import { plural } from './units';
 
@@ -18,7 +18,7 @@ export interface JobSetting { name: string; value: string; remark: string }
 
 const onOff = (on: boolean): string => (on ? 'on' : 'off');
 
-/** What is known, in the order of the groups; `remark` is empty where there is nothing to say. `gpu`: the job used one. */
+/** The known settings, in the order of the groups; `remark` is empty without one. `gpu`: the job used one. */
 export function jobSettings({ threads = {}, numerics = {}, optimizers = [], loaders = [] }: JobSettings, gpu: boolean): JobSetting[] {
   const found: JobSetting[] = [];
   const add = (name: string, value: string, remark: string | false = ''): void => void found.push({ name, value, remark: remark || '' });

@@ -1,4 +1,4 @@
-/** What a step would take without all that is listed. */
+/** Duration of a step without all listed findings. */
 
 import { inUnit, timeUnit } from './units';
 import { rangeText } from './words';
@@ -13,7 +13,7 @@ export interface JointLike {
   findings: readonly { saving: { expected_ns: number } | null }[];
 }
 
-/** What savings are savings of: the step of the account, but for a job whose step without the profiler is known. */
+/** The step that savings refer to: that of the account, unless the step without the profiler is known. */
 export const stepNow = ({ step_ns: step = null, true_step_ns: trueStep = null, ledger = null }: Pick<JointLike, 'step_ns' | 'true_step_ns' | 'ledger'>): number | null =>
   (trueStep === null ? ledger?.step_ns.median ?? step : step);
 
@@ -29,9 +29,9 @@ export function withoutText(report: JointLike, per: 'step' | 'trace'): string {
   return `With all findings fixed ${per === 'step' ? 'a step' : 'the recording'} would take ${text}.`;
 }
 
-const OVERLAP = 1.01; // a sum that differs by rounding alone is not worth a word
+const OVERLAP = 1.01; // a sum that differs only by rounding is not mentioned
 
-/** Findings that touch the same time save less together than one by one. */
+/** Findings that share time save less together than one by one. */
 export function overlapText({ joint_saving: saving, findings }: JointLike): string {
   const sum = findings.reduce((total, finding) => total + (finding.saving?.expected_ns ?? 0), 0);
   return saving && sum > saving.expected_ns * OVERLAP ? 'Some findings share time, so this is less than their sum.' : '';

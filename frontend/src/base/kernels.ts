@@ -13,7 +13,7 @@ export type Family = DeviceKernelRow['family'];
 export interface KernelColumnSpec {
   id: KernelColumn;
   label: string;
-  /** What the heading means, for its tooltip. */
+  /** Meaning of the heading, for its tooltip. */
   hint: string;
   number: boolean;
   /** Least width. */
@@ -23,7 +23,7 @@ export interface KernelColumnSpec {
   text: (row: DeviceKernelRow) => string;
 }
 
-/** In the words of the ledger. */
+/** Names of families, as in the ledger. */
 export const familyText = (family: Family): string => (family === 'communication' ? 'Communication' : KINDS[family]);
 export const bytesPerSecond = (rate: number): string => flopsText(rate).replace('FLOP/s', 'B/s');
 

@@ -1,8 +1,8 @@
-/** Which key does what. */
+/** Keys and their commands. */
 
 import { VIEWS, type View } from './views';
 
-/** A view's name leads there. */
+/** The key of a view opens it. */
 export type Command = View | 'next' | 'previous' | 'open' | 'back' | 'filter' | 'next-place' | 'previous-place' | 'hottest' | 'mute' | 'help';
 
 export interface Pressed { key: string; ctrlKey: boolean; metaKey: boolean; altKey: boolean }
@@ -32,10 +32,10 @@ const EVERYWHERE: Record<string, Command> = {
   ...Object.fromEntries(VIEWS.flatMap(({ id, shortcut }) => (shortcut ? [[shortcut.key, id]] : []))),
   j: 'next', k: 'previous', '/': 'filter', ']': 'next-place', '[': 'previous-place', h: 'hottest', m: 'mute', '?': 'help', Escape: 'back',
 };
-/** Keys with a meaning of their own in scrolling areas and on buttons: ours only in the list. */
+/** Keys that scrolling areas and buttons use: ours only in the list. */
 const IN_LIST: Record<string, Command> = { ArrowDown: 'next', ArrowUp: 'previous', Enter: 'open' };
 
-/** The command of a key, or null where the key belongs to the browser or to an input. */
+/** The command of a key, or null if the key belongs to the browser or to an input. */
 export function commandOf(pressed: Pressed, focus: 'list' | 'input' | 'elsewhere'): Command | null {
   if (pressed.ctrlKey || pressed.metaKey || pressed.altKey) return null;
   if (focus === 'input') return pressed.key === 'Escape' ? 'back' : null;

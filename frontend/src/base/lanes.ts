@@ -1,4 +1,4 @@
-/** Parts of a step in words and groups: what the bars, their legends and their tables show. */
+/** Parts of a step in words and groups, for the bars, their legends and their tables. */
 
 import type { Lane, LanePart } from '../api/types.gen';
 
@@ -44,17 +44,17 @@ export const GROUPS: Record<Group, string> = {
 const HOST = 'host';
 export const isHost = ({ lane }: Pick<Lane, 'lane'>): boolean => lane === HOST;
 
-/** The optimizer is kernels on a device, and a phase of the step on the host. */
+/** On a device, the optimizer is kernels; on the host, it is a phase of the step. */
 const groupOf = (part: PartName, host: boolean): Group => (host && part === 'optimizer' ? 'model' : PARTS[part].group);
 
 export const partLabel = (part: PartName): string => PARTS[part].label;
 
 const isPart = (text: string): text is PartName => Object.hasOwn(PARTS, text);
 
-/** A part that is only known as text; one that is not known keeps its name. */
+/** A part given as text; an unknown one keeps its name. */
 export const partName = (part: string): string => (isPart(part) ? partLabel(part) : part.replaceAll('_', ' '));
 
-/** The parts of one step, or of the average one, by group; what took no time is left out. */
+/** The parts of one step, or of the average one, by group; without empty parts. */
 export function groupsOf(lane: Lane, step: number | null): GroupSlice[] {
   const host = isHost(lane);
   const times = lane.parts.map((each) => ({ part: each.part, ns: step === null ? each.mean_ns : each.steps_ns[step] ?? 0 }));
@@ -100,7 +100,7 @@ export function averaged(lanes: readonly Lane[]): Lane | null {
 
 const ORDER = Object.keys(PARTS);
 
-/** The category of the checks that look for the cause of a part; parts that no check explains have none. */
+/** The category of the checks for the cause of a part; parts that no check explains have none. */
 const CHECKED_BY: Partial<Record<PartName, string>> = {
   communication_exposed: 'distributed', idle_communication_wait: 'distributed', communication: 'distributed',
   host_to_device: 'host_device', device_to_host: 'host_device',
@@ -109,13 +109,13 @@ const CHECKED_BY: Partial<Record<PartName, string>> = {
   optimizer: 'optimizer', python: 'python_loops', matrix: 'precision', attention: 'fusion', elementwise: 'fusion',
 };
 
-/** What to filter findings by for some parts: by what explains the largest of them; null where nothing does. */
+/** Filter for findings about some parts: about the largest of them; null if no check explains them. */
 export function causeOf(slices: readonly Pick<Slice, 'part' | 'ns'>[]): string | null {
   const [largest] = slices.toSorted((one, other) => other.ns - one.ns);
   return (largest && CHECKED_BY[largest.part]) ?? null;
 }
 
-/** What most of a group is, where one part is most of it: `Data loading`. */
+/** The part that dominates a group, if any: `Data loading`. */
 export function mostly({ slices, ns }: { slices: readonly { label: string; ns: number }[]; ns: number }): string | null {
   if (slices.length < 2) return null;
   return slices.find((slice) => slice.ns > ns / 2)?.label ?? null;

@@ -18,7 +18,7 @@ const LEDGER: LedgerLike = {
   ],
 };
 const sum = (values: readonly { ns: number }[]): number => values.reduce((total, { ns }) => total + ns, 0);
-/** What came with a newer server. */
+/** From a newer server. */
 const unknown = (cause: string, kind: string | null): EntryLike => JSON.parse(JSON.stringify({ id: 'x', cause, kind, ns_total: 10, ns_by_step: [10] }));
 
 describe('an account', () => {

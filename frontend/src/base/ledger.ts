@@ -19,7 +19,7 @@ export type LedgerGroup =
 export interface EntryLike { id: string; cause: Cause; kind: Kind | null; ns_total: number; ns_by_step: readonly number[] }
 export interface LedgerLike<E extends EntryLike = EntryLike> { step_ns: { mean: number; n: number }; entries: readonly E[] }
 
-/** One entry in the step that is looked at. */
+/** One entry in the selected step. */
 export interface Row<E> { entry: E; ns: number; share: number }
 /** The rows, longest first, add up to the whole. */
 export interface Account<E> { whole: number; rows: readonly Row<E>[] }
@@ -32,11 +32,11 @@ export function accountOf<E extends EntryLike>({ entries, step_ns: { mean, n } }
   return { whole, rows: rows.filter(({ ns }) => ns > 0).toSorted((one, other) => other.ns - one.ns) };
 }
 
-/** Totals over `n` steps as whole ns of one that add up to `mean`: what is cut off goes where most was cut off. */
+/** Totals over `n` steps as whole ns of one that add up to `mean`: the remainder goes to the totals that lost most. */
 function evenly(totals: readonly number[], n: number, mean: number): number[] {
   const cut = totals.map((total) => Math.floor(total / n));
   const left = mean - sum(cut);
-  if (left < 0 || left > totals.length) return cut; // no average of these steps: their own sum stands
+  if (left < 0 || left > totals.length) return cut; // not the average of these steps: their own sum stays
   const most = new Set(totals.map((total, index) => ({ index, rest: total % n })).toSorted((one, other) => other.rest - one.rest).slice(0, left).map(({ index }) => index));
   return cut.map((ns, index) => ns + (most.has(index) ? 1 : 0));
 }
@@ -50,7 +50,7 @@ export function folded<E>({ rows }: Account<E>): { listed: readonly Row<E>[]; sm
   return { listed: rows.filter((row) => row.share >= SMALL), small: rows.filter((row) => row.share < SMALL) };
 }
 
-/** Causes, short for a legend. What work does says its kind. */
+/** Causes, short for a legend. Work is named by its kind. */
 const CAUSES: Record<Cause, { group: LedgerGroup; label: string }> = {
   compute: { group: 'compute', label: 'Compute' },
   communication: { group: 'communication', label: 'Exposed communication' },
@@ -88,7 +88,7 @@ export const KINDS: Record<Kind, string> = {
   on_device: 'Copies on the device', fill: 'Fills of memory', python: 'Python between operators', other: 'Other work',
 };
 
-/** In the order in which bars show them. */
+/** In the order of the bars. */
 const GROUPS: Record<LedgerGroup, string> = {
   compute: 'Device compute', communication: 'Exposed communication', copies: 'Copies', queued: 'Queued work', host: 'Host work',
   launch: 'Launch overhead', data: 'Data loading', waiting: 'Host waits', runtime: 'Runtime calls', compilation: 'Compilation and capture',
@@ -98,7 +98,7 @@ const GROUPS: Record<LedgerGroup, string> = {
 const isCause = (text: string): text is Cause => Object.hasOwn(CAUSES, text);
 const isKind = (text: string): text is Kind => Object.hasOwn(KINDS, text);
 
-/** A word of a closed list in the page's words; one that came with a newer server keeps its name. */
+/** A word of a closed list in the page's words; a word from a newer server stays the same. */
 const worded = (words: Readonly<Record<string, string>>, text: string): string => (Object.hasOwn(words, text) ? words[text] ?? '' : text.replaceAll('_', ' '));
 
 type Named = Pick<EntryLike, 'cause' | 'kind'>;
@@ -139,10 +139,10 @@ export const groupOf = (entry: Named): LedgerGroup => partOf(entry).group;
 
 const SLIGHT = 0.02;
 
-/** A group in a short bar, or one kind of the CPU's work, which is all that a job without a device does. */
+/** A group in a short bar, or one kind of the CPU's work, which is everything in a job without a device. */
 export type ShortPart = LedgerGroupSlice & { part: string };
 
-/** The parts that are worth a word of their own beside other things, and all others as one. */
+/** The parts that deserve a word beside other things, and all others merged. */
 export function gathered(groups: readonly LedgerGroupSlice[]): readonly ShortPart[] {
   const parts = groups.flatMap((group): ShortPart[] =>
     (group.group === 'cpu' ? group.slices.map((slice) => ({ ...slice, group: group.group, slices: [slice] })) : [{ ...group, part: group.group }]));
@@ -155,12 +155,12 @@ export function gathered(groups: readonly LedgerGroupSlice[]): readonly ShortPar
   return [...parts.filter((part) => !slight.includes(part)), one];
 }
 
-/** Whether an entry is in a part of a short bar. */
+/** True if an entry is in a part of a short bar. */
 export const isIn = ({ group, part }: ShortPart, entry: Named): boolean => groupOf(entry) === group && (group !== 'cpu' || partOf(entry).part === part);
 
 const BUSY = new Set<LedgerGroup>(['compute', 'communication', 'copies']);
 
-/** Whether the device worked in the time of an entry. */
+/** True if the device worked in the time of an entry. */
 export const isBusy = (entry: Named): boolean => BUSY.has(groupOf(entry));
 
 /** Time in which the device worked. */
@@ -177,7 +177,7 @@ export function limitText({ share_reached: reached, bound }: LimitLike): string 
 
 const ALL = 0.995; // rounds to 100 %
 
-/** Of how much of the entry the limit is known, where that is not all of it. */
+/** The part of the entry with a known limit, if that is not all of it. */
 export const knownText = ({ known_share: known }: LimitLike): string => (known < ALL ? `known for ${share(known)} of its time` : '');
 
 interface CommunicationLike { transfer_ns: number | null; wait_ns: number; by: string }
@@ -189,7 +189,7 @@ export function communicationText({ transfer_ns: transfer, wait_ns: wait, by }: 
   return `${part(transfer)} transfer, ${part(wait)} waiting for other ranks`;
 }
 
-/** Why there is nothing to do; where no limit is known, the reason says why that cannot be known. */
+/** The reason if there is nothing to do; if no limit is known, it says why that is unknown. */
 export function reasonText({ limit, nothing_to_fix: reason }: { limit?: LimitLike | null; nothing_to_fix?: string | null }): string {
   if (!reason) return '';
   return typeof limit?.share_reached === 'number' ? `Nothing to fix: ${reason}` : reason;
@@ -209,17 +209,17 @@ export const sourceText = (source: StepSource): string => worded(SOURCES, source
 
 export const isWhole = ({ step_source: source }: { step_source: StepSource }): boolean => source === 'whole_trace';
 
-/** What the rows of an account without a chosen step add up to. */
+/** The sum of the rows of an account without a selected step. */
 export const averageText = (ledger: { step_source: StepSource; step_ns: { n: number } }): string =>
   (isWhole(ledger) ? 'the recording' : ledger.step_ns.n === 1 ? 'the one step' : 'the average step');
 
-/** How far the lengths of the steps spread. */
+/** The spread of the steps' durations. */
 export const stepSpread = ({ steps }: { steps: readonly { start_ns: number; end_ns: number }[] }): Spread | null =>
   spread({ items: steps.map(({ start_ns: start, end_ns: end }) => ({ duration_ns: end - start })) });
 
 const DIFFERS = 0.02;
 
-/** Time that the host takes for a step, where it differs from the step. */
+/** Host time of a step, if it differs from the step. */
 export function hostPace({ host_step_ns: host, step_ns: { median } }: { host_step_ns: number | null; step_ns: { median: number } }): number | null {
   return host !== null && Math.abs(host - median) > DIFFERS * median ? host : null;
 }
@@ -233,7 +233,7 @@ const RECORDINGS: Record<Recording, { what: string; why: string }> = {
   'no-device': { what: 'This recording holds no device work.', why: 'It says what the host did, not what the device did. Record the device’s activity, too.' },
 };
 
-/** What kind of recording it is, in the server's words where it has any, and what to do; null for one of steady steps. */
+/** The kind of recording, in the server's words if it has any, and what to do; null for steady steps. */
 export function recordingText(recording: Recording, banner: string | null): { what: string; why: string } | null {
   if (recording === 'steady') return null;
   if (banner) return { what: banner, why: '' };
@@ -242,7 +242,7 @@ export function recordingText(recording: Recording, banner: string | null): { wh
 
 const OF_START: ReadonlySet<Recording> = new Set<Recording>(['start-up', 'compilation', 'capture']);
 
-/** Whether a recording holds what a job does once: what is saved there is not saved in each step. */
+/** True if a recording holds one-time work: savings in it do not apply to each step. */
 export const isOfStart = ({ recording }: { recording: Recording }): boolean => OF_START.has(recording);
 
 const PROOFS: Record<Proof, string> = {

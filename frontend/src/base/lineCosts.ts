@@ -1,4 +1,4 @@
-/** What lines cost, for the gutter of a source file. */
+/** Costs of lines, for the gutter of a source file. */
 
 import { nanoseconds, partShare, plural } from './units';
 import { FROM_CAPTURE, type KnownFromCapture } from './words';
@@ -9,11 +9,11 @@ interface Columns {
 interface PlaceLike { file: string; line: number; ties?: number[]; matches: number; duration_ns: number }
 
 export interface LineCost {
-  /** Length of the bar: the part of what the costliest line takes. */
+  /** Length of the bar, relative to the most expensive line. */
   bar: number;
   time: string;
   share: string;
-  /** All that is known, in words. */
+  /** All known figures, in words. */
   words: string;
 }
 
@@ -35,7 +35,7 @@ export function costsOfCalls({ wall_ns: wall, line, host_ns: host, device_ns: de
   }));
 }
 
-/** What one finding costs at its places in a file, per step or per trace. */
+/** The cost of one finding at its places in a file, per step or per trace. */
 export function costsOfPlaces(places: readonly PlaceLike[], file: string, per: string, stepNs: number | null): LineCosts {
   const here = places.filter((place) => place.file === file);
   const most = Math.max(1, ...here.map((place) => place.duration_ns));
@@ -46,7 +46,7 @@ export function costsOfPlaces(places: readonly PlaceLike[], file: string, per: s
   }));
 }
 
-/** The line that costs next to most after `from`; after the last of them, and from anywhere else, the costliest. */
+/** The next most expensive line after `from`; after the last one, and from any other line, the most expensive. */
 export function nextHottest(costs: LineCosts, from: number | null): number | null {
   const order = [...costs].toSorted(([, a], [, b]) => b.bar - a.bar).map(([line]) => line);
   return order[(order.indexOf(from ?? 0) + 1) % Math.max(1, order.length)] ?? null;

@@ -40,7 +40,7 @@ function paragraphEnd(lines: readonly string[], from: number): number {
   return end < 0 ? lines.length : end;
 }
 
-/** Lines without a blank one between them: prose, a list, or prose that leads into a list. */
+/** Lines without a blank one between them: prose, a list, or prose that introduces a list. */
 function textBlocks(lines: readonly string[]): Block[] {
   const first = lines.findIndex((line) => BULLET.test(line) || NUMBER.test(line));
   if (first < 0) return [{ kind: 'paragraph', text: joined(lines) }];

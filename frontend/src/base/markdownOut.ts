@@ -15,7 +15,7 @@ export interface FindingLike {
   cost_ns: number; share: number | null; saving: Saving | null;
   places: readonly Place[]; details: readonly Detail[];
   code_fixes?: { changes: readonly { safety: string; check: string; diff: string }[] } | null;
-  /** The ranks that a finding about a run is about, in words. */
+  /** The ranks of a finding about a run, in words. */
   about?: string;
 }
 

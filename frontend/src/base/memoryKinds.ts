@@ -1,4 +1,4 @@
-/** Memory by what it is for, in words, and stacked for a chart. */
+/** Memory by purpose, in words, and stacked for a chart. */
 
 import type { DeviceMemoryRow } from '../api/types.gen';
 
@@ -17,12 +17,15 @@ export const MEMORY_KINDS: Record<MemoryKind, { label: string; what: string }> =
   unknown: { label: 'Unknown', what: 'neither their phase nor their life tells what they are for' },
 };
 
-/** A kind that came with a newer server keeps its name. */
+/** A kind from a newer server keeps its name. */
 export const memoryKindText = (kind: MemoryKind): string => (Object.hasOwn(MEMORY_KINDS, kind) ? MEMORY_KINDS[kind].label : String(kind));
 
 export interface Layer { kind: MemoryKind; bytes: readonly number[]; peak: number; top: readonly number[] }
 
-/** The layers from the bottom upwards; `top` is their upper edge. What is below zero (frees without allocations) has no height. */
+/**
+ * The layers from the bottom upwards; `top` is their upper edge. Negative values (frees without allocations) have no
+ * height.
+ */
 export function layersOf(kinds: readonly KindCurve[]): Layer[] {
   const order = Object.keys(MEMORY_KINDS);
   const layers: Layer[] = [];

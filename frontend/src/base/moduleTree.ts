@@ -1,8 +1,8 @@
-/** A tree in pre-order as rows: which are in sight, and where the arrow keys lead. */
+/** A tree in pre-order as rows: the visible ones, and the targets of the arrow keys. */
 
 export interface TreeRow { parent: number | null; last: number; depth: number }
 
-/** Positions of the rows in sight: what is inside a closed row is not. */
+/** Positions of the visible rows, without those inside a closed row. */
 export function visibleRows(rows: readonly TreeRow[], closed: ReadonlySet<number>): number[] {
   const seen: number[] = [];
   for (let at = 0; at < rows.length; at += 1) {
@@ -15,14 +15,14 @@ export function visibleRows(rows: readonly TreeRow[], closed: ReadonlySet<number
 
 export const hasChildren = (rows: readonly TreeRow[], at: number): boolean => (rows[at]?.last ?? at) > at;
 
-/** Deep trees start closed below this depth; the first levels tell most. */
+/** Deep trees start closed below this depth; the first levels say most. */
 export function startClosed(rows: readonly TreeRow[], depth: number): Set<number> {
   return new Set(rows.flatMap((row, at) => (row.depth >= depth && row.last > at ? [at] : [])));
 }
 
 export type TreeMove = { to: number } | { open: number } | { close: number } | null;
 
-/** What a key does at a row, as in every tree: right opens or goes in, left closes or goes out. */
+/** The effect of a key at a row, as in every tree: right opens or goes in, left closes or goes out. */
 export function treeMove(rows: readonly TreeRow[], closed: ReadonlySet<number>, at: number, key: string): TreeMove {
   const seen = visibleRows(rows, closed);
   const place = seen.indexOf(at);

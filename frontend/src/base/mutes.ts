@@ -1,4 +1,4 @@
-/** What the user does not want to see: findings by id, checks by name. */
+/** Findings and checks that the user has muted: findings by id, checks by name. */
 
 export interface Mutes { findings: string[]; rules: string[] }
 
@@ -18,7 +18,7 @@ export const changed = (mutes: Mutes, { mute, unmute }: MuteChange): Mutes => ({
 const merged = (old: readonly string[], added: readonly string[], removed: readonly string[]): string[] =>
   [...new Set([...old, ...added])].filter((name) => !removed.includes(name)).toSorted();
 
-/** What the browser has kept; anything else than mutes counts as none. */
+/** The mutes stored in the browser; anything else counts as none. */
 export function mutesFrom(text: string | null): Mutes {
   try {
     const value: unknown = JSON.parse(text ?? 'null');

@@ -12,7 +12,7 @@ export type OperatorColumn = Exclude<keyof OperatorRow, 'key' | 'kernels' | 'fin
 export interface ColumnSpec {
   id: OperatorColumn;
   label: string;
-  /** What the heading means, for its tooltip. */
+  /** Meaning of the heading, for its tooltip. */
   hint: string;
   number: boolean;
   /** Least width. */
@@ -20,7 +20,7 @@ export interface ColumnSpec {
   /** As CSS for the grid. */
   width: string;
   text: (row: OperatorRow) => string;
-  /** What of all it is, as a bar. */
+  /** The whole that its bar is a part of. */
   part?: (row: OperatorRow) => number;
 }
 
@@ -66,7 +66,7 @@ const SPREAD: readonly ColumnSpec[] = [
   number('slow_calls', 'Slow calls', 'Calls that took far longer than the median', 84, (row) => (typeof row.slow_calls === 'number' ? count(row.slow_calls) : '–')),
 ];
 
-/** What leaves no figure in a recording without a device is not shown. */
+/** Columns without figures in a recording without a device are hidden. */
 export const columnsOf = (by: Grouping, hasDevice: boolean): readonly ColumnSpec[] => [
   ...LEADS[by], ...COMMON, ...(hasDevice ? DEVICE : []), ...(hasDevice ? RATE : RATE.slice(0, 1)), ...(by === 'shape' ? SPREAD : []), ...(hasDevice ? [KNOWN] : []),
 ];
@@ -79,7 +79,7 @@ interface Whole { host_ns?: number; device_ns?: number | null; empty?: readonly 
 
 const BAR_PX = 172;
 
-/** The columns that have a value in any row, with shares of the time that bounds the job. */
+/** The columns with a value in any row, with shares of the time that bounds the job. */
 export function filledColumns(columns: readonly ColumnSpec[], { host_ns: host = 0, device_ns: device = null, empty = [] }: Whole): readonly ColumnSpec[] {
   const bounding = boundingTime(columns.map(({ id }) => id));
   const whole = (bounding === 'device_self_ns' ? device : host) ?? 0;

@@ -1,4 +1,4 @@
-/** What makes a step an outlier, in words. */
+/** Causes of an outlier, in words. */
 
 import { partName } from './lanes';
 
@@ -10,7 +10,7 @@ const WAITS = new Map([
   ['allocator', 'Memory from the driver'], ['synchronisation', 'The device'],
 ]);
 
-/** What an outlier holds more of, as the page calls it; parts come with their lane: `host data_loading`. */
+/** A cause, in the page's words; parts come with their lane: `host data_loading`. */
 export function causeName({ kind, name }: { kind: CauseKind; name: string }): string {
   if (kind === 'wait') return WAITS.get(name) ?? name.replaceAll('_', ' ');
   const space = name.indexOf(' ');

@@ -1,10 +1,10 @@
-/** Places in source files: how they are named and told apart. */
+/** Places in source files: their names and keys. */
 
 export interface PlaceLike { file: string; line: number }
 
 export const fileName = (path: string): string => path.split(/[\\/]/).at(-1) ?? path;
 
-/** What `torch.compile` generated: of which pass, and which further lines the same kernel computes. */
+/** Code that `torch.compile` generated: its pass, and further lines that the same kernel computes. */
 export interface GeneratedLike { of: 'forward' | 'backward'; also: PlaceLike[] }
 
 /** `model.py:190`; of compiled code `backward of model.py:190 (+189, layers.py:12)`. */
@@ -17,11 +17,11 @@ export function placeText({ file, line, generated }: PlaceLike & { generated?: G
 
 interface LinesLike { line: number; end_line: number; ties?: number[] }
 
-/** The lines to mark: each of those that are as likely, else all lines of the statement. */
+/** The lines to mark: each of the equally likely ones, else all lines of the statement. */
 export const marksAt = ({ line, end_line: endLine, ties = [] }: LinesLike): { line: number; endLine: number }[] =>
   (ties.length > 1 ? ties.map((tie) => ({ line: tie, endLine: tie })) : [{ line, endLine }]);
 
-/** Names for paths that are as short as can be told apart: `train.py`, or `a/model.py` and `b/model.py`. */
+/** Shortest distinct names of paths: `train.py`, or `a/model.py` and `b/model.py`. */
 export function shortNames(paths: Iterable<string>): Map<string, string> {
   const all = [...new Set(paths)];
   return new Map(all.map((path) => [path, shortest(path, all)]));

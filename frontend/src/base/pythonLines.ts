@@ -5,7 +5,7 @@ import hljs from 'highlight.js/lib/core';
 import python from 'highlight.js/lib/languages/python';
 import { LineBuilder, type Line } from './tokens';
 
-/** Takes highlight.js's findings as they come, so that no HTML is made at any point. */
+/** Takes the tokens of highlight.js directly, so that no HTML is created at any point. */
 class LineEmitter implements Emitter {
   readonly builder = new LineBuilder();
 

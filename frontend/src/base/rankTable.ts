@@ -1,4 +1,4 @@
-/** Columns of the table of ranks, their order, and how far a figure is above the middle rank's. */
+/** Columns of the table of ranks, their order, and the distance of figures from the middle rank's. */
 
 import type { RankRow } from '../api/types.gen';
 import { bytes, count, nanoseconds } from './units';
@@ -8,7 +8,7 @@ export type RankPart = 'loading' | 'host' | 'compute' | 'copies' | 'communicatio
 export type RankColumn = RankPart | 'rank' | 'step' | 'memory' | 'last' | 'waited' | 'waits' | 'findings';
 export interface RankOrder { column: RankColumn; descending: boolean }
 
-/** Who is waited for longest comes first. */
+/** Ranks that others wait for longest come first. */
 export const WORST_FIRST: RankOrder = { column: 'waited', descending: true };
 
 interface Spec {
@@ -21,7 +21,7 @@ interface Spec {
   number: boolean;
   value: (row: RankRow) => number | null;
   text: (row: RankRow) => string;
-  /** Of what a difference to the middle rank is a part, where it is to be seen. */
+  /** The whole that a visible difference from the middle rank is a part of. */
   whole?: (middle: number, step: number) => number;
 }
 
@@ -40,7 +40,7 @@ function figure(id: RankColumn, label: string, hint: string, px: number, value: 
   return { id, label, hint, px, width: `minmax(${px}px, 1fr)`, number: true, value, text };
 }
 
-/** A time whose distance to the middle rank is a part of the step. */
+/** A time whose distance from the middle rank is a part of the step. */
 const time = (id: RankColumn, label: string, hint: string, px: number, value: Spec['value']): Spec =>
   ({ ...figure(id, label, hint, px, value, (row) => timed(value(row))), whole: (_middle, step) => step });
 
@@ -62,7 +62,7 @@ const ARRIVALS: readonly Spec[] = [
 ];
 const FINDINGS = figure('findings', 'Findings', 'How many findings its own report has', 88, (row) => row.findings, (row) => count(row.findings));
 
-/** Parts that no rank has, memory that none recorded, and arrivals where no ranks meet have no column. */
+/** Parts that no rank has, unrecorded memory, and arrivals without meetings have no column. */
 export function rankColumns(rows: readonly RankRow[]): Spec[] {
   const parts = PARTS.filter(({ part }) => rows.some((row) => (row.parts_ns[part] ?? 0) > 0));
   return [
@@ -89,6 +89,6 @@ export function medianOf(values: readonly number[]): number {
 
 const LEVELS = [0.05, 0.1, 0.2, 0.4];
 
-/** How far above the middle rank, as a part of the step: 0 for less than 5 % of it, up to 4 from 40 % on. */
+/** Level of the distance above the middle rank, as a part of the step: 0 for less than 5 % of it, up to 4 from 40 %. */
 export const shadeOf = (value: number, middle: number, whole: number): number =>
   (whole > 0 ? LEVELS.filter((level) => value - middle >= level * whole).length : 0);

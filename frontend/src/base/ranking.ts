@@ -1,4 +1,4 @@
-/** Which findings are listed, and in which order. */
+/** The listed findings, and their order. */
 
 import { placeText, type PlaceLike } from './places';
 import type { Group, Sort } from './route';
@@ -15,7 +15,9 @@ export interface Rankable { action?: string;
   places: readonly (PlaceLike & { function: string; own_code: boolean })[];
 }
 
-/** Keeps the findings in which every word of the query occurs; `also` gives words that are not in the finding itself. */
+/**
+ * Keeps the findings in which every word of the query occurs; `also` gives words that are not in the finding itself.
+ */
 export function filtered<F extends Rankable>(findings: readonly F[], query: string, also: (finding: F) => string = () => ''): F[] {
   const words = query.toLowerCase().split(/\s+/).filter(Boolean);
   return findings.filter((finding) => {
@@ -30,7 +32,7 @@ function searchText(finding: Rankable): string {
     .join('\n').toLowerCase();
 }
 
-/** Best first; equals stay in the order in which the server sent them. */
+/** Best first; equal ones stay in the server's order. */
 export function sorted<F extends Rankable>(findings: readonly F[], sort: Sort): F[] {
   return findings.toSorted((a, b) => ORDERS[sort](a, b) || ORDERS.saving(a, b) || ORDERS.cost(a, b));
 }
@@ -51,7 +53,7 @@ const ORDERS: Record<Sort, (a: Rankable, b: Rankable) => number> = {
   file: (a, b) => firstPlace(a).localeCompare(firstPlace(b), 'en', { numeric: true }),
 };
 
-/** What is listed one by one, and the small findings to be folded below it; with no other, none is folded. */
+/** The findings listed one by one, and the small ones folded below; without large ones, small ones are not folded. */
 export function bySize<F extends { small?: boolean }>(findings: readonly F[]): { large: readonly F[]; small: readonly F[] } {
   const large = findings.filter((each) => !each.small);
   return large.length > 0 ? { large, small: findings.filter((each) => each.small) } : { large: findings, small: [] };
@@ -61,12 +63,12 @@ export function bySize<F extends { small?: boolean }>(findings: readonly F[]): {
 export const savedTogether = (findings: readonly { saving: { speedup: number | null } | null }[]): number =>
   findings.reduce((sum, { saving }) => sum + (saving?.speedup ? 1 - 1 / saving.speedup : 0), 0);
 
-/** Whether a finding is in the user's own code: in a place outside installed packages. */
+/** True if a finding is in the user's own code: in a place outside installed packages. */
 export const isOwn = ({ places }: Pick<Rankable, 'places'>): boolean => places.some((place) => place.own_code);
 
 export interface Grouped<F> { key: string; findings: readonly F[] }
 
-/** The findings cut into groups; both keep the order in which they came. */
+/** The findings in groups; both keep their order. */
 export function grouped<F extends Rankable>(findings: readonly F[], group: Group): Grouped<F>[] {
   const groups = new Map<string, F[]>();
   for (const finding of findings) {

@@ -1,4 +1,4 @@
-/** What a profile can hold, and how to record it (code in backticks). */
+/** Data that a profile can hold, and how to record it (code in backticks). */
 
 export type Recording = 'stacks' | 'shapes' | 'memory' | 'device' | 'steps';
 
@@ -12,7 +12,7 @@ export const RECORDINGS: readonly { what: Recording; label: string; how: string 
 
 export interface Missing { labels: string[]; how: string[]; rules: number }
 
-/** Which recordings would let more rules run: those that unchecked rules need and the profile lacks. */
+/** Missing data that would let more rules run: needed by unchecked rules, and absent in the profile. */
 export function missing(recorded: readonly string[], unchecked: readonly { needs: readonly string[] }[]): Missing | null {
   const lacking = RECORDINGS.filter(({ what }) =>
     !recorded.includes(what) && unchecked.some((rule) => rule.needs.includes(what)));

@@ -1,4 +1,4 @@
-/** The roofline plot: rates over the work for each byte, both in powers of ten, under the device's limits. */
+/** The roofline plot: rates over the work per byte, both in powers of ten, under the device's limits. */
 
 import type { Roofline } from '../api/types.gen';
 
@@ -9,7 +9,7 @@ export interface Range { low: number; high: number }
 export interface Line { name: string; x1: number; y1: number; x2: number; y2: number }
 export interface Plot { x: Range; y: Range; lines: readonly Line[]; dots: readonly { dot: Dot; x: number; y: number; radius: number }[] }
 
-/** Operations for each byte. */
+/** Operations per byte. */
 export const intensityOf = ({ flops_per_second: flops, bytes_per_second: moved }: Pick<Dot, 'flops_per_second' | 'bytes_per_second'>): number => flops / moved;
 
 const rangeOf = (values: readonly number[]): Range => {
@@ -44,9 +44,9 @@ export function plotOf({ bytes_per_second: moved, ceilings }: Pick<Roofline, 'by
     dots: dots.map((dot) => ({
       dot, x: across(intensityOf(dot), x), y: down(dot.flops_per_second),
       radius: Math.max(LEAST_PX, MOST_PX * Math.sqrt(largest > 0 ? dot.share / largest : 0)),
-    })).toSorted((one, other) => other.radius - one.radius), // small ones stay in sight
+    })).toSorted((one, other) => other.radius - one.radius), // small ones stay visible
   };
 }
 
-/** The powers of ten inside a range, both ends included. */
+/** The powers of ten inside a range, including both ends. */
 export const decades = ({ low, high }: Range): number[] => Array.from({ length: high - low + 1 }, (_, at) => low + at);

@@ -1,4 +1,4 @@
-/** What the address says: which profile, which view, which finding. */
+/** Content of the address: profile, view, finding. */
 
 import type { Side, Sides } from './sides';
 import { VIEWS, type View } from './views';
@@ -6,11 +6,11 @@ import { VIEWS, type View } from './views';
 type Keys = Record<string, string>;
 type Written = Record<string, string | null>;
 
-/** How one value stands in the address, under its name. What cannot be read is the default, which leaves no trace there. */
+/** Form of one value in the address, under its name. An unreadable value is the default, which is absent there. */
 interface Field<V> {
   read: (keys: Keys, name: string) => V;
   write: (value: V, name: string) => Written;
-  /** The views whose address has it; all where there are none. */
+  /** The views whose address has it; all without any. */
   views: readonly View[];
 }
 
@@ -30,7 +30,7 @@ const word = <W extends string>([first, ...others]: readonly [W, ...W[]], ...vie
 /** As on the command line: `compare BASE CANDIDATE --steps 3-7 --with 8-12`. */
 const BASE_KEYS: Record<keyof Side, string> = { run: 'cmp', rank: 'cmp_rank', span: 'cmp_span', steps: 'steps' };
 const CANDIDATE_KEYS: Record<keyof Side, string> = { run: 'with', rank: 'with_rank', span: 'with_span', steps: 'with_steps' };
-const ROOT = '.'; // the run of the logdir itself has no name, and an empty key would be none
+const ROOT = '.'; // the run of the logdir itself has no name, and an empty key would look like none
 
 const SIDES: Field<Sides> = {
   views: ['compare'],
@@ -53,28 +53,28 @@ const FIELDS = {
   span: text(),
   view: word<View>(['findings', ...VIEWS.map(({ id }) => id)]),
   finding: text(),
-  /** File and line shown in the source view. */
+  /** File and line in the source view. */
   file: text('source'),
   line: text('source'),
   q: text(),
   sort: word(['saving', 'safe', 'cost', 'matches', 'file']),
-  /** How the list is cut into groups. */
+  /** The grouping of the list. */
   group: word(['none', 'check', 'file', 'severity']),
-  /** Whether only findings in the user's own code are listed. */
+  /** True to list only findings in the user's own code. */
   own: flag(),
-  /** Name of the step that the overview shows; empty for the average of all. */
+  /** Name of the step in the overview; empty for the average of all. */
   step: text('overview'),
-  /** How operators are grouped, and the key of the open row. */
+  /** The grouping of operators, and the key of the open row. */
   by: word(['name', 'shape', 'line', 'module'], 'operators'),
   op: text('operators'),
-  /** Id of the event that is marked, and the window of the timeline in ns, `from-to`. */
+  /** Id of the marked event, and the window of the timeline in ns, `from-to`. */
   event: text('findings', 'timeline'),
   win: text('timeline'),
-  /** The time in ns of which the timeline says why nothing runs, and the numbers of its folded and pinned lanes: `2,5`. */
+  /** The time in ns whose idle gap the timeline explains, and the numbers of its folded and pinned lanes: `2,5`. */
   at: text('timeline'),
   folded: text('timeline'),
   pinned: text('timeline'),
-  /** What the flame graph's widths are, the node that it is zoomed to, and the entry of the account whose time alone it shows. */
+  /** The unit of the flame graph's widths, the zoomed node, and the entry of the account to which it is limited. */
   weight: word(['account', 'device', 'idle', 'host', 'bytes'], 'flame', 'compare'),
   node: text('flame'),
   entry: text('flame'),
@@ -95,18 +95,18 @@ export const routeFrom = (keys: Keys): Route => Object.assign({}, ...NAMES.map((
 
 export const START = routeFrom({});
 
-/** All keys of a route for the address; null removes one, so that defaults leave no trace there. */
+/** All keys of a route for the address; null removes one, so that defaults do not appear there. */
 export const routeKeys = (route: Route): Written => Object.assign({}, ...NAMES.map((name) => keysOf(name, route)));
 
-/** What a view shows is in the address of that view alone. */
+/** Settings of a view appear only in the address of that view. */
 function keysOf<Name extends keyof Route>(name: Name, route: Route): Written {
   const { views, write } = CODEC[name];
   return write(views.length === 0 || views.includes(route.view) ? route[name] : START[name], name);
 }
 
 /**
- * The changes, and what they make meaningless: an event and a window belong to a profile, an event also to the finding
- * that it was chosen in.
+ * The changes, and the values that they invalidate: an event and a window belong to a profile, an event also to the
+ * finding that it was selected in.
  */
 export function withConsequences(before: Route, changes: Partial<Route>): Partial<Route> {
   const differs = (...keys: (keyof Route)[]): boolean => keys.some((key) => key in changes && changes[key] !== before[key]);

@@ -1,8 +1,8 @@
-/** Which profile is meant by an address that names one, a part of one, or none. */
+/** The profile for an address that names one, a part of one, or none. */
 
 export interface ProfileKey { run: string; worker: string; span: string }
 
-/** Stands in questions that are not asked before a profile is selected. */
+/** Placeholder in requests that are not sent before a profile is selected. */
 export const NO_KEY: ProfileKey = { run: '', worker: '', span: '' };
 
 interface ProfileLike { worker: string; span: string }
@@ -10,7 +10,7 @@ interface RunLike<P> { run: string; profiles: readonly P[] }
 
 export interface Selection<P> { run: string; profile: P }
 
-/** The named profile; where the address leaves something open, the first worker's latest span. */
+/** The named profile; for open parts of the address, the first worker's latest span. */
 export function select<P extends ProfileLike>(runs: readonly RunLike<P>[], key: ProfileKey): Selection<P> | null {
   const run = runs.find((each) => each.run === key.run && each.profiles.length > 0)
     ?? runs.find((each) => each.profiles.length > 0);
@@ -23,7 +23,7 @@ export function select<P extends ProfileLike>(runs: readonly RunLike<P>[], key: 
 
 export const keyText = (key: ProfileKey): string => JSON.stringify([key.run, key.worker, key.span]);
 
-/** Milliseconds since 1970 where a span says when it was recorded: in nanoseconds, or in milliseconds. */
+/** Milliseconds since 1970 if a span states the time of the recording: in nanoseconds, or in milliseconds. */
 export function spanTime(span: string): number | null {
   const digits = /^\d{13,19}$/.exec(span)?.[0];
   return digits === undefined ? null : Number(digits.slice(0, 13));

@@ -1,9 +1,9 @@
-/** Values that hold until the next point, as the lines of a chart. */
+/** Values that are constant until the next point, as the lines of a chart. */
 
 export interface Series { times: readonly number[]; values: readonly number[] }
 export interface Frame { from: number; to: number; most: number; width: number; height: number }
 
-/** Across for a time and down for a value, within the frame. */
+/** Horizontal position of a time and vertical one of a value, within the frame. */
 export const across = ({ from, to, width }: Frame, time: number): number => (to > from ? ((time - from) / (to - from)) * width : 0);
 export const down = ({ most, height }: Frame, value: number): number => height - (most > 0 ? Math.min(1, Math.max(0, value / most)) : 0) * height;
 
@@ -17,7 +17,7 @@ export function stepPath({ times, values }: Series, frame: Frame): string {
   return `${points.join('')}H${rounded(frame.width)}`;
 }
 
-/** The same, closed along the bottom. */
+/** The same line, closed along the bottom. */
 export function areaPath(series: Series, frame: Frame): string {
   const line = stepPath(series, frame);
   return line && `${line}V${rounded(frame.height)}H${rounded(across(frame, series.times[0] ?? 0))}Z`;

@@ -1,8 +1,11 @@
-/** Which two recordings are compared. */
+/** The two recordings to compare. */
 
 import { spanTime } from './selection';
 
-/** One side: a run (null before one is chosen), one of its workers or ranks, a span, a range of steps; empty stands for all. */
+/**
+ * One side: a run (null before one is selected), one of its workers or ranks, a span, a range of steps; empty stands
+ * for all.
+ */
 export interface Side { run: string | null; rank: string; span: string; steps: string }
 export interface Sides { base: Side; candidate: Side }
 
@@ -11,9 +14,9 @@ export const NO_SIDE: Side = { run: null, rank: '', span: '', steps: '' };
 interface RunLike { run: string; profiles: readonly { span: string; state: string }[] }
 
 /**
- * What is chosen; what is not is the run that is `looked` at, or the newest with another of its job, against the newest
- * other of its job, by their names. Where no two runs have like names, names say nothing; else a run of a job of its own
- * stands against itself, for the user to choose.
+ * The selected sides; open ones are the run `looked` at, or the newest with another one of its job, against the newest
+ * other of its job, by their names. If no two runs have similar names, names say nothing; otherwise a run of a job of
+ * its own is compared with itself, for the user to choose.
  */
 export function chosenSides(chosen: Sides, runs: readonly RunLike[], looked: string): Sides {
   const newest = newestFirst(runs);
@@ -27,7 +30,10 @@ export function chosenSides(chosen: Sides, runs: readonly RunLike[], looked: str
   return { base: { ...chosen.base, run: base }, candidate: { ...chosen.candidate, run: candidate } };
 }
 
-/** How many words two names begin with in common, where that is half of the shorter: recordings of one job are mostly named alike. */
+/**
+ * Number of words that two names share at their start, if that is half of the shorter: recordings of one job mostly
+ * have similar names.
+ */
 function likeness(one: string | null, other: string): number {
   const [words, others] = [(one ?? '').split(WORDS), other.split(WORDS)];
   const differs = words.findIndex((word, index) => word !== others[index]);
@@ -37,7 +43,7 @@ function likeness(one: string | null, other: string): number {
 
 const WORDS = /[^a-z0-9]+/i;
 
-/** Runs that can be read, by the time their spans tell; those that tell none are older, later names newer. */
+/** Readable runs, by the time in their spans; runs without one are older, later names newer. */
 function newestFirst(runs: readonly RunLike[]): string[] {
   const readable = runs.filter(({ profiles }) => profiles.some(({ state }) => state !== 'error'));
   const timed = readable.map(({ run, profiles }) => ({ run, time: Math.max(...profiles.map(({ span }) => spanTime(span) ?? 0)) }));

@@ -1,12 +1,12 @@
-/** How far the durations of steps spread. */
+/** Spread of the durations of steps. */
 
 export interface Spread { label: string; low: number; high: number }
 
 interface StepsLike { items: readonly { duration_ns: number }[]; p10_ns?: number | null; p90_ns?: number | null }
 
-const ENOUGH_FOR_PERCENTILES = 10; // below that the 10th percentile is the minimum in all but name
+const ENOUGH_FOR_PERCENTILES = 10; // with fewer steps, the 10th percentile is practically the minimum
 
-/** The server's percentiles, or all of the range where there are few steps. */
+/** The server's percentiles, or the whole range for few steps. */
 export function spread({ items, p10_ns: low = null, p90_ns: high = null }: StepsLike): Spread | null {
   const durations = items.map((step) => step.duration_ns);
   if (durations.length < 2) return null;

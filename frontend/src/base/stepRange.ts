@@ -5,31 +5,31 @@ export interface Range { first: number; last: number }
 
 interface Step { name: string }
 
-/** The number of each step as its name ends, else its position from 1. */
+/** The number at the end of each step's name, else its position from 1. */
 export const numbersOf = (steps: readonly Step[]): number[] =>
   steps.map(({ name }, index) => Number(/\d{1,15}$/.exec(name)?.[0] ?? index + 1));
 
-/** The form as numbers, null where it is another one. */
+/** The numbers of a range, null for another form. */
 function parsed(text: string): Range | null {
   const [, from, to = from] = /^(\d{1,15})(?:-(\d{1,15}))?$/.exec(text) ?? [];
   const range = { first: Number(from), last: Number(to) };
   return from !== undefined && range.first <= range.last ? range : null;
 }
 
-/** Which of the steps are meant; null where none is, or the form is another one. */
+/** The selected steps; null if there are none, or for another form. */
 export function rangeIn(steps: readonly Step[], text: string): Range | null {
   const range = parsed(text);
   const within = numbersOf(steps).map((number) => range !== null && range.first <= number && number <= range.last);
   return within.includes(true) ? { first: within.indexOf(true), last: within.lastIndexOf(true) } : null;
 }
 
-/** The form that names the steps from one position to another. */
+/** The text for the steps from one position to another. */
 export function rangeText(steps: readonly Step[], { first, last }: Range): string {
   const numbers = numbersOf(steps);
   return first === last ? `${numbers[first]}` : `${numbers[first]}-${numbers[last]}`;
 }
 
-/** What is wrong with a typed range, in words; nothing where nothing is. */
+/** The error of a typed range, in words; empty without one. */
 export function rangeFault(text: string, steps: readonly Step[] | null): string {
   if (text === '') return '';
   if (!parsed(text)) return 'Write 3-7 for the steps 3 to 7, or 5 for one step.';
@@ -38,7 +38,7 @@ export function rangeFault(text: string, steps: readonly Step[] | null): string 
   return numbers.length > 0 ? `There are the steps ${Math.min(...numbers)}-${Math.max(...numbers)}.` : 'There are no steps.';
 }
 
-/** The middle one by duration, of those that are not odd where there are such. */
+/** The median step by duration, without odd ones if there are others. */
 export function medianStep(steps: readonly { duration_ns: number; oddity?: string | null }[]): number {
   const indices = steps.map((_, index) => index);
   const usual = indices.filter((index) => !steps[index]?.oddity);

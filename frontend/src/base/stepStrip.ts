@@ -1,4 +1,4 @@
-/** Steps as columns: how high, cut into which parts, and what marks them as odd. */
+/** Steps as columns: their heights, parts, and marks of odd ones. */
 
 export type Oddity = 'warmup' | 'outlier';
 export const ODDITIES: Record<Oddity, { sign: string; word: string }> = {
@@ -14,7 +14,7 @@ export interface Column {
   /** The number that stands below the column. */
   label: string;
   ns: number;
-  /** Of the highest column. */
+  /** Height relative to the highest column. */
   height: number;
   oddity: Oddity | null;
   /** Bottom first; shares of the column. */
@@ -28,7 +28,7 @@ export type GroupsAt = (index: number | null) => readonly { group: string; label
 /** The longest step: as high as a column gets. */
 export const longest = (steps: readonly StepLike[]): number => Math.max(1, ...steps.map((step) => step.duration_ns));
 
-/** One column per step; a step without parts is one piece of none. `most` is what the highest column stands for. */
+/** One column per step; a step without parts is one empty piece. `most` is the duration of the highest column. */
 export function columnsOf(groupsAt: GroupsAt, steps: readonly StepLike[], most = longest(steps)): Column[] {
   return steps.map(({ name, duration_ns: ns, oddity = null }, index) => ({
     index, name, ns, oddity, label: numberOf(name) ?? String(index + 1), height: ns / most,

@@ -17,7 +17,7 @@ function piece(...spans: [number, number][]): Piece {
 
 it('stands all lanes below each other', () => {
   const boxes = allBoxes(LANES);
-  expect(boxes.map(({ lane: number }) => number)).toEqual([0, 3, 1, 2]); // one stream is short, and stands where it is seen
+  expect(boxes.map(({ lane: number }) => number)).toEqual([0, 3, 1, 2]); // one stream is short, and drawn where it is visible
   expect(boxes.map(({ y }) => y)).toEqual([AXIS_PX, AXIS_PX + ROW_PX + LANE_GAP_PX, AXIS_PX + 2 * ROW_PX + 2 * LANE_GAP_PX, AXIS_PX + 32 * ROW_PX + 3 * LANE_GAP_PX]);
   expect(heightOf(boxes)).toBe(AXIS_PX + 35 * ROW_PX + 4 * LANE_GAP_PX);
   expect(lanesIn(boxes, 0, AXIS_PX + ROW_PX + LANE_GAP_PX + 1)).toEqual([0, 3]);

@@ -1,12 +1,12 @@
-/** Where lanes stand on a timeline, and which bar lies under a point. */
+/** Positions of lanes on a timeline, and the bar below a point. */
 
 import { lengthOf, type Span } from './timelineWindow';
 
 export interface LaneLike { kind: 'steps' | 'thread' | 'stream'; name: string; rows: number; events: number; deeper: number }
 
 /**
- * A lane's rows `first` up to `first + rows` at `y`; the others are out of sight. `isFolded` where it can be folded or unfolded.
- * Pinned lanes come first and stay where they are when the others scroll.
+ * A lane's rows `first` to `first + rows` at `y`; the others are not visible. `isFolded` if it can be folded or
+ * unfolded. Pinned lanes come first and stay in place when the others scroll.
  */
 export interface Box { lane: number; name: string; kind: LaneLike['kind']; y: number; first: number; rows: number; isFolded?: boolean; isPinned?: boolean }
 
@@ -16,7 +16,7 @@ export interface Bars {
   events: readonly number[]; id: readonly number[]; name: readonly number[]; category: readonly number[]; marked: readonly number[];
 }
 
-/** Bars of a window, and the part of it that they are drawn in: `clip` is what no finer piece covers. */
+/** Bars of a window, and the part of it that they are drawn in: `clip` is the area without finer pieces. */
 export interface Piece { bars: Bars; names: readonly string[]; clip: Span }
 
 export interface Arrows {
@@ -33,8 +33,8 @@ export const LANE_GAP_PX = 8;
 const FEW_ROWS = 12;
 
 /**
- * All lanes below each other, of those in `folded` the first row, those in `pinned` first. Streams come before threads where
- * they are few: threads may be a hundred rows high.
+ * All lanes below each other, those in `folded` with only their first row, those in `pinned` first. Streams come before
+ * threads if they are few: threads may be a hundred rows high.
  */
 export function allBoxes(lanes: readonly LaneLike[], folded: ReadonlySet<number> = new Set(), pinned: ReadonlySet<number> = new Set()): Box[] {
   const streams = lanes.filter(({ kind }) => kind === 'stream').reduce((sum, { rows }) => sum + rows, 0);
@@ -48,19 +48,22 @@ export function allBoxes(lanes: readonly LaneLike[], folded: ReadonlySet<number>
 
 const MOST_HELD = 0.6;
 
-/** Where pinned lanes end and the others begin to scroll. Lanes that would take most of the height scroll with the others. */
+/**
+ * The end of the pinned lanes, below which the others scroll. Lanes that would take most of the height scroll with the
+ * others.
+ */
 export function heldUntil(boxes: readonly Box[], height: number): number {
   const end = heightOf(boxes.filter(({ isPinned }) => isPinned));
   return end <= MOST_HELD * height ? end : AXIS_PX;
 }
 
-/** How far up a box is drawn by scrolling. */
+/** Vertical offset of a box by scrolling. */
 export const scrolledBy = (box: Box, held: number, scrolled: number): number => (box.y < held ? 0 : scrolled);
 
 const OWN_ROWS = { alone: 7, withOthers: 5 }; // as many as fit into a strip of 160 pixels
 const OTHER_ROWS = 2;
 
-/** The lanes that an event has to do with, each a few rows high: steps, its own, those that its arrows lead to or from. */
+/** The lanes related to an event, each a few rows high: steps, its own, those that its arrows connect. */
 export function boxesAround(event: EventLike, lanes: readonly LaneLike[]): Box[] {
   const { arrows } = event;
   const depths = new Map<number, number>();
@@ -98,17 +101,17 @@ export function heightOf(boxes: readonly Box[]): number {
   return last ? last.y + last.rows * ROW_PX + LANE_GAP_PX : AXIS_PX;
 }
 
-/** Top of a row; null where it is out of sight. */
+/** Top of a row; null if it is not visible. */
 export function rowTop(box: Box | undefined, depth: number): number | null {
   if (!box || depth < box.first || depth >= box.first + box.rows) return null;
   return box.y + (depth - box.first) * ROW_PX;
 }
 
-/** The lanes whose boxes reach into a part of the height, as the server takes them. */
+/** The lanes whose boxes reach into a part of the height, in the server's form. */
 export const lanesIn = (boxes: readonly Box[], top: number, bottom: number): number[] =>
   boxes.filter((box) => box.y < bottom && box.y + box.rows * ROW_PX > top).map((box) => box.lane);
 
-/** One bar, by where it is found. */
+/** One bar, by its position. */
 export interface Bar {
   lane: number; depth: number; start_ns: number; duration_ns: number; busy_ns: number; events: number; id: number; name: string;
   category: number; marked: number;
@@ -122,7 +125,7 @@ export function barAt({ bars, names }: Piece, at: number): Bar {
   };
 }
 
-/** The bar at a time in a row; one that is `slack` away at most, since a bar may be thinner than a pixel. */
+/** The bar at a time in a row, at most `slack` away, since a bar may be thinner than a pixel. */
 export function barUnder(pieces: readonly Piece[], lane: number, depth: number, time: number, slack: number): Bar | null {
   let best: { piece: Piece; at: number; distance: number } | null = null;
   for (const piece of pieces) {
@@ -138,7 +141,7 @@ export function barUnder(pieces: readonly Piece[], lane: number, depth: number, 
   return best && barAt(best.piece, best.at);
 }
 
-/** The next single event of a row after a time, or the one before it. */
+/** The next single event of a row after a time, or the previous one. */
 export function neighbourOf(pieces: readonly Piece[], lane: number, depth: number, from: number, by: 1 | -1): Bar | null {
   let best: Bar | null = null;
   for (const piece of pieces) {
@@ -156,7 +159,7 @@ export function neighbourOf(pieces: readonly Piece[], lane: number, depth: numbe
 const GUTTER = { wide: 112, narrow: 76 };
 const NARROW_PX = 560;
 
-/** Width of the names beside what is drawn over time. */
+/** Width of the names beside the time axis. */
 export const gutterOf = (width: number): number => (width < NARROW_PX ? GUTTER.narrow : GUTTER.wide);
 
 /** Pixels from the left edge, of a window that is `width` pixels wide. */

@@ -1,8 +1,8 @@
-/** Windows of time: zoomed, moved, kept inside the recording, cut into tiles that can be asked for and kept. Times are in ns. */
+/** Windows of time: zoomed, moved, kept inside the recording, cut into tiles for requests. Times are in ns. */
 
 export interface Span { from: number; to: number }
 
-const LEAST_NS = 20; // a recording tells no finer
+const LEAST_NS = 20; // a recording is not finer
 
 export const lengthOf = ({ from, to }: Span): number => to - from;
 export const areSame = (one: Span, other: Span): boolean => one.from === other.from && one.to === other.to;
@@ -14,7 +14,7 @@ export function within(window: Span, limits: Span): Span {
   return { from, to: from + length };
 }
 
-/** Longer by `factor` (shorter below 1), while `at` stays where it is. */
+/** Longer by `factor` (shorter below 1); `at` stays in place. */
 export function zoomed(window: Span, factor: number, at: number, limits: Span): Span {
   const length = Math.min(Math.max(lengthOf(window) * factor, LEAST_NS), lengthOf(limits));
   const share = (at - window.from) / lengthOf(window);
@@ -28,13 +28,13 @@ export function panned(window: Span, part: number, limits: Span): Span {
   return within({ from: window.from + by, to: window.to + by }, limits);
 }
 
-/** An event with twice its length on each side; an instant gets a little room, too. */
+/** An event with twice its length on each side; an instant also gets some room. */
 export function around(event: { start_ns: number; duration_ns: number }, limits: Span): Span {
   const room = 2 * Math.max(event.duration_ns, 1000);
   return within({ from: event.start_ns - room, to: event.start_ns + event.duration_ns + room }, limits);
 }
 
-/** Moved only as far as it takes to have the event in sight; zoomed where it would be a dot or would not fit. */
+/** Moved only as far as needed to show the event; zoomed if it would be a dot or would not fit. */
 export function showing(window: Span, event: { start_ns: number; duration_ns: number }, limits: Span): Span {
   const end = event.start_ns + event.duration_ns;
   const part = event.duration_ns / lengthOf(window);
@@ -45,7 +45,7 @@ export function showing(window: Span, event: { start_ns: number; duration_ns: nu
   return within({ from: middle - half, to: middle + half }, limits);
 }
 
-/** `from-to` in whole ns, for an address; null where that is not one. */
+/** `from-to` in whole ns, for an address; null for another form. */
 export const spanText = ({ from, to }: Span): string => `${Math.floor(from)}-${Math.ceil(to)}`;
 
 export function spanFrom(text: string): Span | null {
@@ -54,7 +54,7 @@ export function spanFrom(text: string): Span | null {
   return found && to > from ? { from, to } : null;
 }
 
-/** One tile: all windows of a level together cover time without a gap, and each is half of one of the next level. */
+/** One tile: all tiles of a level together cover time without a gap, and each is half of one of the next level. */
 export interface Tile { level: number; index: number }
 
 const LEAST_LEVEL = 6;
@@ -77,7 +77,7 @@ export function tilesOf(window: Span, limits: Span, level = levelOf(window)): Ti
   return Array.from({ length: Math.max(last - first, 0) }, (_, at) => ({ level, index: first + at }));
 }
 
-/** What is likely to be looked at next: the neighbours, and the view from twice as far. */
+/** Windows that are likely to be viewed next: the neighbours, and the view from twice as far. */
 export function nextTiles(window: Span, limits: Span): Tile[] {
   const level = levelOf(window);
   const shown = new Set(tilesOf(window, limits).map(tileName));
@@ -90,7 +90,7 @@ export function nextTiles(window: Span, limits: Span): Tile[] {
 /** The next larger tile around this one. */
 export const parentOf = ({ level, index }: Tile): Tile => ({ level: level + 1, index: Math.floor(index / 2) });
 
-/** Marks of a time axis: at 1, 2 or 5 times a power of ten, `px` apart at least. */
+/** Marks of a time axis: at 1, 2 or 5 times a power of ten, at least `px` apart. */
 export function timeMarks(window: Span, width: number, px = 90): { at: number[]; step: number } {
   const least = (lengthOf(window) * px) / Math.max(width, px);
   const power = 10 ** Math.floor(Math.log10(least));

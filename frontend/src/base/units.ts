@@ -1,4 +1,4 @@
-/** Numbers with a unit as text. Python's `units.py` follows the same rules; `tests/units_cases.json` holds both. */
+/** Numbers with a unit as text. Python's `units.py` follows the same rules; `tests/units_cases.json` tests both. */
 
 const BYTE_UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
 const TIME_UNITS = ['ns', 'µs', 'ms', 's'];
@@ -15,14 +15,14 @@ export const signed = (ns: number): string => `${ns > 0 ? '+' : ns < 0 ? '−' :
 /** A part of a whole between 0 and 1, as per cent: `12.5 %`. */
 export const share = (value: number): string => `${threeDigits(value * 100)} %`;
 
-/** The same for a column of parts: what is there is never `0 %`. */
+/** The same for a column of parts: existing parts are never `0 %`. */
 export const partShare = (value: number): string => (value > 0 && share(value) === share(0) ? '<0.01 %' : share(value));
 
-/** A point in time since the profile's start, exact enough to tell neighbours apart: `1,234.567 ms`. */
+/** A point in time since the profile's start, exact enough to distinguish neighbours: `1,234.567 ms`. */
 export const moment = (value: number): string =>
   `${(value / 1e6).toLocaleString('en-US', { minimumFractionDigits: 3, maximumFractionDigits: 3 })} ms`;
 
-/** A whole number with its thousands marked: `56,451`. */
+/** A whole number with thousands separators: `56,451`. */
 export const count = (value: number): string => value.toLocaleString('en-US', { maximumFractionDigits: 1 });
 
 /** `1 match`, `2 matches`. */
@@ -38,7 +38,7 @@ export function timeUnit(value: number): TimeUnit {
   return { name, ns: 1000 ** Math.max(0, TIME_UNITS.indexOf(name)) };
 }
 
-/** The unit of this name, null where there is none. */
+/** The unit of this name, null if there is none. */
 export const unitNamed = (name: string): TimeUnit | null => (TIME_UNITS.includes(name) ? { name, ns: 1000 ** TIME_UNITS.indexOf(name) } : null);
 
 /** `value` in a given unit, without the unit's name: `18.4`. */
@@ -58,7 +58,7 @@ function scaled(value: number, base: number, units: readonly string[]): string {
   return `${threeDigits(number)} ${units[step] ?? ''}`;
 }
 
-/** Three significant digits, trailing zeros dropped, never in exponent form. */
+/** Three significant digits without trailing zeros, never in exponent form. */
 function threeDigits(number: number): string {
   const text = rounded(number).toFixed(decimals(number));
   return text.includes('.') ? text.replace(/\.?0+$/, '') : text;
@@ -69,7 +69,7 @@ const decimals = (number: number): number => {
   return magnitude >= 100 ? 0 : magnitude >= 10 ? 1 : 2;
 };
 
-/** Rounded half away from zero. Spelt out, since the number formatters of the two languages round halves differently. */
+/** Rounds half away from zero. Spelt out, since the number formatters of the two languages round halves differently. */
 function rounded(number: number): number {
   const scale = 10 ** decimals(number);
   const result = Math.floor(Math.abs(number) * scale + 0.5) / scale;

@@ -1,16 +1,16 @@
-/** The views of the page: the one table that the router, the tabs, the keys and the help are made of. */
+/** The views of the page: the single table for the router, the tabs, the keys and the help. */
 
 interface ViewSpec {
   id: string;
-  /** On its tab. */
+  /** Label of its tab. */
   label: string;
-  /** A key that leads there, and what the help says of it. */
+  /** The key that opens it, and its description in the help. */
   shortcut?: { key: string; does: string };
-  /** A filter stands above it, to which `/` leads. */
+  /** True if it has a filter, which `/` focuses. */
   hasFilter?: boolean;
-  /** It is there only where there are several runs. */
+  /** Shown only with several runs. */
   ofRuns?: boolean;
-  /** It is there only where a run has several ranks. */
+  /** Shown only for a run with several ranks. */
   ofRanks?: boolean;
 }
 
@@ -34,5 +34,5 @@ const TABLE = [
 export type View = (typeof TABLE)[number]['id'];
 export const VIEWS: readonly (ViewSpec & { id: View })[] = TABLE;
 
-/** Whether a filter stands above a view. */
+/** True if a view has a filter. */
 export const hasFilter = (view: View): boolean => VIEWS.some(({ id, hasFilter: has }) => id === view && has);

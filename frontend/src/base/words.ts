@@ -18,11 +18,11 @@ export const STEP_BASIS: Record<StepBasis, string> = {
   none: 'no steps found',
 };
 
-/** What a cost or a saving is counted per. */
+/** The unit that a cost or a saving is counted per. */
 export const perWhat = (basis: StepBasis): 'step' | 'trace' =>
   (basis === 'whole_trace' || basis === 'none' ? 'trace' : 'step');
 
-/** How a saving is known, in short: `computed, then measured`. */
+/** The basis of a saving, in short: `computed, then measured`. */
 export const basisText = (basis: readonly SavingBasis[]): string => basis.map((each) => SHORT_BASIS[each]).join(', ');
 
 export const SHORT_BASIS: Record<SavingBasis, string> = { bound: 'an upper limit', replayed: 'computed from the timeline', measured: 'measured' };
@@ -39,12 +39,12 @@ export const FROM_CAPTURE: Record<KnownFromCapture, string> = {
 };
 export const FROM_CAPTURE_HINT = 'How operators were found for the kernels of a replayed CUDA graph; – where they were recorded';
 
-/** Behind a name: ` (replayed: exact)`, nothing where it was recorded. */
+/** Suffix of a name: ` (replayed: exact)`, empty if it was recorded itself. */
 export const replayedMark = (known: KnownFromCapture | null | undefined): string => (known ? ` (replayed: ${FROM_CAPTURE[known]})` : '');
 
 export const fromCaptureText = (known: KnownFromCapture | null | undefined): string => (known ? FROM_CAPTURE[known] : '–');
 
-/** How surely a line is the one to change. `definition` is never the calling line itself, and says so. */
+/** Certainty of a line as the one to change. `definition` is never the calling line itself, and says so. */
 export function precisionText(precision: Precision, ties: readonly number[] = [], generated?: Place['generated']): string {
   if (generated) {
     return precision === 'definition'
@@ -67,20 +67,22 @@ export const PRECISION_SHORT: Record<Precision, string> = {
 
 interface Lines { line: number; end_line?: number; ties?: readonly number[] }
 
-/** `line 12`, `lines 12–14` for one statement, `one of lines 12, 20` where the recording fits them equally well. */
+/** `line 12`, `lines 12–14` for one statement, `one of lines 12, 20` if the recording fits them equally well. */
 export function linesText({ line, end_line: end = line, ties = [] }: Lines): string {
   const [first = line, last = line] = [ties[0], ties.at(-1)];
   if (ties.length > 1) return `one of lines ${last - first === ties.length - 1 && ties.length > 2 ? `${first}–${last}` : ties.join(', ')}`;
   return end > line ? `lines ${line}–${end}` : `line ${line}`;
 }
 
-/** `12–21`, or nothing where both ends read the same. */
+/** `12–21`, or empty if both ends read the same. */
 export function rangeText(saving: { low_ns: number; high_ns: number }, unit: TimeUnit): string {
   const [low, high] = [inUnit(saving.low_ns, unit), inUnit(saving.high_ns, unit)];
   return low === high ? '' : `${low}–${high}`;
 }
 
-/** How far a saving may be off, below its likely value: `12–21`; without a least, `at most 21` where that is more than is likely. */
+/**
+ * Range of a saving below its likely value: `12–21`; without a lower end, `at most 21` if that is more than is likely.
+ */
 export function limitsText(saving: { expected_ns: number; low_ns: number; high_ns: number }, unit: TimeUnit): string {
   if (saving.low_ns > 0) return rangeText(saving, unit);
   const most = inUnit(saving.high_ns, unit);
@@ -89,7 +91,7 @@ export function limitsText(saving: { expected_ns: number; low_ns: number; high_n
 
 export const NO_SAVING = 'no saving expected';
 
-/** How sure a saving is, in words: `At least 12 ms, at most 21.3 ms`. A least of nothing says when it comes to that. */
+/** Certainty of a saving, in words: `At least 12 ms, at most 21.3 ms`. A lower end of zero says when it applies. */
 export function likelihoodText({ expected_ns: expected, low_ns: low, high_ns: high }: { expected_ns: number; low_ns: number; high_ns: number }): string {
   const most = high > expected ? `at most ${nanoseconds(high)}` : '';
   if (low <= 0) return `${most ? `${capital(most)}; n` : 'N'}othing if other work fills the time that becomes free`;
@@ -97,10 +99,10 @@ export function likelihoodText({ expected_ns: expected, low_ns: low, high_ns: hi
   return capital([least, most].filter(Boolean).join(', '));
 }
 
-/** What a saving may be at most: `at most 78.7 ms`. */
+/** The upper end of a saving: `at most 78.7 ms`. */
 export const atMost = ({ high_ns: high }: { high_ns: number }): string => (high > 0 ? `at most ${nanoseconds(high)}` : '');
 
-/** A saving of nothing in a sentence: `no saving expected, at most 78.7 ms`. */
+/** A saving of zero in a sentence: `no saving expected, at most 78.7 ms`. */
 export const noSavingText = (saving: { high_ns: number }): string => [NO_SAVING, atMost(saving)].filter(Boolean).join(', ');
 
 /** `1.18×`. */

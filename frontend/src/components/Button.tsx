@@ -28,7 +28,7 @@ const CONFIRMED_MS = 1500;
 
 interface CopyButtonProps { onCopy: () => Promise<boolean>; icon?: IconName; label: string; iconOnly?: boolean }
 
-/** Shows for a moment that the copy has been made. */
+/** Confirms the copy for a moment. */
 export function CopyButton({ onCopy, icon = 'copy', label, iconOnly = false }: CopyButtonProps) {
   const [done, setDone] = useState(false);
   useEffect(() => {

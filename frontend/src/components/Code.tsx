@@ -6,7 +6,7 @@ import type { Line } from '../base/tokens';
 export interface Mark {
   line: number;
   endLine: number;
-  /** What stands in the gutter of the first line: the cost. */
+  /** Content of the first line's gutter: the cost. */
   note: string;
   current: boolean;
 }
@@ -39,7 +39,7 @@ interface CodeLineProps {
   number: number | null;
   marks: readonly Mark[];
   sign: string;
-  /** Stands before the number in place of the mark's note. */
+  /** Replaces the mark's note before the number. */
   gutter?: ComponentChildren;
 }
 

@@ -1,4 +1,4 @@
-/** A table of at most a few hundred rows, in a pane of its own that scrolls. */
+/** A table of at most a few hundred rows, in a scrolling pane of its own. */
 
 import type { ComponentChildren } from 'preact';
 

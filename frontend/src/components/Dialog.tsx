@@ -1,4 +1,4 @@
-/** A modal window, open as long as it is there: the browser keeps the focus in it, and hands it back when Esc closes it. */
+/** A modal window, open while it is rendered: the browser keeps the focus in it, and returns it when Esc closes it. */
 
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';

@@ -1,4 +1,6 @@
-/** A difference as a bar from a middle line: less to the left, more to the right. Decoration; the figure stands beside it. */
+/**
+ * A difference as a bar from a middle line: less to the left, more to the right. Decoration; the figure is beside it.
+ */
 
 interface Props { value: number; most: number; tone: 'good' | 'bad' | 'even' }
 

@@ -1,4 +1,4 @@
-/** What is known of one event of the timeline, in words. */
+/** Data on one event of the timeline, in words. */
 
 import type { ComponentChildren } from 'preact';
 import { count, moment, nanoseconds, plural } from '../base/units';

@@ -1,4 +1,4 @@
-/** How a figure came about, behind a button beside its name. */
+/** The origin of a figure, behind a button beside its name. */
 
 import { Popover } from './Popover';
 

@@ -1,4 +1,4 @@
-/** Bars below each other on a canvas: what is called stands under what calls it. What it shows a table below it says in words. */
+/** Stacked bars on a canvas: callees are below their callers. A table below it says the same in words. */
 
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { Cell } from '../base/flame';
@@ -13,7 +13,7 @@ interface Props {
   cells: readonly Cell[];
   nameOf: (node: number) => string;
   paintOf: (node: number, colours: Colours) => Paint;
-  /** Nodes that are not lit are pale; all are lit where there is no set. */
+  /** Nodes outside the set are pale; without a set, none is. */
   lit: ReadonlySet<number> | null;
   cursor: number | null;
   onCursor: (node: number | null) => void;
@@ -106,7 +106,7 @@ function paint(latest: { current: Props }) {
     return latest.current.cells.find((cell) => cell.depth === depth && part >= cell.from && part < cell.to)?.node ?? null;
   }
 
-  /** To what stands beside, under or over the marked bar; to the top one where none is marked. */
+  /** To the neighbour beside, below or above the marked bar; to the top one without a mark. */
   function step(key: string): void {
     const { cells, cursor, onCursor } = latest.current;
     const here = cells.find(({ node }) => node === cursor);

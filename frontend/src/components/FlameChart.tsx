@@ -1,4 +1,4 @@
-/** A flame graph: the way to the node that is zoomed to, its bars, what is known of the marked one, and the same as a table. */
+/** A flame graph: the path to the zoomed node, its bars, details of the marked one, and the same as a table. */
 
 import type { ComponentChildren } from 'preact';
 import { useMemo, useState } from 'preact/hooks';
@@ -22,7 +22,7 @@ interface Props {
   paintOf: (frame: Frame, node: number, colours: Colours) => Paint;
   factsOf: (node: number) => string;
   columns: readonly TableColumn<number>[];
-  /** What can be done with the marked node. */
+  /** Actions for the marked node. */
   actions?: (node: number) => ComponentChildren;
   legend: readonly LegendItem[];
 }

@@ -1,4 +1,4 @@
-/** What one line costs, left of its number; the words are for whoever cannot see the bar, and for the pointer. */
+/** The cost of one line, left of its number; the words are for those who cannot see the bar, and for the pointer. */
 
 interface Cost { bar: number; time: string; share: string; words: string }
 

@@ -1,4 +1,4 @@
-/** A message that has the page, or a pane, to itself. */
+/** A message that fills the page, or a pane. */
 
 import type { ComponentChildren } from 'preact';
 

@@ -1,4 +1,4 @@
-/** Line icons on a 16 px grid; decoration only, the text beside them or the button's label says what they mean. */
+/** Line icons on a 16 px grid; decoration only, the text beside them or the button's label gives their meaning. */
 
 const PATHS = {
   back: 'M10 3 5 8l5 5',

@@ -7,10 +7,10 @@ interface Ref { id: number; name: string }
 export interface IdleReason {
   title: string;
   ns: number;
-  /** What the host does meanwhile, and the device work that comes next; null where neither is known. */
+  /** The host's activity meanwhile, and the next device work; null if neither is known. */
   call: Ref | null;
   work: Ref | null;
-  /** What shows that it is so; empty for nothing. */
+  /** The evidence; empty without any. */
   proof: string;
   advice: ComponentChildren;
 }

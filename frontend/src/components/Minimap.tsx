@@ -1,4 +1,7 @@
-/** A stretch of time: how busy host and device are, steps and marks, and the part of it that a timeline shows. Decoration: the timeline's keys do the same. */
+/**
+ * A stretch of time: how busy host and device are, steps and marks, and the part shown by a timeline. Decoration: the
+ * timeline's keys do the same.
+ */
 
 import { effect, type ReadonlySignal } from '@preact/signals';
 import type { TargetedPointerEvent } from 'preact';
@@ -15,7 +18,7 @@ interface Props {
   onWindow: (window: Span) => void;
   /** In percent of equally long parts of `limits`. */
   busy: { host: readonly number[]; device: readonly number[] };
-  /** Where steps begin. */
+  /** Starts of the steps. */
   steps: readonly number[];
   marks: readonly number[];
   /** The time of the marked event. */
@@ -62,7 +65,7 @@ export function Minimap(props: Props) {
   return <canvas class="minimap" ref={canvas} aria-hidden="true" onPointerDown={start} onPointerMove={go} />;
 }
 
-const BANDS = [['device', 'Device'], ['host', 'Host']] as const; // as the lanes below stand
+const BANDS = [['device', 'Device'], ['host', 'Host']] as const; // in the same order as the lanes below
 
 function paint(canvas: HTMLCanvasElement, { stretch, limits, window: shown, busy, steps, marks, current }: Props): void {
   const context = canvas.getContext('2d');
@@ -101,7 +104,7 @@ function paint(canvas: HTMLCanvasElement, { stretch, limits, window: shown, busy
   context.fill();
 }
 
-/** One column for each part of the time, as high as the part is busy. */
+/** One column for each part of the time, as high as its busy share. */
 function areaOf(percent: readonly number[], limits: Span, at: (time: number) => number, bottom: number, room: number): Path2D {
   const area = new Path2D();
   const edge = (part: number): number => Math.round(at(limits.from + (lengthOf(limits) * part) / percent.length));
@@ -113,7 +116,7 @@ function areaOf(percent: readonly number[], limits: Span, at: (time: number) => 
   return area;
 }
 
-/** What the timeline does not show is pale. */
+/** Time outside the timeline's window is pale. */
 function drawWindow(context: CanvasRenderingContext2D, colours: Colours, left: number, right: number, width: number, height: number): void {
   context.globalAlpha = 0.6;
   context.fillStyle = colours.background;

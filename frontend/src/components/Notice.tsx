@@ -1,4 +1,4 @@
-/** A bar across the page, or a box in it, about the state of things. */
+/** A bar across the page, or a box in it, about the current state. */
 
 import type { ComponentChildren } from 'preact';
 import { Icon } from './Icon';

@@ -8,11 +8,13 @@ interface Props {
   line: number;
   editor: Editor;
   onEditor: (editor: Editor) => void;
-  /** Called first; true where it has opened the line by itself. */
+  /** Called first; true if it has opened the line itself. */
   onOpen: (path: string, line: number) => boolean;
 }
 
-/** In our frame the host page's policy forbids such an address, and the page around it would no longer hear clicks. */
+/**
+ * In our frame the host page's policy forbids such an address, and the page around it would no longer receive clicks.
+ */
 const AWAY = '_blank';
 
 export const OpenIn = ({ path, line, editor, onEditor, onOpen }: Props) => (

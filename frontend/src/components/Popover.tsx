@@ -1,4 +1,4 @@
-/** A button and what it opens beside itself: the browser closes it by Esc and by a click elsewhere. */
+/** A button with a popover beside it: the browser closes it with Esc and with a click elsewhere. */
 
 import type { ComponentChildren } from 'preact';
 import { useId, useRef, useState } from 'preact/hooks';
@@ -7,7 +7,7 @@ import { Icon, type IconName } from './Icon';
 interface Props {
   label: string;
   icon: IconName;
-  /** Whether the label is read on the button, or by screen readers and as a tooltip only. */
+  /** True if the label is visible on the button; otherwise only for screen readers and as a tooltip. */
   worded?: boolean;
   children: (close: () => void) => ComponentChildren;
 }
@@ -35,7 +35,7 @@ export function Popover({ label, icon, worded = false, children }: Props) {
   );
 }
 
-/** Below the button, or above it in the lower half of the window, and flush with the side that it is nearer to. */
+/** Below the button, or above it in the lower half of the window, and aligned with the nearer side. */
 function place(panel: HTMLElement, button: HTMLElement): void {
   const at = button.getBoundingClientRect();
   const { innerWidth: width, innerHeight: height } = window;

@@ -14,9 +14,9 @@ export function ProgressBar({ label, fraction }: { label: string; fraction: numb
   );
 }
 
-const PATIENCE_MS = 300; // a wait shorter than this is better not drawn at all
+const PATIENCE_MS = 300; // a shorter wait is better not drawn at all
 
-/** Draws its children once the wait for what will stand in their place is worth telling. */
+/** Draws its children once the wait is long enough to show a placeholder. */
 export function Late({ children }: { children: ComponentChildren }) {
   const [late, setLate] = useState(false);
   useEffect(() => {
@@ -26,7 +26,7 @@ export function Late({ children }: { children: ComponentChildren }) {
   return late ? <>{children}</> : null;
 }
 
-/** Grey rows where rows will be. */
+/** Grey placeholders of rows. */
 export const Skeleton = ({ rows }: { rows: number }) => (
   <Late><div class="skeleton" aria-hidden="true">{Array.from({ length: rows }, () => <span class="skeleton-row" />)}</div></Late>
 );

@@ -1,3 +1,3 @@
-/** Marks a finding that ranks show together; nothing for all others. */
+/** Marks a finding about several ranks; empty for all others. */
 
 export const RankBadge = ({ ranks }: { ranks: string }) => (ranks ? <> <span class="rank-badge">{ranks}</span> </> : null);

@@ -1,4 +1,4 @@
-/** Said as loudly as a finding: what ranks show together is not known before the others of the run have been read. */
+/** As prominent as a finding: findings about several ranks are unknown before the run's other ranks have been read. */
 
 import { plural } from '../base/units';
 import { Button } from './Button';

@@ -1,4 +1,4 @@
-/** Dots under the lines of what a device can do; the table below says the same. */
+/** Dots below the lines of a device's limits; the table below says the same. */
 
 import { decades, type Dot, type Plot } from '../base/roofline';
 

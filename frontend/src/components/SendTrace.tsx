@@ -1,13 +1,16 @@
-/** A part of the recording for another viewer: as a file, or handed to a page of a third party, which is said before. */
+/**
+ * A part of the recording for another viewer: as a file, or sent to a third party's page, which the user is told
+ * before.
+ */
 
 import { useState } from 'preact/hooks';
 import { Button } from './Button';
 
 interface Props {
-  /** Which part: `around this event, three steps`. */
+  /** The part in words: `around this event, three steps`. */
   what: string;
   where: string;
-  /** Gives a sentence about what has become of it. */
+  /** Returns a sentence about the outcome. */
   onSend: () => Promise<string>;
   onDownload: () => Promise<string>;
 }

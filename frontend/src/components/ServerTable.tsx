@@ -1,4 +1,4 @@
-/** A long table whose rows come by and by; only those in sight are drawn. Headings sort, a row's first cell opens it. */
+/** A long table whose rows load gradually; only visible ones are drawn. Headings sort, a row's first cell opens it. */
 
 import { ShareBar } from './ShareBar';
 import { VirtualRows } from './VirtualRows';
@@ -15,7 +15,7 @@ interface Props<Id extends string, Row extends { key: string }> {
   onRange: (first: number, last: number) => void;
   sort: { column: Id; descending: boolean };
   onSort: (column: Id) => void;
-  /** The key of the row that is open; left out where a row leads elsewhere. */
+  /** The key of the open row; absent if rows lead elsewhere. */
   opened?: string;
   onOpen: (key: string) => void;
 }

@@ -1,4 +1,4 @@
-/** The line between two panes: dragged, or moved by the arrow keys. */
+/** The line between two panes, moved by dragging or with the arrow keys. */
 
 interface Props { label: string; width: number; least: number; most: number; onWidth: (width: number) => void }
 

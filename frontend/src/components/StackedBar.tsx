@@ -5,11 +5,11 @@ interface Piece {
   label: string;
   share: number;
   text: string;
-  /** Shows only the findings about it, or all again; left out where there are none. */
+  /** Shows only the findings about it, or all again; absent if there are none. */
   filter?: { isOn: boolean; hint: string; onToggle: () => void };
 }
 
-/** The bar alone: decoration, what it says stands beside it in words. */
+/** The bar alone: decoration, the words are beside it. */
 export const Bar = ({ parts, tall = false }: { parts: readonly Piece[]; tall?: boolean }) => (
   <div class={`stacked-bar${tall ? ' tall' : ''}`} aria-hidden="true">
     {parts.map(({ part, share, label: name, text }) => (

@@ -1,4 +1,4 @@
-/** Values over time that hold until the next one: one filled line, and lines above it. */
+/** Values over time that are constant until the next one: one filled line, and lines above it. */
 
 import { useState } from 'preact/hooks';
 import { across, areaPath, down, pointAt, stepPath, type Frame } from '../base/series';
@@ -14,11 +14,11 @@ interface Props {
   marks: readonly { value: number; text: string }[];
   timeMarks: readonly { time: number; text: string }[];
   peak: { time: number; value: number; text: string };
-  /** What is said of a point that the pointer is at. */
+  /** Text for a point below the pointer. */
   read: (index: number) => string;
 }
 
-const SIZE = { width: 1000, height: 200 }; // stretched to the room there is
+const SIZE = { width: 1000, height: 200 }; // stretched to the available room
 const TO_THE_LEFT = 0.6; // of the width: a label further right would leave the chart
 
 export function StepChart({ label, description, times, lines, from, to, most, marks, timeMarks, peak, read }: Props) {

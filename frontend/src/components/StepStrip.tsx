@@ -1,4 +1,4 @@
-/** One column per step. A listbox with one tab stop: arrows move, the chosen columns are those whose parts are shown. */
+/** One column per step. A listbox with one tab stop: arrows move, the parts of the selected columns are shown. */
 
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { Range } from '../base/stepRange';
@@ -11,12 +11,12 @@ interface Props {
   columns: readonly Column[];
   marks: readonly { height: number; text: string }[];
   chosen: Range | null;
-  /** Whether several neighbours can be chosen: by dragging, by Shift with a click or with an arrow. */
+  /** True if several neighbours can be selected: by dragging, by Shift with a click or with an arrow. */
   several?: boolean;
   onChoose: (range: Range | null) => void;
 }
 
-/** Where a choice began and where it has got to. */
+/** Start and current end of a selection. */
 interface Reach { from: number; to: number }
 
 const MOVES: Record<string, number> = { ArrowLeft: -1, ArrowRight: 1, ArrowUp: -1, ArrowDown: 1 };
@@ -30,7 +30,7 @@ export function StepStrip({ label = 'Steps', columns, marks, chosen, several = f
   const [dragged, setDragged] = useState<Reach | null>(null);
   const last = columns.length - 1;
   const shown = dragged ? rangeOf(dragged) : chosen;
-  if (!areEqual(chosen, reach.current && rangeOf(reach.current))) reach.current = chosen && { from: chosen.first, to: chosen.last }; // chosen elsewhere
+  if (!areEqual(chosen, reach.current && rangeOf(reach.current))) reach.current = chosen && { from: chosen.first, to: chosen.last }; // selected elsewhere
   const stop = reach.current?.to ?? 0;
 
   const choose = (to: number, extends_: boolean): void => {

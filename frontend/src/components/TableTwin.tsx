@@ -1,4 +1,4 @@
-/** A chart and the same figures as a table: one or the other, by a switch. */
+/** A chart or the same figures as a table, with a switch. */
 
 import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';

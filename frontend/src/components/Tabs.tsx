@@ -14,12 +14,12 @@ interface Props<T extends string> {
   onNear: (id: T) => void;
 }
 
-const REST_MS = 40; // a mouse that is on its way elsewhere is gone by then
+const REST_MS = 40; // a mouse on its way elsewhere is gone by then
 const STEPS: Record<string, number> = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
 
 export function Tabs<T extends string>({ label, tabs, chosen, panel, onChoose, onNear }: Props<T>) {
   const list = useRef<HTMLDivElement>(null);
-  useEffect(() => { // where not all tabs fit
+  useEffect(() => { // if not all tabs fit
     list.current?.querySelector('[aria-selected="true"]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' });
   }, [chosen, tabs.length]);
   const resting = useRef<ReturnType<typeof setTimeout>>(undefined);

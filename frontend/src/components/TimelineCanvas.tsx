@@ -1,4 +1,7 @@
-/** A timeline: bars on a canvas that zooms and pans by keys, mouse and touch. What it says in pictures its label and a table say in words. */
+/**
+ * A timeline: bars on a canvas that zooms and pans with keys, mouse and touch. Its label and a table say the same in
+ * words.
+ */
 
 import { effect, type ReadonlySignal } from '@preact/signals';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
@@ -26,16 +29,16 @@ interface Props {
   onOccurrence?: (by: 1 | -1) => void;
   onFit: () => void;
   onRange: (range: Span | null) => void;
-  /** A click on a lane's name, and `f`: of the marked event's lane, of all without one. */
+  /** A click on a lane's name, and `f`: folds the marked event's lane, or all without a mark. */
   onFold?: (lane: number | null) => void;
-  /** A click on a lane's pin, and `p`: of the marked event's lane, of none without one. */
+  /** A click on a lane's pin, and `p`: pins the marked event's lane, or unpins all without a mark. */
   onPin?: (lane: number | null) => void;
   /** A click beside the bars of a stream, and `i`: before the marked event, else in the middle. */
   onGap?: (time: number) => void;
-  /** The gap that is explained. */
+  /** The explained gap. */
   gap?: Span | null;
   marking: boolean;
-  /** Whether the wheel zooms also before the timeline has the focus: where nothing else scrolls. */
+  /** True if the wheel also zooms before the timeline has the focus: where nothing else scrolls. */
   wheels: boolean;
   hints?: (bar: Bar) => string;
   scrollTo?: number;
@@ -87,7 +90,7 @@ interface Painter {
   scrollTo: (y: number) => void;
 }
 
-/** Draws once per frame however much has changed; kept out of the component, which has no part in moving. */
+/** Draws at most once per frame; kept out of the component, which is not involved in moving. */
 function paint(latest: { current: Props }): Painter {
   let canvas: HTMLCanvasElement | null = null;
   let frame = 0;
@@ -124,7 +127,7 @@ function paint(latest: { current: Props }): Painter {
   function scroll(by: number): void { scrolled = Math.min(Math.max(scrolled + by, 0), most()); redraw(); }
   function shift(pixels: number): void { move(panned(latest.current.window.peek(), -pixels / plot(), latest.current.limits)); }
 
-  /** How far down among its box's rows a point is, in pixels. */
+  /** Distance of a point from the top of its box's rows, in pixels. */
   const within = (box: Box, y: number): number => y + scrolledBy(box, held(), scrolled) - box.y;
   const boxAt = ({ y }: Point): Box | undefined => {
     if (y < AXIS_PX) return undefined;

@@ -1,4 +1,6 @@
-/** A tree with columns. One tab stop; the row in focus is named to screen readers, and only rows in sight are drawn. */
+/**
+ * A tree with columns. One tab stop; screen readers get the name of the focused row, and only visible rows are drawn.
+ */
 
 import type { ComponentChildren } from 'preact';
 import { useEffect, useMemo, useState } from 'preact/hooks';

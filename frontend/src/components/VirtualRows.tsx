@@ -1,4 +1,4 @@
-/** A scrolling pane that draws only the rows in sight. All rows have the same height. */
+/** A scrolling pane that draws only visible rows. All rows have the same height. */
 
 import type { ComponentChildren } from 'preact';
 import { useEffect, useLayoutEffect, useReducer, useRef, useState } from 'preact/hooks';
@@ -12,26 +12,26 @@ interface Props {
   rowHeight: number;
   /** Width of the widest row, as CSS. */
   width?: string;
-  /** Drawn above the rows, and kept in sight. */
+  /** Drawn above the rows, and always visible. */
   header?: ComponentChildren;
   headerHeight?: number;
   row: (index: number) => ComponentChildren;
   onRange?: (first: number, last: number) => void;
-  /** Brought to the middle whenever it changes. */
+  /** Scrolled to the middle whenever it changes. */
   centre?: number | null;
-  /** Whenever it changes, the pane goes back to its first row. */
+  /** Whenever it changes, the pane scrolls back to its first row. */
   order?: string;
   role?: 'table' | 'treegrid' | 'region';
-  /** Brought into sight whenever it changes. */
+  /** Scrolled into view whenever it changes. */
   keep?: number;
-  /** The id of the row that has the focus while the pane has it. */
+  /** The id of the focused row while the pane has the focus. */
   active?: string;
   onKeyDown?: (event: KeyboardEvent) => void;
 }
 
 type Library = typeof import('./scrolling');
 
-/** The library is as big as several views together and below the fold. */
+/** The library is as large as several views together, and only used below the fold. */
 export const SCROLLING = chunk<Library>(() => import('./scrolling'));
 
 export function VirtualRows(props: Props) {

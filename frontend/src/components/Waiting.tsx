@@ -1,4 +1,4 @@
-/** What stands where an answer of the server will be, or would be. */
+/** Placeholder for an answer of the server. */
 
 import type { ComponentChildren } from 'preact';
 import { Failure } from './Failure';

@@ -1,11 +1,11 @@
-/** Parts of the page in files of their own: fetched when they are first needed, or before that when nothing else is to do. */
+/** Parts of the page in separate files: fetched on first use, or earlier when the page is idle. */
 
 import { useEffect, useState } from 'preact/hooks';
 
 export interface Chunk<Module> {
-  /** Fetches it once; after a failure once more. */
+  /** Fetches it once; again after a failure. */
   fetch: () => Promise<Module>;
-  /** The module, null until it is there. */
+  /** The module, null until it is loaded. */
   known: () => Module | null;
 }
 
@@ -24,7 +24,7 @@ export function chunk<Module>(load: () => Promise<Module>): Chunk<Module> {
   return { known: () => known, fetch: () => (known ? Promise.resolve(known) : coming ??= fetched()) };
 }
 
-/** The module of a chunk: null on its way, `missing` where the server has another build of the page by now. */
+/** The module of a chunk: null while it loads, `missing` if the server has another build of the page by now. */
 export function useChunk<Module>(of: Chunk<Module>): Module | 'missing' | null {
   const [isMissing, setMissing] = useState(false);
   const [, setCame] = useState(false);
@@ -39,10 +39,10 @@ const idle = (): Promise<unknown> => new Promise((done) => {
   else setTimeout(done, 200); // Safari
 });
 
-/** Fetches chunks one after the other, each when the page has nothing else to do. */
+/** Fetches chunks one after the other, each when the page is idle. */
 export async function fetchWhenIdle(chunks: readonly Chunk<unknown>[]): Promise<void> {
   for (const each of chunks) {
     await idle();
-    await each.fetch().catch(() => null); // told where it is needed
+    await each.fetch().catch(() => null); // reported where it is needed
   }
 }

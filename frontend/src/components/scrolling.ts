@@ -1,3 +1,3 @@
-/** What VirtualRows takes of its library, as a chunk of its own. */
+/** The part of its library that VirtualRows uses, as a separate chunk. */
 
 export { elementScroll, observeElementOffset, observeElementRect, Virtualizer } from '@tanstack/virtual-core';

@@ -1,15 +1,15 @@
-/** Colours of the timeline, taken from the page's style sheet: a canvas does not follow it by itself. */
+/** Colours of the timeline, taken from the page's style sheet, which a canvas does not follow by itself. */
 
 export interface Colours {
   background: string; text: string; muted: string; line: string; soft: string; accent: string; shade: string; focus: string; grey: string;
   /** By the server's category of an event. */
   fills: readonly string[];
-  /** The letters on each of them. */
+  /** The text colour on each of them. */
   letters: readonly string[];
   onGrey: string; onAccent: string;
-  /** Of what is busy. */
+  /** Colour of busy time. */
   host: string; device: string;
-  /** Of what became more (0 to 1) or less (-1 to 0), and the letters on it. */
+  /** Colours of increases (0 to 1) and decreases (-1 to 0), and the text colour on them. */
   differences: (change: number) => { fill: string; letters: string };
 }
 
@@ -19,14 +19,14 @@ const FILLS = [
   '--part-copies', '--part-light', '--part-dark',
 ];
 
-/** What the colours of bars stand for, for the legend: a colour of the style sheet and its kinds of events. */
+/** Meaning of the bars' colours, for the legend: a colour of the style sheet and its kinds of events. */
 export const LEGEND: readonly { colour: string; label: string }[] = [
   { colour: '--part-optimizer', label: 'operators' }, { colour: '--part-idle', label: 'Python' }, { colour: '--part-python', label: 'runtime calls' },
   { colour: '--part-light', label: 'annotations' }, { colour: '--part-compute', label: 'kernels' }, { colour: '--part-copies', label: 'copies and fills' },
   { colour: '--part-communication', label: 'memory' }, { colour: '--part-dark', label: 'profiler and other' },
 ];
 
-/** Between the reader's own two colours: far enough from one to be seen, from the other to be written on. */
+/** Between the reader's own two colours: far enough from one to be visible, from the other to be written on. */
 const BETWEEN = 'color-mix(in srgb, CanvasText 45%, Canvas)';
 
 const FORCED: Colours = {
@@ -50,7 +50,7 @@ export function readColours(): Colours {
   };
 }
 
-/** Black or white, whichever is farther away in luminance (WCAG 2). */
+/** Black or white, whichever differs more in luminance (WCAG 2). */
 export function lettersOn(colour: string): string {
   const digits = DIGITS.exec(long(colour));
   if (!digits) return '#000';
@@ -61,7 +61,7 @@ export function lettersOn(colour: string): string {
 const DIGITS = /^#([\da-f]{2})([\da-f]{2})([\da-f]{2})$/i;
 const LEAST_TINT = 0.35;
 
-/** A colour laid over another one: the larger `part`, 0 to 1, the stronger. */
+/** A colour laid over another one; a larger `part`, 0 to 1, is stronger. */
 function tinted(colour: string, under: string, part: number): { fill: string; letters: string } {
   const [over, below] = [colour, under].map((text) => (DIGITS.exec(long(text))?.slice(1) ?? ['80', '80', '80']).map((digits) => Number.parseInt(digits, 16)));
   const strength = LEAST_TINT + (1 - LEAST_TINT) * part;
@@ -74,7 +74,7 @@ const long = (colour: string): string => colour.replace(/^#(.)(.)(.)$/, '#$1$1$2
 
 const linear = (value: number): number => (value <= 0.04045 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4);
 
-/** Calls when any of them has changed, until the answer is called. */
+/** Calls back when any of them has changed, until the returned function is called. */
 export function watchColours(changed: () => void): () => void {
   const forced = matchMedia('(forced-colors: active)');
   const observer = new MutationObserver(changed);

@@ -1,4 +1,4 @@
-/** Draws a timeline on a canvas: only what lies in the window and in sight. */
+/** Draws a timeline on a canvas: only the visible part of the window. */
 
 import { pixelOf, ROW_PX, rowTop, scrolledBy, AXIS_PX, type Arrows, type Bar, type Box, type Piece } from '../base/timelineLayout';
 import { lengthOf, timeMarks, type Span } from '../base/timelineWindow';
@@ -12,19 +12,19 @@ export interface Scene {
   gutter: number;
   /** Pixels that the lanes below `held` are scrolled down by. */
   scrolled: number;
-  /** Where pinned lanes end. */
+  /** End of the pinned lanes. */
   held: number;
   window: Span;
   boxes: readonly Box[];
   pieces: readonly Piece[];
   arrows: readonly Arrows[];
   selected: Pick<Bar, 'lane' | 'depth' | 'start_ns' | 'duration_ns'> | null;
-  /** Whether what no finding has matched is grey. */
+  /** True if events that no finding has matched are grey. */
   marking: boolean;
   range: Span | null;
-  /** A gap that is explained. */
+  /** An explained gap. */
   gap: Span | null;
-  /** Whether lanes can be pinned, so that they have a pin. */
+  /** True if lanes can be pinned, so that they have a pin. */
   pins: boolean;
   colours: Colours;
 }
@@ -70,7 +70,7 @@ export function draw(context: Context, scene: Scene): void {
   for (const span of [scene.gap, scene.range]) if (span) drawRange(context, scene, span);
 }
 
-/** A part of the height with the lanes that are drawn in it. */
+/** A part of the height with its lanes. */
 interface Layer extends Scene { top: number; bottom: number }
 
 /** The pinned lanes, and those that scroll below them. */
@@ -97,7 +97,7 @@ function drawGrid(context: Context, { width, height, gutter, window, colours }: 
   context.fillRect(gutter, AXIS_PX - 1, plot, 1);
 }
 
-/** As many digits as tell one mark from the next. */
+/** As many digits as distinguish one mark from the next. */
 export function markText(time: number, step: number): string {
   const most = Math.max(time, step);
   const [unit, ns] = most >= 1e9 ? ['s', 1e9] : most >= 1e6 ? ['ms', 1e6] : most >= 1e3 ? ['µs', 1e3] : ['ns', 1];
@@ -122,7 +122,7 @@ function drawBars(context: Context, scene: Layer): void {
       const box = boxes[bars.lane[at] ?? -1];
       const depth = bars.depth[at] ?? 0;
       if (!box || depth < box.first || depth >= box.first + box.rows) continue;
-      const [left, right] = bars.events[at] === 1 ? [0, plot] : [clipFrom, clipTo]; // an event is whole, wherever pieces meet
+      const [left, right] = bars.events[at] === 1 ? [0, plot] : [clipFrom, clipTo]; // an event is drawn whole, wherever tiles meet
       const start = ((bars.start_ns[at] ?? 0) - window.from) * scale;
       const end = start + (bars.duration_ns[at] ?? 0) * scale;
       if (start >= right || Math.max(end, start + 1) <= left) continue;
@@ -135,7 +135,7 @@ function drawBars(context: Context, scene: Layer): void {
   context.globalAlpha = 1;
 }
 
-/** A block is paler the less of its time its events take. */
+/** A block is paler if its events take less of its time. */
 function drawBar(context: Context, scene: Scene, hatch: CanvasPattern | null, piece: Piece, at: number, x: number, y: number, width: number): void {
   const { bars } = piece;
   const { colours } = scene;
@@ -145,7 +145,7 @@ function drawBar(context: Context, scene: Scene, hatch: CanvasPattern | null, pi
   const busy = events > 1 ? 0.35 + (0.65 * (bars.busy_ns[at] ?? 0)) / Math.max(bars.duration_ns[at] ?? 1, 1) : 1;
   context.globalAlpha = isMarked ? 1 : Math.min(busy, 1);
   context.fillStyle = isMarked ? colours.accent : scene.marking ? colours.grey : colours.fills[category] ?? colours.grey;
-  const drawn = width > 3 ? width - 0.6 : width; // a hair between neighbours
+  const drawn = width > 3 ? width - 0.6 : width; // a hair's breadth between neighbours
   context.fillRect(x, y, drawn, ROW_PX - 1);
   if (isMarked && hatch && width >= 3) {
     context.fillStyle = hatch;
@@ -159,7 +159,7 @@ function drawBar(context: Context, scene: Scene, hatch: CanvasPattern | null, pi
   if (isMarked && hatch) {
     const room = Math.min(text.length, letters) * LETTER_PX + 4;
     context.fillStyle = colours.accent;
-    context.fillRect(x + 1, y, Math.min(room, drawn - 1), ROW_PX - 1); // no hatch behind letters
+    context.fillRect(x + 1, y, Math.min(room, drawn - 1), ROW_PX - 1); // no hatching behind letters
     context.fillStyle = colours.onAccent;
   }
   context.fillText(text.length <= letters ? text : `${text.slice(0, Math.max(letters - 1, 0))}…`, x + 3, y + ROW_PX / 2);
@@ -234,7 +234,7 @@ function drawSelection(context: Context, { boxes, selected, window, width, gutte
   context.strokeRect(from - 1, top - 1, Math.max(to - from, 1) + 2, ROW_PX + 1);
 }
 
-/** Names of lanes, as far as they have room; a line above each. */
+/** Names of lanes, as far as they fit; a line above each. */
 function drawNames(context: Context, { boxes, width, gutter, scrolled, colours, top: from, bottom: to, pins }: Layer): void {
   const letters = Math.floor((gutter - 12 - (pins ? PIN_PX : 0)) / LETTER_PX);
   for (const { name, y, rows, isFolded, isPinned } of boxes) {
@@ -266,7 +266,7 @@ function drawPin(context: Context, x: number, y: number, isPinned: boolean): voi
   context.globalAlpha = 1;
 }
 
-/** A name in two lines where it is too long for one and the lane has the rows: `Device 0,` `stream 7`. */
+/** A name in two lines if it is too long for one and the lane has the rows: `Device 0,` `stream 7`. */
 export function linesOf(name: string, letters: number, rows: number): string[] {
   const cut = (text: string): string => (text.length <= letters ? text : `${text.slice(0, Math.max(letters - 1, 1))}…`);
   const [, device, stream] = /^Device (.+), stream (.+)$/.exec(name) ?? [];
@@ -274,7 +274,7 @@ export function linesOf(name: string, letters: number, rows: number): string[] {
   return rows > 1 ? [cut(`Device ${device}`), cut(`stream ${stream}`)] : [cut(`${device} · ${stream}`)];
 }
 
-/** What was drawn with Shift, or a gap, and how long it is. */
+/** The range selected with Shift, or a gap, and its duration. */
 function drawRange(context: Context, { window, width, height, gutter, colours }: Scene, range: Span): void {
   const plot = width - gutter;
   const [from, to] = [pixelOf(range.from, window, plot), pixelOf(range.to, window, plot)].map((x) => gutter + Math.min(Math.max(x, 0), plot));
@@ -296,7 +296,7 @@ function drawRange(context: Context, { window, width, height, gutter, colours }:
   context.fillText(text, x + 4, AXIS_PX + 10);
 }
 
-/** Says what a bar is, for a tooltip. */
+/** Description of a bar, for a tooltip. */
 export function barText(bar: Bar): { title: string; facts: string } {
   const length = nanoseconds(bar.duration_ns);
   if (bar.events > 1) return { title: plural(bar.events, 'event'), facts: `in ${length}, ${nanoseconds(bar.busy_ns)} of it taken: zoom in to see them` };

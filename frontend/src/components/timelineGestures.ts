@@ -1,9 +1,11 @@
-/** Mouse, pen and fingers over a timeline, told as what they mean. Points are in CSS pixels from the element's corner. */
+/**
+ * Mouse, pen and fingers over a timeline, translated to commands. Points are in CSS pixels from the element's corner.
+ */
 
 export interface Point { x: number; y: number }
 
 interface Meaning {
-  /** Whether the wheel is for the timeline; with Ctrl, as a trackpad says of a pinch, it always is. */
+  /** True if the wheel is for the timeline; with Ctrl, which a trackpad sends for a pinch, it always is. */
   wheels: () => boolean;
   zoom: (factor: number, at: Point) => void;
   /** In pixels since the last call. */
@@ -14,9 +16,9 @@ interface Meaning {
   hover: (at: Point | null) => void;
 }
 
-const STILL_PX = 4; // a hand that clicks moves this far
+const STILL_PX = 4; // most movement of a hand that clicks
 const WHEEL_ZOOM = 0.0018; // per pixel of a wheel's delta
-const LINE_PX = 16; // of wheels that count lines
+const LINE_PX = 16; // for wheels that count lines
 
 export function gestures(element: HTMLElement, meaning: Meaning): () => void {
   const down = new Map<number, Point>();

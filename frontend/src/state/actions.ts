@@ -1,4 +1,4 @@
-/** What the user can do. */
+/** The user's actions. */
 
 import { signal } from '@preact/signals';
 import { postCancel, postRetry } from '../api/client';
@@ -27,13 +27,13 @@ import { narrow } from './viewport';
 export const helpOpen = signal(false);
 export const settingsOpen = signal(false);
 
-/** Another profile, in the same view; its files are others. */
+/** Another profile, in the same view; its files are different. */
 export function chooseProfile(key: Partial<ProfileKey>): void {
   const { view } = route.peek();
   go({ run: '', worker: '', span: '', file: '', line: '', step: '', op: '', view: view === 'source' ? 'findings' : view, ...key }, 'push');
 }
 
-/** What is to be done in a run, from the list of all. */
+/** The main action of a run, from the list of all. */
 export const openRun = (run: string): void =>
   go({ run, worker: '', span: '', file: '', line: '', step: '', op: '', finding: '', q: '', view: 'findings' }, 'push');
 
@@ -41,7 +41,7 @@ export const openRun = (run: string): void =>
 export const openRank = ({ worker, span }: Pick<ProfileKey, 'worker' | 'span'>, id = ''): void =>
   go({ run: selectedKey.peek()?.run ?? '', worker, span, file: '', line: '', step: '', op: '', finding: id, view: id ? 'findings' : 'overview' }, 'push');
 
-/** From the list of all runs the address goes on to the run that is shown. */
+/** From the list of all runs the address leads to the selected run. */
 export function chooseView(view: View): void {
   const run = route.peek().view === 'runs' ? selectedKey.peek()?.run : undefined;
   go({ view, ...(run && { run }) }, 'push');
@@ -51,10 +51,10 @@ export const setQuery = (q: string): void => go({ q }, 'replace');
 export const setSort = (sort: Sort): void => go({ sort }, 'replace');
 export const setGroup = (group: Group): void => go({ group }, 'replace');
 export const setOwn = (own: boolean): void => go({ own }, 'replace');
-/** Everything that hides findings, taken back. */
+/** Removes all filters that hide findings. */
 export const showAll = (): void => go({ q: '', own: false }, 'replace');
 
-/** Opens a finding; by keyboard the focus goes along to its heading. */
+/** Opens a finding; by keyboard the focus moves to its heading. */
 export function openFinding(id: string, withFocus: boolean): void {
   setCursor(id);
   go({ finding: id, view: 'findings' }, 'push');
@@ -71,7 +71,10 @@ export function backToList(): void {
   if (listed.peek().length > 0) wanted.value = 'row';
 }
 
-/** Moves in the list, or among the marked lines of a file. Side by side the detail follows; on a narrow page it would cover the list. */
+/**
+ * Moves in the list, or among the marked lines of a file. Side by side the detail follows; on a narrow page it would
+ * cover the list.
+ */
 export function move(by: 1 | -1): void {
   if (route.peek().view === 'source') {
     moveSpot(by);
@@ -100,7 +103,7 @@ function goToTimeline(): void {
 /** The average step, or the one of this name. */
 export const chooseStep = (step: string): void => go({ step }, 'replace');
 
-/** Some steps of the profile on the screen against others of it. */
+/** Compares some steps of the current profile with others of it. */
 export function compareSteps(base: string, candidate: string): void {
   const key = selectedKey.peek();
   if (!key) return;
@@ -136,7 +139,7 @@ export const muteRule = (rule: string): void => void mute({ findings: [], rules:
 
 export const unmute = (what: Mutes): void => void changeMutes({ mute: NOTHING, unmute: what });
 
-/** The list goes on with its next finding; where the muted ones are is said. */
+/** The list continues with its next finding; a message says where the muted ones are. */
 async function mute(what: Mutes): Promise<void> {
   const ids = listed.peek().map((each) => each.id);
   const at = ids.indexOf(finding.peek()?.id ?? '');
@@ -154,7 +157,7 @@ function editFilter(): void {
   wanted.value = 'filter';
 }
 
-/** The source view, at the open finding's place, or at the first place there is. */
+/** The source view, at the open finding's place, or at the first place of all. */
 export function showAnySource(): void {
   const at = place.peek() ?? findings.peek().flatMap((each) => each.places)[0];
   if (at) showSource(at);
@@ -165,8 +168,8 @@ export function movePlace(by: number): void {
 }
 
 /**
- * Looks again at what is on the disk: on TensorBoard's reload, and after the server was gone. A report on the screen
- * stays there; a newer recording is only told of.
+ * Scans the disk again: on TensorBoard's reload, and after the server was gone. A report on the screen stays there; a
+ * newer recording is only announced.
  */
 export async function revalidate(): Promise<void> {
   const isFirst = runs.peek() === null;
@@ -175,12 +178,12 @@ export async function revalidate(): Promise<void> {
   if (rules.peek().size === 0) void loadRules();
   void loadMutes();
   if (!isFirst) reloads.value += 1;
-  if (boarding.peek() || isOnItsWay()) return; // the list needs no report; a question on its way brings what is new
+  if (boarding.peek() || isOnItsWay()) return; // the list needs no report; a pending request brings new data
   if (!loaded.peek() || renewed.peek()) loadSelected();
   else void refreshRun();
 }
 
-/** Has the selected profile analysed again, whose analysis failed. */
+/** Repeats the failed analysis of the selected profile. */
 export async function retry(): Promise<void> {
   const key = selectedKey.peek();
   if (!key) return;
@@ -207,7 +210,7 @@ export async function cancel(): Promise<void> {
   }
 }
 
-/** Loads the selected profile, though a report of it may be on the screen. */
+/** Loads the selected profile, even if a report of it is on the screen. */
 export function loadSelected(): void {
   const key = selectedKey.peek();
   if (key) void load(key);

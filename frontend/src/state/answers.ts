@@ -1,4 +1,4 @@
-/** Tables and charts of the selected profile: asked for when shown, kept, asked for again on a reload. */
+/** Tables and charts of the selected profile: requested when shown, cached, and requested again on a reload. */
 
 import { signal } from '@preact/signals';
 import { getCpu, getFiles, getFlame, getMemory, getModules, getRanks, getRoofline, getTimelineLanes } from '../api/client';
@@ -9,7 +9,7 @@ import { ranksKnown, ranksPending } from './ranks';
 import { resource, useResource, type Answered, type Resource } from './resource';
 import { selectedKey } from './runs';
 
-/** What an answer is about, and what else makes it worth asking again. */
+/** The subject of an answer, and what else makes it worth requesting again. */
 interface Subject { of: string; grown: string }
 
 interface Table<A> {
@@ -29,10 +29,10 @@ export const roofline = table(getRoofline);
 export const timelineLanes = table(getTimelineLanes);
 export const rankTable = table(({ run }, given) => getRanks({ run }, given), shownRun);
 
-/** How often TensorBoard has reloaded: what is shown is asked for again, and its ETag says whether it is the same. */
+/** Number of TensorBoard's reloads: visible answers are requested again, and their ETag shows if they have changed. */
 export const reloads = signal(0);
 
-/** Names the recording on the screen; it stays the same when the recording is only analysed again. */
+/** Identifies the recording on the screen; stays the same if the recording is only analysed again. */
 export const shownVersion = (): string =>
   (selectedKey.value ? `${keyText(selectedKey.value)} ${loaded.value?.state.recording ?? 0}` : '');
 
@@ -45,7 +45,7 @@ function shownRun(): Subject {
   return { of: selectedKey.value ? `run ${selectedKey.value.run}` : '', grown: `${ranksKnown.value} ${ranksPending.value}` };
 }
 
-/** What is on the screen stays as it is, null, while a newer recording waits to be loaded. */
+/** Answers on the screen stay the same, null, while a newer recording waits to be loaded. */
 export const shownReload = (): number | null => (stale.value ? null : reloads.value);
 
 /** An answer for a component. */
@@ -65,5 +65,5 @@ const EARLY: Partial<Record<View, () => void>> = {
   timeline: () => early(timelineLanes), ranks: () => early(rankTable),
 };
 
-/** Asks for what a view shows that is about to be opened. */
+/** Requests the data of a view that is about to be opened. */
 export const askAhead = (view: View): void => EARLY[view]?.();

@@ -1,4 +1,4 @@
-/** Benchmarks of the selected profile: what is known, what waits and runs, and what comes of it. */
+/** Benchmarks of the selected profile: known, queued and running ones, and their results. */
 
 import { computed, signal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
@@ -16,7 +16,7 @@ import { go } from './route';
 import { refreshRuns, selectedKey } from './runs';
 
 const AGAIN_MS = 2000;
-const MOST_TRIES = 60; // for a report that takes measurements over; others' benchmarks may hold it up
+const MOST_TRIES = 60; // for a report that includes measurements; others' benchmarks may delay it
 
 const known = resource<BenchmarksAnswer>({ alone: true });
 /** Why the last benchmark of a finding could not be put in the queue. */
@@ -31,13 +31,13 @@ export const isOver = ({ state = 'queued' }: BenchmarkState): boolean => state =
 /** The last benchmark of a finding since TensorBoard was started. */
 export const jobOf = (finding: Finding): BenchmarkState | null => benchmarks.value?.jobs.findLast((job) => job.finding === finding.id) ?? null;
 
-/** Some measurement is not in the report on the screen. */
+/** True if some measurement is not in the report on the screen. */
 const behind = computed(() => Object.entries(benchmarks.value?.measurements ?? {}).some(([id, { measured_at: at }]) => {
   const found = report.value?.findings.find((finding) => finding.id === id);
   return found !== undefined && found.measurement?.measured_at !== at;
 }));
 
-/** For a component: asks for the selected profile's benchmarks, and follows those that are not over. */
+/** For a component: requests the selected profile's benchmarks, and follows the unfinished ones. */
 export function useBenchmarks(): void {
   const of = shown.value;
   const reload = reloads.value;
@@ -45,13 +45,13 @@ export function useBenchmarks(): void {
   useEffect(() => { if (!offline) followBenchmarks(); }, [of, reload, offline]);
 }
 
-/** The benchmarks go on where no component shows them: their end is announced, and the report takes them over. */
+/** The benchmarks continue if no component shows them: their end is announced, and the report includes them. */
 export function followBenchmarks(): void {
   const key = selectedKey.peek();
   if (key) void known.ask(keyText(key), (given) => follow(key, given));
 }
 
-/** Watches the queue to its end, until the report has taken over what was measured. */
+/** Watches the queue to its end, until the report includes the measurements. */
 function follow(key: ProfileKey, given: AbortSignal): Promise<BenchmarksAnswer> {
   let tries = 0;
   return polled(async () => {
@@ -65,7 +65,7 @@ function follow(key: ProfileKey, given: AbortSignal): Promise<BenchmarksAnswer> 
   }, given, AGAIN_MS);
 }
 
-/** One benchmark at a time, the first that is not over: a browser has few connections to a server. */
+/** One benchmark at a time, the first unfinished one: a browser has few connections to a server. */
 async function watchQueue(key: ProfileKey, given: AbortSignal): Promise<BenchmarksAnswer> {
   for (;;) {
     const answer = await reach(getBenchmarks({ ...key }, given));
@@ -87,7 +87,7 @@ async function watch(job: number, given: AbortSignal): Promise<void> {
   if (!last || !isOver(last)) await pause(AGAIN_MS, given); // the stream was cut off
 }
 
-/** Takes the state of one benchmark over. */
+/** Stores the state of one benchmark. */
 function note(state: BenchmarkState): void {
   const of = keyText({ run: state.run, worker: state.worker, span: state.span });
   const answer = known.answers.peek().get(of);
@@ -96,7 +96,7 @@ function note(state: BenchmarkState): void {
   takeOver(of, { ...answer, jobs: [...others, state].toSorted((a, b) => a.job - b.job) });
 }
 
-/** Says of each benchmark that is over that it is, once. */
+/** Announces the end of each benchmark once. */
 function takeOver(of: string, answer: BenchmarksAnswer): void {
   const before = known.answers.peek().get(of)?.jobs ?? [];
   known.put(of, answer);
@@ -108,7 +108,7 @@ function endText({ state, measurement, problem }: BenchmarkState): string {
   return measurement ? `Benchmark done. ${resultText(measurement)}` : `Benchmark failed. ${problem?.message ?? ''}`;
 }
 
-/** What comes of it may change the order of the list, but not what is open. */
+/** Results may change the order of the list, but not what is open. */
 export async function startBenchmark(finding: Finding, budgetS: number, device: string): Promise<void> {
   const key = selectedKey.peek();
   if (!key) return;

@@ -1,4 +1,4 @@
-/** The list of all runs: what the server knows of each, its order, and which are chosen to be compared. */
+/** The list of all runs: their data, their order, and those selected for a comparison. */
 
 import { signal } from '@preact/signals';
 import { getBoard } from '../api/client';
@@ -18,7 +18,7 @@ export const boardSort = signal<BoardSort>({ column: 'recorded', descending: tru
 export const boardQuery = signal('');
 const every = signal(false);
 
-/** The list for a component; asked for again while runs are analysed, and when the logdir holds others. */
+/** The list for a component; requested again while runs are analysed, and when the logdir changes. */
 export function useBoard(): Answered<BoardAnswer> {
   const versions = (runs.value?.runs ?? []).map(({ run, profiles }) => `${run} ${profiles.map(({ version }) => version).join(' ')}`).join('\n');
   return useResource(board, ALL, async (given, show) => {
@@ -31,7 +31,7 @@ export function useBoard(): Answered<BoardAnswer> {
   }, `${reloads.value} ${every.value} ${versions}`);
 }
 
-/** Has all runs analysed. */
+/** Starts the analysis of all runs. */
 export function analyseAll(): void {
   every.value = true;
 }
@@ -47,16 +47,16 @@ export function sortBoard(column: BoardColumn): void {
 
 const MOST_COMPARED = 2;
 
-/** The runs to be compared, in the order in which they were chosen. */
+/** The runs to compare, in the order of their selection. */
 export const chosenRuns = signal<readonly string[]>([]);
 
-/** A third one takes the place of the first. */
+/** A third one replaces the first. */
 export function chooseRun(run: string): void {
   const before = chosenRuns.peek();
   chosenRuns.value = before.includes(run) ? before.filter((each) => each !== run) : [...before, run].slice(-MOST_COMPARED);
 }
 
-/** The older of the chosen runs against the newer. */
+/** Compares the older of the selected runs with the newer. */
 export function compareChosen(rows: readonly BoardRow[]): void {
   const at = (run: string): number => rows.find((row) => row.run === run)?.recorded_ms ?? 0;
   const [base, candidate] = chosenRuns.peek().toSorted((one, other) => at(one) - at(other));

@@ -17,7 +17,7 @@ export type ChangeTable = PagedTable<Change, 'difference', Page>;
 export const search = typedText();
 export const calls = signal<Calls>('operators');
 
-/** The table of a comparison, for a component; `made` changes when the comparison is another one. */
+/** The table of a comparison, for a component; `made` changes with the comparison. */
 export function useChanges(now: Sides, made: CompareAnswer, of: Calls): ChangeTable {
   const text = search.settled.value;
   const table = useMemo(() => pagedTable<Change, 'difference', Page>({

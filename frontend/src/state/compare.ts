@@ -1,4 +1,4 @@
-/** The comparison on the screen: its two sides, and what the server says about them. */
+/** The comparison on the screen: its two sides, and the server's answer. */
 
 import { computed } from '@preact/signals';
 import { getComparison, getFlame, getReport } from '../api/client';
@@ -13,7 +13,7 @@ import { refreshRuns, runs } from './runs';
 
 export type SideName = keyof Sides;
 
-/** What is compared: the address says, else the newest runs. Nothing while the logdir is first looked through. */
+/** The sides: from the address, else the newest runs. Empty during the first search of the logdir. */
 export const sides = computed<Sides | null>(() => {
   const answer = runs.value;
   if (!answer || answer.runs.length === 0) return null;
@@ -22,7 +22,7 @@ export const sides = computed<Sides | null>(() => {
   return answer.scanning ? null : chosenSides(compare, answer.runs, run);
 });
 
-/** Has the address name what is compared, so that its link says the same tomorrow. */
+/** Writes both sides into the address, so that its link means the same tomorrow. */
 export function nameSides(): void {
   const named = sides.peek();
   if (named && sidesText(named) !== sidesText(route.peek().compare)) go({ compare: named }, 'replace');
@@ -52,26 +52,29 @@ export function openPlace(change: FindingChange, { file, line }: Place): void {
   go({ ...profileOf(change), view: 'source', file, line: String(line), finding: '' }, 'push');
 }
 
-/** What is gone is in the baseline, everything else in the candidate; what ranks show together, in any of its recordings. */
+/**
+ * Removed findings are in the baseline, all others in the candidate; findings about several ranks, in any of its
+ * recordings.
+ */
 function profileOf({ state, worker = '', span = '' }: FindingChange): ProfileKey {
   const side = route.peek().compare[state === 'gone' ? 'base' : 'candidate'];
   return { run: side.run ?? '', worker: worker || side.rank, span: span || side.span };
 }
 
-/** The profiles of a side; of a rank that is given as a number, those that may be it. */
+/** The profiles of a side; for a rank given as a number, those that may be it. */
 export function profilesOf({ run, rank, span }: Side): readonly ProfileState[] {
   const profiles = runs.value?.runs.find((each) => each.run === run)?.profiles ?? [];
   const named = profiles.filter((each) => each.worker === rank);
   return (named.length > 0 ? named : profiles).filter((each) => span === '' || each.span === span);
 }
 
-/** Changes as soon as one of the recordings is another one. */
+/** Changes with any of the recordings. */
 const versionsText = ({ base, candidate }: Sides): string =>
   [base, candidate].flatMap((side) => profilesOf(side).map(({ worker, span, version }) => `${worker} ${span} ${version}`)).join('\n');
 
 export interface Work { done: number; of: number; fraction: number; stage: string }
 
-/** How far the analyses are that both sides need. */
+/** Progress of the analyses that both sides need. */
 export const work = computed<Work>(() => {
   const needed = sides.value ? [...new Set([...profilesOf(sides.value.base), ...profilesOf(sides.value.candidate)])] : [];
   const finished = needed.filter(isOver).length;
@@ -93,10 +96,13 @@ export type Compared =
 const comparisons = resource<{ versions: string; answer: CompareAnswer }>();
 const watches = resource<null>();
 
-const SETTLED_MS = 300; // a range of steps that grows step by step is asked for once
+const SETTLED_MS = 300; // a range that grows step by step is requested once
 const ASK_AGAIN_MS = 1000;
 
-/** The comparison for a component; a known one stays while it is asked for again, and one of older recordings until somebody asks. */
+/**
+ * The comparison for a component; a known one stays while it is requested again, and one of older recordings until the
+ * user asks.
+ */
 export function useComparison(now: Sides): Compared {
   const of = areSame(now) ? '' : sidesText(now);
   const known = comparisons.answers.value.get(of);
@@ -106,7 +112,7 @@ export function useComparison(now: Sides): Compared {
     return { versions: versionsText(now), answer: await getComparison({ ...queryOf(now), limit: 0 }, given) };
   }, stale ? null : reloads.value);
   const working = of !== '' && compared.kind === 'loading';
-  useResource(watches, working ? of : '', (given) => polled(() => refreshRuns().then(() => null), given, ASK_AGAIN_MS)); // they say how far the analyses are
+  useResource(watches, working ? of : '', (given) => polled(() => refreshRuns().then(() => null), given, ASK_AGAIN_MS)); // they state the progress of the analyses
   if (of === '') return { kind: 'same' };
   if (compared.kind === 'ready') return { kind: 'ready', answer: compared.answer.answer, stale, again: () => comparisons.forget(of) };
   return compared.kind === 'failed' ? compared : { kind: 'working' };
@@ -121,7 +127,7 @@ const parameters = (name: SideName, { rank, span, steps }: Side): Record<string,
 
 const reports = resource<ProfileReport | null>({ keep: 8, once: true });
 
-/** The report whose steps a side can choose from: of its latest profile; null until it is there. */
+/** The report whose steps a side can select from: of its latest profile; null until it exists. */
 export function useReport({ run, ...side }: Side): ProfileReport | null {
   const profiles = profilesOf({ run, ...side });
   const profile = profiles.findLast((each) => each.state !== 'error' && each.worker === profiles[0]?.worker);
@@ -130,7 +136,7 @@ export function useReport({ run, ...side }: Side): ProfileReport | null {
   return readyOr(useResource(reports, name, (given) => polled(() => reportOf(key ?? NO_KEY, given), given, ASK_AGAIN_MS).then(({ report }) => report)), null);
 }
 
-/** Null while the analysis goes on; without a report where there will be none, of which the comparison itself says why. */
+/** Null during the analysis; without a report if there will be none, as the comparison itself explains. */
 async function reportOf(key: ProfileKey, given: AbortSignal): Promise<{ report: ProfileReport | null } | null> {
   const { states, report } = await getReport({ ...key }, given);
   const found = report.profiles.find((each) => each.worker === key.worker && each.span === key.span);
@@ -141,7 +147,7 @@ export interface Flames { base: Flame; candidate: Flame; named: string }
 
 const flames = resource<Flames>({ keep: 4, once: true });
 
-/** The merged calls of both sides: of a side with several ranks those of the first, which `named` says. */
+/** The merged calls of both sides: for a side with several ranks those of the first, which `named` names. */
 export function useFlames({ base, candidate }: Sides): Answered<Flames> {
   const found = [base, candidate].map((side) => {
     const profiles = profilesOf(side);

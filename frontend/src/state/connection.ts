@@ -1,13 +1,13 @@
-/** Whether the server answers. */
+/** The state of the connection to the server. */
 
 import { signal } from '@preact/signals';
 import { ApiError, ServerGone } from '../api/client';
 import type { ErrorInfo } from '../api/types.gen';
 
-/** True from the first request that nobody answered until one is answered. */
+/** True from the first request without an answer until one is answered. */
 export const gone = signal(false);
 
-/** Waits for an answer and notes whether there was one. */
+/** Waits for an answer and records whether there was one. */
 export async function reach<T>(answer: Promise<T>): Promise<T> {
   try {
     const value = await answer;
@@ -20,8 +20,8 @@ export async function reach<T>(answer: Promise<T>): Promise<T> {
 }
 
 /**
- * Takes note of a failed request. Gives the words for it; null for one that was given up, and for a server that is
- * gone, of which a bar tells.
+ * Handles a failed request. Returns its message; null for an aborted one, and for a server that is gone, which a bar
+ * reports.
  */
 export function faultInfo(error: unknown): ErrorInfo | null {
   if (error instanceof ApiError) return error.info;

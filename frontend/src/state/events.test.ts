@@ -5,7 +5,7 @@ import { eventTable } from './events';
 
 const KEY = { run: 'r', worker: 'w', span: '1' };
 
-/** 250 events whose start is their number, in the order that is asked for. */
+/** 250 events whose start is their number, in the requested order. */
 function serveEvents(): TestServer {
   return serve({
     events: (query) => {

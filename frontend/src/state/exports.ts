@@ -16,7 +16,7 @@ import { selectedKey } from './runs';
 
 export const copyFinding = (finding: Finding): Promise<boolean> => copy(`${findingMarkdown(withRanks(finding), per.peek())}\n`, 'Finding');
 
-/** With the source around the first place, where that can be had. */
+/** With the source around the first place, if available. */
 export async function copyForAssistant(finding: Finding): Promise<boolean> {
   const text = assistantMarkdown(withRanks(finding), per.peek(), { source: await sourceOf(finding), environment: environment() });
   return copy(`${text}\n`, 'Finding');
@@ -54,7 +54,7 @@ const withRanks = (finding: Finding): Finding & { about: string } => ({ ...findi
 
 export const copyLink = (): Promise<boolean> => copy(shareUrl(), 'Link');
 
-/** The list as it stands: filtered and sorted. */
+/** The list as shown: filtered and sorted. */
 export function copyReport(): Promise<boolean> {
   const shown = report.peek();
   const text = reportMarkdown({
@@ -69,7 +69,7 @@ export function downloadReport(): void {
   if (shown) save(JSON.stringify(shown, null, 2), 'application/json', 'json');
 }
 
-/** A page that needs neither a server nor a network; what is muted here is not in it. */
+/** A page that needs neither a server nor a network, without muted findings. */
 export async function downloadPage(): Promise<void> {
   const key = selectedKey.peek();
   if (!key) return;
@@ -88,7 +88,7 @@ function save(text: string, type: string, ending: string): void {
   saveFile(new Blob([text], { type }), `torchtidy-${run}-${worker}.${ending}`);
 }
 
-/** Hands the user a file. */
+/** Downloads a file. */
 export function saveFile(content: Blob, name: string): void {
   const url = URL.createObjectURL(content);
   const link = document.createElement('a');

@@ -14,14 +14,14 @@ import { go, route } from './route';
 import { savingsIn } from './settings';
 import { narrow } from './viewport';
 
-/** All findings of the profile and of its run, muted ones too. */
+/** All findings of the profile and of its run, including muted ones. */
 const everyFinding = computed<readonly Finding[]>(() => (report.value ? [...runFindings.value, ...report.value.findings] : []));
 
-/** The findings, but for the muted ones. */
+/** The findings, except muted ones. */
 export const findings = computed<readonly Finding[]>(() => everyFinding.value.filter((each) => !isMuted(mutes.value, each)));
 export const mutedFindings = computed<readonly Finding[]>(() => everyFinding.value.filter((each) => isMuted(mutes.value, each)));
 
-/** What the ranks show together comes first; it is nobody's code, so that no filter by code hides it. */
+/** Findings about several ranks come first; they are nobody's code, so that no filter by code hides them. */
 export const groups = computed<readonly Grouped<Finding>[]>(() => {
   const { q, sort, group, own } = route.value;
   const kept = findings.value.filter((each) => !own || isOwn(each) || ranksOf(each));
@@ -32,7 +32,7 @@ export const groups = computed<readonly Grouped<Finding>[]>(() => {
   return grouped([...large, ...small], group);
 });
 
-/** Small findings are folded in the list as it opens; who searches, sorts or groups sees all. */
+/** Small findings are folded in the initial list; searching, sorting or grouping shows all. */
 const folds = computed<boolean>(() => {
   const { q, sort, group } = route.value;
   return q === '' && sort === 'saving' && group === 'none';
@@ -41,23 +41,23 @@ const folds = computed<boolean>(() => {
 /** The findings below the fold of the list. */
 export const smallOnes = computed<readonly Finding[]>(() => (folds.value ? bySize(listed.value).small : []));
 
-/** The same as one list: what moves in it goes from group to group. */
+/** The same as one list: movements in it go from group to group. */
 export const listed = computed<readonly Finding[]>(() => groups.value.flatMap((group) => group.findings));
 
-/** The open finding. Where list and detail stand side by side, the first of the list opens by itself. */
+/** The open finding. If list and detail are side by side, the first of the list opens by itself. */
 export const finding = computed<Finding | null>(() => {
   const named = everyFinding.value.find((each) => each.id === route.value.finding);
   return named ?? (narrow.value ? null : listed.value[0] ?? null);
 });
 
-/** The row that has the list's one tab stop. */
+/** The row with the list's one tab stop. */
 const cursor = signal('');
 export const rowInFocus = computed<string>(() => {
   const ids = listed.value.map((each) => each.id);
   return [cursor.value, finding.value?.id ?? ''].find((id) => ids.includes(id)) ?? ids[0] ?? '';
 });
 
-/** Whether the small findings are in sight: on request, and while one of them is open or in focus. */
+/** True if the small findings are visible: on request, and while one of them is open or in focus. */
 export const smallShown = computed<boolean>(() =>
   isUnfolded('small') || smallOnes.value.some(({ id }) => id === rowInFocus.value || id === route.value.finding));
 
@@ -83,16 +83,16 @@ export const biggestSaving = computed<number>(() =>
 /** One unit for all savings of a profile, so that rows can be compared by their numbers alone. */
 export const savingUnit = computed<TimeUnit>(() => unitNamed(savingsIn.value) ?? timeUnit(biggestSaving.value));
 
-/** A finding by its id, a muted one too; null where the profile has no such finding. */
+/** A finding by its id, even a muted one; null if the profile has no such finding. */
 export const findingById = (id: string): Finding | null => everyFinding.value.find((each) => each.id === id) ?? null;
 
 export const outcomes = (status: Outcome['status']): readonly Outcome[] =>
   checks.value.filter((outcome) => outcome.status === status);
 
-/** What every check said, of the profile or of its run. */
+/** The outcomes of all checks, of the profile or of its run. */
 export const checks = computed<readonly Outcome[]>(() => [...report.value?.outcomes ?? [], ...runOutcomes.value]);
 
-/** What arrives later, findings about the run or measured savings, must not take the place of what is being read. */
+/** Late data, such as findings about the run or measured savings, must not replace what is being read. */
 function holdOpen(): void {
   let before = { of: '', arrived: everyFinding.peek(), open: '' };
   effect(() => {
@@ -108,7 +108,7 @@ function holdOpen(): void {
   });
 }
 
-/** Says what the list holds when it changes, and when the address names a finding that is not in it. */
+/** Announces changes of the list, and an address that names a finding outside it. */
 export function watchFindings(): void {
   holdOpen();
   effect(() => {

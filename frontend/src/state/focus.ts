@@ -1,4 +1,4 @@
-/** Where the keyboard focus should go next. Whoever draws that thing moves the focus and clears the wish. */
+/** The next target of the keyboard focus. The component that draws it moves the focus and clears the request. */
 
 import { signal, useSignalEffect } from '@preact/signals';
 import type { RefObject } from 'preact';
@@ -7,7 +7,7 @@ export type FocusTarget = 'row' | 'heading' | 'filter' | 'timeline';
 
 export const wanted = signal<FocusTarget | null>(null);
 
-/** Gives an element the focus as soon as somebody wishes it and it is the one that is meant. */
+/** Gives an element the focus when it becomes the requested one. */
 export function useWantedFocus(target: FocusTarget, element: RefObject<HTMLElement | null>, isMeant = (): boolean => true): void {
   useSignalEffect(() => {
     if (wanted.value !== target || !isMeant() || !element.current) return;

@@ -1,4 +1,4 @@
-/** Which folded parts of findings and their list the user has opened: they stay open from finding to finding. */
+/** Folded parts of findings and their list that the user has opened: they stay open from finding to finding. */
 
 import { signal } from '@preact/signals';
 import { go, route } from './route';

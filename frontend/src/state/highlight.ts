@@ -1,16 +1,16 @@
-/** Coloured source lines, made by a worker. */
+/** Coloured source lines, from a worker. */
 
 import { useEffect, useState } from 'preact/hooks';
 import { plainLines, type Line } from '../base/tokens';
 import type { Done, Job } from './highlight.worker';
 
-const MOST_CHARACTERS = 2_000_000; // beyond that the tokens' memory is worth more than their colours
+const MOST_CHARACTERS = 2_000_000; // beyond that the tokens take more memory than their colours are worth
 
 const waiting = new Map<number, (lines: readonly Line[] | null) => void>();
 let worker: Worker | null | undefined;
 let jobs = 0;
 
-/** The lines of Python code in colour, null where there is no worker to make them: then the plain text stays. */
+/** The lines of Python code in colour, null without a worker: then the plain text stays. */
 export function highlight(code: string): Promise<readonly Line[] | null> {
   worker ??= start();
   if (!worker || code.length > MOST_CHARACTERS) return Promise.resolve(null);
@@ -20,7 +20,7 @@ export function highlight(code: string): Promise<readonly Line[] | null> {
   return new Promise((resolve) => { waiting.set(job.id, resolve); });
 }
 
-/** For a component: lines of code, in colour as soon as they have been coloured. */
+/** For a component: lines of code, in colour once they are ready. */
 export function useLines(code: string): readonly Line[] {
   const text = code.replace(/\n+$/, '');
   const [lines, setLines] = useState<readonly Line[]>(() => plainLines(text.split('\n')));

@@ -12,10 +12,10 @@ const handlers = new Map<string, Handler>();
 let port: MessagePort | undefined;
 let messages = 0;
 
-/** Whether no page of TensorBoard's is around ours: `tb-tidy serve`. */
+/** True if there is no page of TensorBoard around ours: `tb-tidy serve`. */
 export const standsAlone = (): boolean => window.parent === window;
 
-/** The window whose address is the user's: the parent's, our own when we stand alone, null when we may not touch it. */
+/** The window with the user's address: the parent's, our own if we stand alone, null if access is forbidden. */
 export function hostWindow(): Window | null {
   if (standsAlone()) return window;
   try {
@@ -67,12 +67,12 @@ function send(type: string): Promise<unknown> {
   });
 }
 
-/** The user pressed TensorBoard's reload button, or its period of automatic reloading has passed. */
+/** The user pressed TensorBoard's reload button, or its automatic reload is due. */
 export function onDataReloaded(handler: () => void): void {
   handlers.set('experimental.DataReloaded', handler);
 }
 
-/** Every two seconds in which the page is in sight, and whenever it comes into sight, for as long as `root` is on it. */
+/** Every two seconds while the page is visible, and whenever it becomes visible, as long as `root` is on it. */
 export function whileInSight(root: Element, handler: () => void): void {
   const stop = (): void => {
     clearInterval(timer);
@@ -100,7 +100,7 @@ export function writeUrl(changes: Record<string, string | null>, how: 'push' | '
   if (!host) return;
   const hash = withHash(host.location.hash, changes);
   if (hash === host.location.hash) return;
-  const url = host.location.href.replace(/#.*$/, '') + hash; // whole, since a base element may redirect a bare hash
+  const url = host.location.href.replace(/#.*$/, '') + hash; // complete, since a base element may redirect a bare hash
   if (how === 'push') host.history.pushState(host.history.state, '', url);
   else host.history.replaceState(host.history.state, '', url);
 }
@@ -117,8 +117,8 @@ export const shareUrl = (): string => hostWindow()?.location.href ?? window.loca
 const WEBVIEW = 'vscode-webview:';
 
 /**
- * Asks VS Code to show a line, where TensorBoard's page is inside one of its webviews: links of its own do not work there.
- * False where it is not.
+ * Asks VS Code to show a line if TensorBoard's page is inside one of its webviews, in which links do not work. False
+ * otherwise.
  */
 export function openInWebview(filename: string, line: number): boolean {
   const [, outside] = window.location.ancestorOrigins ?? []; // of the page around TensorBoard's
@@ -147,7 +147,7 @@ export function setUpDocument(): void {
   else media.addEventListener('change', apply);
 }
 
-/** Styles as a constructed sheet: no file of their own, no inline style element. */
+/** Styles as a constructed sheet, without a file or an inline style element of their own. */
 export function addCss(text: string): void {
   const sheet = new CSSStyleSheet();
   sheet.replaceSync(text);

@@ -1,4 +1,4 @@
-/** What lines of a source file cost, for the gutter of the source view. */
+/** Costs of lines of a source file, for the gutter of the source view. */
 
 import { computed, signal } from '@preact/signals';
 import { getLines } from '../api/client';
@@ -12,26 +12,26 @@ import { resource, useResource } from './resource';
 import { go, route } from './route';
 import { selectedKey } from './runs';
 
-/** Whose costs the gutter shows: those of all calls, or those of the open finding. */
+/** The costs in the gutter: those of all calls, or those of the open finding. */
 export const gutter = signal<'calls' | 'finding'>('calls');
 
 interface Said { calls: LineCosts; missing: string }
 
 const said = resource<Said>({ keep: 24, once: true });
 
-/** Names the file on the screen, in this recording of it. */
+/** Identifies the file on the screen, in this recording of it. */
 const wanted = computed<string>(() => {
   const file = route.value.view === 'source' ? openFile.value?.file : undefined;
   return file && shownVersion() ? `${shownVersion()} ${file}` : '';
 });
 
-/** What is known of the lines of the open file; null until the server has said. */
+/** Costs of the lines of the open file; null until the server has answered. */
 const calls = computed<Said | null>(() => {
   const failure = said.failures.value.get(wanted.value);
   return said.answers.value.get(wanted.value) ?? (failure ? { calls: new Map(), missing: failure.message } : null);
 });
 
-/** What one finding costs on the lines of the open file; null where all calls are shown. */
+/** The costs of one finding on the lines of the open file; null if all calls are shown. */
 const ofFinding = computed<LineCosts | null>(() => {
   if (gutter.value === 'calls' || !finding.value) return null;
   return costsOfPlaces(finding.value.places, openFile.value?.file ?? '', per.value, stepNs.value);
@@ -44,7 +44,7 @@ export const missingCosts = computed<string>(() => {
   return calls.value?.missing ?? '';
 });
 
-/** Asks for the costs of the open file, for a component. */
+/** Requests the costs of the open file, for a component. */
 export function useLineCosts(): void {
   const [key, file] = [selectedKey.value, openFile.value?.file ?? ''];
   useResource(said, wanted.value, async (given) => {
@@ -59,7 +59,7 @@ function missingText(leftOut: readonly string[] | null): string {
   return `Too many calls to place them all: lines in ${leftOut.map((name) => `\`${name}\``).join(', ')} have no costs.`;
 }
 
-/** To the costliest line of the open file, then to the next costliest. */
+/** To the most expensive line of the open file, then to the next. */
 export function moveToHottest(): void {
   const line = nextHottest(lineCosts.peek(), openLine.peek());
   const file = openFile.peek()?.file;

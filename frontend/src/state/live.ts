@@ -1,4 +1,6 @@
-/** What appears while the page is open: new runs, finished files, new recordings of a job. Nothing that is read is replaced. */
+/**
+ * Changes while the page is open: new runs, finished files, new recordings of a job. Nothing on the screen is replaced.
+ */
 
 import { computed, signal } from '@preact/signals';
 import { getRuns } from '../api/client';
@@ -11,12 +13,12 @@ import { refreshRun } from './ranks';
 import { go, route } from './route';
 import { boarding, runs, selected, selectedKey, takeRuns } from './runs';
 
-/** The recordings that appeared since the page was opened. */
+/** The recordings that appeared after the page was opened. */
 const arrived = signal<ReadonlySet<string>>(new Set());
 
 const keysOf = (answer: RunsAnswer): ProfileKey[] => answer.runs.flatMap(({ run, profiles }) => profiles.map(({ worker, span }) => ({ run, worker, span })));
 
-/** A newer recording of the worker on the screen, which appeared while the page was open. */
+/** A newer recording of the worker on the screen that appeared after the page was opened. */
 export const newer = computed<ProfileKey | null>(() => {
   const now = selectedKey.value;
   const profiles = runs.value?.runs.find(({ run }) => run === now?.run)?.profiles ?? [];
@@ -28,7 +30,7 @@ export const newer = computed<ProfileKey | null>(() => {
 
 let looking = false;
 
-/** Asks what the logdir holds, without a look at the disk that would cost much; takes over what is new. */
+/** Requests the content of the logdir, without an expensive search of the disk; adds what is new. */
 export async function look(): Promise<void> {
   const before = runs.peek();
   if (looking || !before || before.scanning) return;
@@ -52,7 +54,7 @@ function takeOver(answer: RunsAnswer): void {
   if (fresh.length > 0) arrived.value = new Set([...arrived.peek(), ...fresh]);
   const next = select(answer.runs, route.peek());
   const stays = shown !== null && keysOf(answer).some((key) => keyText(key) === keyText(shown));
-  if (stays && !boarding.peek() && next && (next.run !== shown.run || next.profile.span !== shown.span)) go({ ...shown }, 'replace'); // or another one would take its place
+  if (stays && !boarding.peek() && next && (next.run !== shown.run || next.profile.span !== shown.span)) go({ ...shown }, 'replace'); // or another one would replace it
   takeRuns(answer);
   const key = selectedKey.peek();
   if (!key || boarding.peek() || isOnItsWay()) return;

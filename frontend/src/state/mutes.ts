@@ -1,4 +1,4 @@
-/** Mutes: kept in this browser, or, once somebody has asked for it, beside the runs for everybody. */
+/** Mutes: stored in this browser, or, on request, beside the runs for everybody. */
 
 import { computed, signal } from '@preact/signals';
 import { getMutes, postMutes } from '../api/client';
@@ -15,13 +15,16 @@ const shared = signal<MutesAnswer | null>(null);
 
 export const mutes = computed<Mutes>(() => (shared.value?.kept ? shared.value.mutes : own.value));
 
-/** Where mutes are kept: the file's path, or null for this browser. */
+/** Place of the mutes: the file's path, or null for this browser. */
 export const keptIn = computed<string | null>(() => (shared.value?.kept ? shared.value.path : null));
 
-/** The file that could hold them for everybody; null where there can be none, or where it holds them already. */
+/** The file that could hold them for everybody; null if there cannot be one, or if it already holds them. */
 export const couldKeepIn = computed<string | null>(() => (shared.value?.can_keep && !shared.value.kept ? shared.value.path : null));
 
-/** Nothing is hidden by mistake: as long as the server has not answered, or cannot read its file, the browser's own count. */
+/**
+ * Nothing is hidden by mistake: until the server has answered, or if it cannot read its file, the browser's own mutes
+ * count.
+ */
 export async function loadMutes(): Promise<void> {
   own.value = mutesFrom(readSetting(KEY));
   try {
@@ -43,7 +46,7 @@ export async function changeMutes(change: MuteChange): Promise<void> {
   writeSetting(KEY, JSON.stringify(own.peek()));
 }
 
-/** Puts the browser's own mutes beside the runs; from then on everybody who sees these runs shares them. */
+/** Stores the browser's own mutes beside the runs; from then on everybody who sees these runs shares them. */
 export const shareMutes = (): Promise<void> => post({ mute: own.peek(), unmute: NOTHING });
 
 async function post(change: MuteChange): Promise<void> {

@@ -1,4 +1,4 @@
-/** Short texts for the user: a toast that goes away, and what only screen readers say. */
+/** Short texts for the user: a toast that disappears, and announcements for screen readers. */
 
 import { signal } from '@preact/signals';
 

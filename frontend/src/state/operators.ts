@@ -19,7 +19,7 @@ export type Kind = '' | 'operator' | 'annotation' | 'runtime';
 export const filter = typedText();
 export const kind = signal<Kind>('operator');
 
-/** What somebody has chosen; before that it is the time that bounds the job. */
+/** The user's choice; before that the time that bounds the job. */
 const order = signal<Sorting<OperatorColumn> | null>(null);
 
 /** Lines and modules hold calls of all kinds. */
@@ -30,7 +30,7 @@ function sortFor(columns: readonly OperatorColumn[]): Sorting<OperatorColumn> {
   return chosen && columns.includes(chosen.column) ? chosen : { column: boundingTime(columns), descending: true };
 }
 
-/** The table of a grouping, for a component; the order stays where the next one has that column. */
+/** The table of a grouping, for a component; the order stays if the next one has that column. */
 export function useOperators(by: Grouping, columns: readonly OperatorColumn[]): OperatorTable | null {
   const of = shownVersion();
   const text = filter.settled.value;
@@ -56,7 +56,7 @@ export function useOperators(by: Grouping, columns: readonly OperatorColumn[]): 
 
 const rows = resource<OperatorRow | null>({ keep: 24, once: true });
 
-/** The row of a key: of the page in sight, else asked for by its key. */
+/** The row of a key: on the current page, else requested by its key. */
 export function useOperator(table: OperatorTable | null, by: Grouping, opened: string): OperatorRow | null {
   const [of, key] = [shownVersion(), selectedKey.value ?? NO_KEY];
   const name = opened ? `${of} ${by} ${opened}` : '';

@@ -21,7 +21,7 @@ export const outline = computed<readonly FileOutline[]>(() => {
     .toSorted((a, b) => b.spots.length - a.spots.length);
 });
 
-/** The file of the source view: the address's, which need not have findings, else the first that has. */
+/** The file of the source view: the address's, which need not have findings, else the first with any. */
 export const openFile = computed<FileOutline | null>(() => {
   const { file } = route.value;
   const known = outline.value.find((each) => each.file === file);

@@ -1,4 +1,4 @@
-/** A table that the server sorts and hands out a page at a time. */
+/** A table that the server sorts and returns page by page. */
 
 import { computed, signal, type ReadonlySignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
@@ -13,29 +13,29 @@ type SortText<Column extends string> = Column | `-${Column}`;
 interface Answer<Row> { total: number; rows: readonly Row[] }
 
 export interface PagedTable<Row, Column, Said extends Answer<Row> = Answer<Row>> {
-  /** How many rows there are; null before the first answer. */
+  /** Number of rows; null before the first answer. */
   total: ReadonlySignal<number | null>;
-  /** The answer that came last. */
+  /** The last answer. */
   said: ReadonlySignal<Said | null>;
   error: ReadonlySignal<ErrorInfo | null>;
-  /** The last request failed, also where a bar says why. */
+  /** The last request failed, even if a bar says why. */
   failed: ReadonlySignal<boolean>;
   sort: ReadonlySignal<Sorting<Column>>;
   row: (index: number) => Row | null;
-  /** Sees to it that these rows are there or on their way. */
+  /** Requests these rows unless they are loaded or pending. */
   need: (first: number, last: number) => void;
-  /** Sorts by a column; a second time the other way round. */
+  /** Sorts by a column; a second time in reverse. */
   sortBy: (column: Column) => void;
   /** Requests all loaded and failed pages again; the old rows stay until the new ones arrive. */
   refresh: () => void;
-  /** Gives up all that is on its way. */
+  /** Aborts all pending requests. */
   stop: () => void;
 }
 
 interface Options<Column extends string, Said> {
   ask: (slot: Slot<Column>, given: AbortSignal) => Promise<Said>;
   sort: Sorting<Column>;
-  /** Whether a column is first sorted from its largest value down. */
+  /** True if a column is first sorted from its largest value down. */
   descends: (column: Column) => boolean;
 }
 
@@ -79,7 +79,7 @@ export function pagedTable<Row, Column extends string, Said extends Answer<Row>>
   };
 }
 
-/** Sees to the first rows of a table, for a component, and gives up what is on its way when it leaves the screen. */
+/** Requests the first rows of a table, for a component, and aborts pending requests when it leaves the screen. */
 export function usePages<Row, Column>(table: PagedTable<Row, Column> | null): void {
   const offline = gone.value;
   useEffect(() => {

@@ -1,4 +1,7 @@
-/** Hands a part of the recording to Perfetto's page, or to the user as a file. Nothing leaves before the user says so. */
+/**
+ * Sends a part of the recording to Perfetto's page, or to the user as a file. Nothing leaves without the user's
+ * consent.
+ */
 
 import { getCroppedTrace } from '../api/client';
 import { NO_KEY } from '../base/selection';
@@ -14,9 +17,9 @@ const PATIENCE_MS = 5000;
 const SILENT = `${PERFETTO_HOST} did not answer within 5 seconds: there may be no way to it from here. Nothing was sent. `
   + 'The timeline here needs no internet, and the cropped trace can be downloaded.';
 
-/** Opens the page in a new tab, waits until it answers, and posts the part; a sentence says what has become of it. */
+/** Opens the page in a new tab, waits until it answers, and posts the part; a sentence describes the outcome. */
 export async function openInPerfetto(part: Span, around: number): Promise<string> {
-  const page = window.open(PERFETTO, '_blank'); // at once: later it would be no answer to a click
+  const page = window.open(PERFETTO, '_blank'); // at once: later it would not count as an answer to a click
   if (!page) return 'The browser has blocked the new tab. Allow pop-ups for this page, or download the cropped trace.';
   try {
     const [buffer, answers] = await Promise.all([cropped(part, around), pong(page)]);
@@ -48,7 +51,7 @@ const cropped = ({ from, to }: Span, around: number): Promise<ArrayBuffer> => re
 
 const title = (): string => `torchtidy-${selectedKey.peek()?.run ?? ''}`.replaceAll(/[^\w.-]+/g, '_');
 
-/** Knocks until the page answers; false where it does not. Only an answer from that page and that address counts. */
+/** Pings until the page answers; false if it does not. Only an answer from that page and that address counts. */
 function pong(page: Window): Promise<boolean> {
   return new Promise((resolve) => {
     const end = (answered: boolean): void => {

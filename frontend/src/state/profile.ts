@@ -1,4 +1,4 @@
-/** The report of the selected profile: asked for, waited for, kept. */
+/** The report of the selected profile: requested, awaited, cached. */
 
 import { batch, computed, effect, signal } from '@preact/signals';
 import { getProgress, getReport } from '../api/client';
@@ -13,32 +13,32 @@ import { boarding, noteState, selected, selectedKey } from './runs';
 
 interface Loaded { report: ProfileReport; state: ProfileState }
 
-/** What an analysis has come to: without a report where the profile could not be read. */
+/** Result of an analysis: without a report if the profile could not be read. */
 interface Outcome { loaded: Loaded | null }
 
 const reports = resource<Outcome>({ keep: Infinity, alone: true });
 const shown = computed<string>(() => (selectedKey.value ? keyText(selectedKey.value) : ''));
 
-/** What was last loaded of the selected profile; stays while it is loaded again. */
+/** The last result loaded for the selected profile; stays while it is loaded again. */
 export const loaded = computed<Loaded | null>(() => reports.answers.value.get(shown.value)?.loaded ?? null);
 
 export const report = computed<ProfileReport | null>(() => loaded.value?.report ?? null);
 
-/** The account of the step; null in reports from before there was one. */
+/** The account of the step; null in reports of versions without one. */
 export const ledger = computed<Ledger | null>(() => (report.value ? ledgerOf(report.value) : null));
 
-/** Length of the step that shares are shares of. */
+/** Duration of the step that shares refer to. */
 export const stepNs = computed<number | null>(() => ledger.value?.step_ns.median ?? report.value?.steps.median_ns ?? null);
 
-/** What costs and savings of the report are counted per. */
+/** The unit that costs and savings of the report are counted per. */
 export const per = computed(() => perWhat(report.value?.steps.basis ?? 'none'));
 
 const progress = signal<ProfileState | null>(null);
 
-/** How far the analysis of the selected profile is; null when none is going on. */
+/** Progress of the selected profile's analysis; null if none runs. */
 export const working = computed<ProfileState | null>(() => (reports.asking.value.has(shown.value) ? progress.value : null));
 
-/** Why there is no report, when the fault is not the profile's. */
+/** Why there is no report, if the fault is not the profile's. */
 export const reportError = computed<ErrorInfo | null>(() => reports.failures.value.get(shown.value) ?? null);
 
 /** The file has changed since the report on the screen was made. */
@@ -47,11 +47,11 @@ export const stale = computed<boolean>(() =>
   && selected.value.profile.state !== 'error'
   && loaded.value.state.recording !== selected.value.profile.recording);
 
-/** The findings on the screen are those of the analysis that goes on. */
+/** The findings on the screen are those of the running analysis. */
 export const unfinished = computed<boolean>(() =>
   loaded.value !== null && loaded.value.state.state !== 'done' && loaded.value.state.version === working.value?.version);
 
-/** The same file is analysed again, since more is known of it: that report takes the place of this one unasked. */
+/** The same file is analysed again because more is known about it: that report replaces this one automatically. */
 export const renewed = computed<boolean>(() =>
   loaded.value !== null && selected.value !== null
   && loaded.value.state.recording === selected.value.profile.recording
@@ -75,10 +75,10 @@ export async function load(key: ProfileKey): Promise<void> {
   await reports.ask(keyText(key), (given, show) => polled(() => loadOnce(key, given, (last) => show({ loaded: last })), given, ASK_AGAIN_MS));
 }
 
-/** The selected profile is being asked for. */
+/** The selected profile is being requested. */
 export const isOnItsWay = (): boolean => reports.asking.peek().has(shown.peek());
 
-/** One question, and when the analysis is still going on, its progress to the end. Null where the stream was cut off. */
+/** One request, and if the analysis still runs, its progress to the end. Null if the stream was cut off. */
 async function loadOnce(key: ProfileKey, given: AbortSignal, show: (loaded: Loaded) => void): Promise<Outcome | null> {
   const known = await ask(key, given, show);
   if (known) return known;
@@ -88,12 +88,12 @@ async function loadOnce(key: ProfileKey, given: AbortSignal, show: (loaded: Load
     const isNew = state.reported && !last?.reported;
     last = state;
     progress.value = state;
-    if (isNew && !isOver(state)) await ask(key, given, show); // the findings; what stands beside them follows
+    if (isNew && !isOver(state)) await ask(key, given, show); // the findings; the tables beside them follow
   }
   return last !== null && isOver(last) ? ask(key, given, show) : null;
 }
 
-/** Takes over what the server has; gives it once it is whole. */
+/** Stores the server's result; returns it once it is complete. */
 async function ask(key: ProfileKey, given: AbortSignal, show: (loaded: Loaded) => void): Promise<Outcome | null> {
   const answer = await reach(getReport({ ...key }, given));
   given.throwIfAborted();

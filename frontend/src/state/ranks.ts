@@ -1,4 +1,4 @@
-/** What several ranks of the run show together: it comes with each of their profiles, and grows as more are analysed. */
+/** Data on several ranks of the run: it comes with each of their profiles, and grows as more are analysed. */
 
 import { computed } from '@preact/signals';
 import { getReport } from '../api/client';
@@ -20,35 +20,35 @@ export const runOutcomes = computed<readonly Outcome[]>(() => about.value.outcom
 export const ranksKnown = computed<number>(() => about.value.ranks.length);
 export const ranksPending = computed<number>(() => (severalWorkers.value ? about.value.pending : 0));
 
-/** Whether the other ranks are being analysed for the sake of the run. */
+/** True if the other ranks are being analysed for the run. */
 export const gathering = computed<boolean>(() => known.asking.value.size > 0);
 
-/** `rank 3` for a finding about the run, nothing for one about the profile. */
+/** `rank 3` for a finding about the run, empty for one about the profile. */
 export const ranksOf = (finding: Finding): string =>
   (runFindings.value.includes(finding) ? ranksText(finding.ranks ?? [], about.value.ranks) : '');
 
 const profilesOfRun = computed(() => runs.value?.runs.find(({ run }) => run === selected.value?.run)?.profiles ?? []);
 const severalWorkers = computed(() => new Set(profilesOfRun.value.map(({ worker }) => worker)).size > 1);
 
-/** Whether there is anything to compare. */
+/** True if there is anything to compare. */
 export const hasRanks = computed(() => severalWorkers.value || ranksKnown.value > 1);
 
 export function noteRun(run: string, { report, ranks, pending }: ReportAnswer): void {
   known.put(run, { findings: report.findings ?? [], outcomes: report.outcomes ?? [], ranks, pending });
 }
 
-/** So many profiles are analysed without a question; a large job's would keep a laptop busy for long. */
+/** Number of profiles that are analysed automatically; a large job's would keep a laptop busy for long. */
 const UNASKED = 8;
 const ASK_AGAIN_MS = 2000;
 
-/** Once a profile is there: the other ranks of a small run too, since only together they show who waits for whom. */
+/** Once a profile is there: also the other ranks of a small run, since only together they show who waits for whom. */
 export function gatherFewRanks(key: ProfileKey): void {
   if (known.asking.peek().has(key.run)) return;
   known.stop();
   if (ranksPending.peek() > 0 && profilesOfRun.peek().length <= UNASKED) void gatherRanks(key);
 }
 
-/** All ranks of the selected run, since the user asks for them. */
+/** All ranks of the selected run, at the user's request. */
 export function gatherSelected(): void {
   const key = selectedKey.peek();
   if (key) void gatherRanks(key);
@@ -66,7 +66,10 @@ export async function refreshRun(): Promise<void> {
   }
 }
 
-/** Has all ranks of the run analysed, and takes over what they show as they are done. A reload asks again after a failure. */
+/**
+ * Starts the analysis of all ranks of the run, and adds their results as they are done. A reload asks again after a
+ * failure.
+ */
 async function gatherRanks(key: ProfileKey): Promise<void> {
   const isWhole = await known.ask(key.run, (given) => polled(async () => {
     const answer = await getReport({ ...key, ranks: 'all' }, given);

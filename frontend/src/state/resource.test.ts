@@ -4,7 +4,7 @@ import { ApiError, ServerGone } from '../api/client';
 import { gone } from './connection';
 import { polled, resource, useResource, type Question } from './resource';
 
-/** A question that the test answers, and what has been asked of it. */
+/** A request that the test answers, and the list of requests. */
 function manual<A>() {
   const asked: { given: AbortSignal; show: (answer: A) => void; answer: (answer: A) => void; fail: (error: unknown) => void }[] = [];
   const question: Question<A> = (given, show) => new Promise((answer, fail) => { asked.push({ given, show, answer, fail }); });

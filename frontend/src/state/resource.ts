@@ -1,4 +1,4 @@
-/** The life of a request: asked under a key, repeated until there is an answer, given up, kept. */
+/** The life of a request: sent under a key, repeated until there is an answer, aborted, cached. */
 
 import { batch, signal, type ReadonlySignal } from '@preact/signals';
 import { useEffect, useState } from 'preact/hooks';
@@ -6,7 +6,7 @@ import type { ErrorInfo } from '../api/types.gen';
 import { pause } from '../base/waiting';
 import { faultInfo, gone, reach } from './connection';
 
-/** Gives the answer, and may show earlier ones on the way to it. `given` is aborted once nobody waits for it. */
+/** Returns the answer, and may show earlier ones on the way to it. `given` is aborted once nobody waits for it. */
 export type Question<A> = (given: AbortSignal, show: (answer: A) => void) => Promise<A>;
 
 export type Answered<A> =
@@ -15,31 +15,31 @@ export type Answered<A> =
   | { kind: 'ready'; answer: A };
 
 export interface Resource<A> {
-  /** The last answers by key, oldest first. One stays while it is asked for again. */
+  /** The last answers by key, oldest first. An answer stays while it is requested again. */
   answers: ReadonlySignal<ReadonlyMap<string, A>>;
-  /** Why the last question under a key failed; null where the server is gone, which a bar tells. */
+  /** Why the last request under a key failed; null if the server is gone, which a bar reports. */
   failures: ReadonlySignal<ReadonlyMap<string, ErrorInfo | null>>;
-  /** The keys with a question on its way. */
+  /** The keys with a pending request. */
   asking: ReadonlySignal<ReadonlyMap<string, unknown>>;
-  /** Asks, and gives up what was asked under this key before. True once there is an answer. */
+  /** Sends a request, and aborts the previous one under this key. True once there is an answer. */
   ask: (key: string, question: Question<A>) => Promise<boolean>;
-  /** Asks unless somebody else does already. The result releases it; the last release gives the question up. */
+  /** Sends a request unless one is pending. The result releases it; the last release aborts the request. */
   join: (key: string, question: Question<A>) => () => void;
   put: (key: string, answer: A) => void;
-  /** Gives up the question under a key, or all. */
+  /** Aborts the request under a key, or all. */
   stop: (key?: string) => void;
-  /** Forgets why the question under a key failed, or all. */
+  /** Forgets the error of the request under a key, or all. */
   forgive: (key?: string) => void;
   /** Forgets the answer under a key, or all. */
   forget: (key?: string) => void;
 }
 
 interface Options {
-  /** How many answers are kept. */
+  /** Number of cached answers. */
   keep?: number;
-  /** An answer never changes, so that a known one is not asked for again. */
+  /** An answer never changes, so that a known one is not requested again. */
   once?: boolean;
-  /** A question gives up those under other keys, too. */
+  /** A request aborts those under other keys, too. */
   alone?: boolean;
 }
 
@@ -112,8 +112,8 @@ const without = <V>(map: ReadonlyMap<string, V>, key?: string): ReadonlyMap<stri
   new Map(key === undefined ? [] : [...map].filter(([each]) => each !== key));
 
 /**
- * The answer under a key, for a component: asked for as long as it is on the screen, again when `turn` changes or the
- * server is back. An empty key asks for nothing, and a `turn` of null waits with what is known.
+ * The answer under a key, for a component: requested while it is on the screen, again when `turn` changes or the server
+ * is back. An empty key requests nothing, and a `turn` of null keeps what is known.
  */
 export function useResource<A>(of: Resource<A>, key: string, question: Question<A>, turn: string | number | null = 0): Answered<A> {
   const [tries, setTries] = useState(0);
@@ -132,10 +132,10 @@ export function useResource<A>(of: Resource<A>, key: string, question: Question<
   };
 }
 
-/** The answer where there is one. */
+/** The answer, if there is one. */
 export const readyOr = <A, B>(answered: Answered<A>, otherwise: B): A | B => (answered.kind === 'ready' ? answered.answer : otherwise);
 
-/** Asks every `ms` until the answer is not null. */
+/** Repeats a request every `ms` until the answer is not null. */
 export async function polled<A>(question: () => Promise<A | null>, given: AbortSignal, ms: number): Promise<A> {
   for (;;) {
     const answer = await reach(question());

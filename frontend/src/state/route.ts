@@ -1,4 +1,4 @@
-/** The route as a signal, kept equal to the host page's address. */
+/** The route as a signal, synchronised with the host page's address. */
 
 import { signal } from '@preact/signals';
 import { routeFrom, routeKeys, START, withConsequences, type Route } from '../base/route';

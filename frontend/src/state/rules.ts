@@ -7,7 +7,7 @@ import { faultInfo, reach } from './connection';
 
 export const rules = signal<ReadonlyMap<string, RuleInfo>>(new Map());
 
-/** The list is readable without the pages, so a failure here is not an error of its own. */
+/** The list is readable without the pages, so a failure here is not reported separately. */
 export async function loadRules(): Promise<void> {
   try {
     const answer = await reach(getRules({}));

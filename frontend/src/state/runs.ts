@@ -1,4 +1,4 @@
-/** What the logdir holds, and which profile of it is selected. */
+/** The content of the logdir, and its selected profile. */
 
 import { computed, effect } from '@preact/signals';
 import { getRuns } from '../api/client';
@@ -16,7 +16,7 @@ export const runsError = computed<ErrorInfo | null>(() => logdir.failures.value.
 
 export const selected = computed(() => select(runs.value?.runs ?? [], route.value));
 
-/** The selected profile's name: a signal of text, which changes only when another profile is selected. */
+/** The selected profile's name: a text signal, which changes only when another profile is selected. */
 const selectedText = computed(() => (selected.value ? keyText({
   run: selected.value.run, worker: selected.value.profile.worker, span: selected.value.profile.span,
 }) : ''));
@@ -32,14 +32,14 @@ const isMissing = computed(() => {
   return namedRun.value !== '' && !scanning && known.length > 0 && known.every(({ run }) => run !== namedRun.value);
 });
 
-/** Says when the address names a run that is not there. It stays in the address: the run may still be on its way. */
+/** Announces an address that names a missing run. It stays in the address: the run may still appear. */
 export function watchRun(): void {
   effect(() => {
     if (isMissing.value) toast(`There is no run “${namedRun.value}” here. Another one is shown.`);
   });
 }
 
-/** Whether the list of runs is on the screen: with a single run there is none. */
+/** True if the list of runs is on the screen: with a single run there is none. */
 export const boarding = computed<boolean>(() => route.value.view === 'runs' && (runs.value?.runs.length ?? 0) > 1);
 
 /** With a single run there is no list of runs: it is opened at once. */
@@ -52,7 +52,7 @@ export function watchRuns(): void {
 
 const SCAN_PERIOD_MS = 1000;
 
-/** Asks what the logdir holds, once, and again and again while the server's first look at it is going on. */
+/** Requests the content of the logdir once, and repeatedly during the server's first search of it. */
 export const refreshRuns = (): Promise<void> => new Promise((resolve) => {
   void logdir.ask(LOGDIR, (given, show) => polled(async () => {
     const answer = await getRuns({}, given);
@@ -62,10 +62,10 @@ export const refreshRuns = (): Promise<void> => new Promise((resolve) => {
   }, given, SCAN_PERIOD_MS)).then(() => resolve());
 });
 
-/** Takes over what the logdir holds by now. */
+/** Stores the current content of the logdir. */
 export const takeRuns = (answer: RunsAnswer): void => logdir.put(LOGDIR, answer);
 
-/** Takes over what the server said of one profile in another answer. */
+/** Stores the state of one profile from another answer. */
 export function noteState(run: string, state: ProfileState): void {
   const answer = runs.peek();
   if (!answer) return;

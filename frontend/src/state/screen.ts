@@ -1,4 +1,4 @@
-/** Which of the page's few states it is in. */
+/** The current state of the page, one of a few. */
 
 import { computed } from '@preact/signals';
 import type { ErrorInfo, Problem, ProfileState } from '../api/types.gen';
@@ -28,11 +28,14 @@ export const screen = computed<Screen>(() => {
   return gone.value ? { kind: 'starting' } : { kind: 'working', state: profile };
 });
 
-/** What needs no report of the selected profile: a comparison, whose sides are profiles of their own, and the list of all runs. */
+/**
+ * Views that need no report of the selected profile: a comparison, whose sides are profiles of their own, and the list
+ * of all runs.
+ */
 export const comparing = computed<boolean>(() => (route.value.view === 'compare' && selected.value !== null) || boarding.value);
 
 /** The analysis of the selected profile failed; a report on the screen is of an earlier recording. */
 export const broken = computed<boolean>(() => selected.value?.profile.state === 'error');
 
-/** What could not be read of the profile on the screen, or why its newer recording could not be. */
+/** The unreadable part of the profile on the screen, or the reason why its newer recording could not be read. */
 export const problem = computed<Problem | null>(() => (report.value ? selected.value?.profile.problem ?? null : null));

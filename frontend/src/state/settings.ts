@@ -1,4 +1,4 @@
-/** What the browser remembers. TensorBoard and its plugins share the storage, so every key has our prefix. */
+/** Settings that the browser remembers. TensorBoard and its plugins share the storage, so every key has our prefix. */
 
 import { signal } from '@preact/signals';
 import { editorFrom, type Editor } from '../base/editors';
@@ -11,10 +11,10 @@ export const LIST_WIDTHS = { least: 280, start: 380, most: 560 };
 
 const clamp = (width: number): number => Math.min(LIST_WIDTHS.most, Math.max(LIST_WIDTHS.least, Math.round(width)));
 
-/** Width of the list in pixels, null as long as the user has not chosen one. */
+/** Width of the list in pixels, null until the user has chosen one. */
 export const listWidth = signal<number | null>(null);
 
-/** Where `Open in …` opens. */
+/** The target of `Open in …`. */
 export const editor = signal<Editor>('vscode');
 
 export function setEditor(name: Editor): void {
@@ -32,7 +32,7 @@ export function setSavingsIn(unit: string): void {
 
 export type Rows = 'roomy' | 'close';
 
-/** How close the findings in the list stand. */
+/** The density of the list of findings. */
 export const rowsStand = signal<Rows>('roomy');
 
 export function setRows(rows: Rows): void {

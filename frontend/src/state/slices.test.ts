@@ -5,7 +5,7 @@ import { KEPT_TILES, slices } from './slices';
 const LIMITS = { from: 0, to: 2 ** 24 };
 const BARS = { lane: [], depth: [], start_ns: [], duration_ns: [], busy_ns: [], events: [], id: [], name: [], category: [], marked: [] };
 
-/** Answers that carry the window they are of as their name. */
+/** Answers with their window as their name. */
 function server() {
   const asked: string[] = [];
   return { asked, ask: async ({ from, to }: Span) => { asked.push(`${from}-${to}`); return { bars: BARS, names: [`${from}-${to}`] }; } };

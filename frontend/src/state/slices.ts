@@ -1,4 +1,4 @@
-/** Windows of a timeline: asked for in tiles, what is in sight first, then what is likely to be; the last ones are kept. */
+/** Windows of a timeline: requested in tiles, visible ones first, then likely ones; recent ones are cached. */
 
 import { computed, signal, type ReadonlySignal } from '@preact/signals';
 import type { ErrorInfo } from '../api/types.gen';
@@ -6,18 +6,18 @@ import type { Piece } from '../base/timelineLayout';
 import { nextTiles, parentOf, tileName, tileSpan, tilesOf, type Span, type Tile } from '../base/timelineWindow';
 import { resource } from './resource';
 
-/** What a tile's answer holds. */
+/** Content of a tile's answer. */
 type Answer = Omit<Piece, 'clip'>;
 
 export interface Slices<A extends Answer = Answer> {
-  /** What to draw of the window that was last needed: each part in the best detail there is. */
+  /** Bars for the last requested window: each part in the best available detail. */
   pieces: ReadonlySignal<readonly (A & Piece)[]>;
-  /** Whether all of it is there in full detail. */
+  /** True if all of it is available in full detail. */
   complete: ReadonlySignal<boolean>;
   error: ReadonlySignal<ErrorInfo | null>;
   need: (window: Span) => void;
   again: () => void;
-  /** Gives up all that is on its way. */
+  /** Aborts all pending requests. */
   stop: () => void;
 }
 
@@ -43,7 +43,7 @@ export function slices<A extends Answer>(ask: (window: Span, given: AbortSignal)
     fetchNext(shown);
   }
 
-  /** The tile itself, or the smallest one around it that is there; it is now the last to go. */
+  /** The tile itself, or the smallest available one around it; it is now the last to be evicted. */
   function best(tile: Tile): A | null {
     for (let at = tile, up = 0; up < MOST_LEVELS; at = parentOf(at), up += 1) {
       const found = known(at);
@@ -62,7 +62,7 @@ export function slices<A extends Answer>(ask: (window: Span, given: AbortSignal)
     for (const tile of wanted.slice(0, AT_ONCE - tiles.asking.peek().size)) void fetchTile(tile);
   }
 
-  /** What fails is not asked for again by itself. */
+  /** Failed requests are not repeated automatically. */
   async function fetchTile(tile: Tile): Promise<void> {
     const { from, to } = tileSpan(tile);
     const part = { from: Math.max(from, limits.from), to: Math.min(to, limits.to) };

@@ -18,7 +18,7 @@ const KEPT_FILES = 24;
 const files = resource<SourceAnswer>({ keep: KEPT_FILES, once: true });
 const coloured = resource<readonly Line[]>({ keep: KEPT_FILES, once: true });
 
-/** A file of the profile on the screen, for a component: plain as soon as it is there, in colour a moment later. */
+/** A file of the profile on the screen, for a component: plain once it is loaded, in colour a moment later. */
 export function useSource(file: string): SourceState {
   const key = selectedKey.value;
   const of = key ? `${shownVersion()} ${file}` : '';

@@ -1,4 +1,4 @@
-/** The timeline of the selected profile: its slices, the marked event, where a finding's events are. */
+/** The timeline of the selected profile: its slices, the marked event, the places of a finding's events. */
 
 import { effect, signal, useSignalEffect, type ReadonlySignal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
@@ -13,7 +13,7 @@ import { go, route } from './route';
 import { selectedKey } from './runs';
 import { slices, type Slices } from './slices';
 
-/** Pixels that a tile is asked for: a view shows between half and all of one. */
+/** Width in pixels that a tile is requested for: a view shows between half and all of one. */
 const TILE_PX = 2048;
 const SETTLED_MS = 400;
 const EVENT_ID = /^\d{1,15}$/;
@@ -23,7 +23,7 @@ export const limitsOf = (lanes: TimelineLanes): Span => ({ from: 0, to: lanes.un
 /** Bars, and arrows from launches to what they launched. */
 export type TimelineSlices = Slices<Pick<TimelineSlice, 'bars' | 'names' | 'arrows'>>;
 
-/** Slices of some lanes, all where none are named, with a finding's events marked. New ones where any of that changes. */
+/** Slices of some lanes, all if none are named, with a finding's events marked. New ones when any of that changes. */
 export function useSlices(limits: Span, lanes: readonly number[], finding: string): TimelineSlices {
   const of = shownVersion();
   const named = lanes.join(',');
@@ -37,7 +37,7 @@ export function useSlices(limits: Span, lanes: readonly number[], finding: strin
 
 const events = resource<TimelineEvent>({ keep: 24, once: true });
 
-/** Details of the event with this id; those of the one before until they are there, null where there are none. */
+/** Details of the event with this id; those of the previous one until they are loaded, null without any. */
 export function useTimelineEvent(id: string): TimelineEvent | null {
   const [of, key] = [shownVersion(), selectedKey.value ?? NO_KEY];
   const isNamed = key !== NO_KEY && EVENT_ID.test(id);
@@ -54,24 +54,24 @@ export const markEvent = (id: number | null): void => go({ event: id === null ||
 
 const idle = resource<IdleAnswer>({ keep: 24, once: true });
 
-/** Why nothing runs at the time in the address; null until that is known, and without one. */
+/** Why nothing runs at the time in the address; null until that is known, and without a time. */
 export function useIdle(): IdleAnswer | null {
   const [of, key, { at }] = [shownVersion(), selectedKey.value ?? NO_KEY, route.value];
   const isNamed = key !== NO_KEY && EVENT_ID.test(at);
   return readyOr(useResource(idle, isNamed ? `${of} ${at}` : '', (given) => getIdle({ ...key, at_ns: Number(at) }, given)), null);
 }
 
-/** Asks why nothing runs at a time; no event is marked then. */
+/** Requests why nothing runs at a time; then no event is marked. */
 export const askIdle = (time: number): void => go({ at: String(Math.max(0, Math.round(time))), event: '' }, 'replace');
 
 const lanesOf = (text: string): ReadonlySet<number> => new Set(text.split(',').filter((each) => EVENT_ID.test(each)).map(Number));
 const laneText = (lanes: readonly number[]): string => lanes.toSorted((one, other) => one - other).join(',');
 
-/** The numbers of the lanes that are folded, and of those that stay at the top. */
+/** The numbers of the folded lanes, and of the pinned ones. */
 export const foldedLanes = (): ReadonlySet<number> => lanesOf(route.value.folded);
 export const pinnedLanes = (): ReadonlySet<number> => lanesOf(route.value.pinned);
 
-/** Folds lanes, or unfolds them where all of them are folded. */
+/** Folds lanes, or unfolds them if all of them are folded. */
 export function foldLanes(lanes: readonly number[]): void {
   const folded = foldedLanes();
   const isUnfolding = lanes.every((lane) => folded.has(lane));
@@ -79,7 +79,7 @@ export function foldLanes(lanes: readonly number[]): void {
   go({ folded: laneText([...rest, ...(isUnfolding ? [] : lanes)]) }, 'replace');
 }
 
-/** Pins a lane, or lets it scroll again where it is pinned; without a lane all scroll. */
+/** Pins a lane, or unpins it; without a lane, unpins all. */
 export function pinLane(lane: number | null): void {
   const rest = lane === null ? [] : [...pinnedLanes()].filter((each) => each !== lane);
   go({ pinned: laneText(lane === null || pinnedLanes().has(lane) ? rest : [...rest, lane]) }, 'replace');
@@ -89,13 +89,15 @@ export function pinLane(lane: number | null): void {
 export const openTimeline = (window: Span, finding: string, event: number): void =>
   go({ view: 'timeline', win: spanText(window), finding, event: String(event) }, 'push');
 
-/** The timeline of the whole profile at a piece of an entry, with room on both sides; its event is marked where it is known. */
+/**
+ * The timeline of the whole profile at a piece of an entry, with room on both sides; marks its event if it is known.
+ */
 export function showPiece({ start_ns: start, end_ns: end, event_id: event = null }: Piece): void {
   const { from, to } = around({ start_ns: start, duration_ns: end - start }, { from: 0, to: Number.MAX_SAFE_INTEGER });
   go({ view: 'timeline', win: spanText({ from, to }), finding: '', event: event === null ? '' : String(event) }, 'push');
 }
 
-/** The window of the view: from the address, kept in it a moment after it has come to rest. */
+/** The window of the view: from the address, stored in it a moment after it has come to rest. */
 export function useRoutedWindow(limits: Span): { window: ReadonlySignal<Span>; setWindow: (to: Span) => void } {
   const of = shownVersion();
   const camera = useMemo(() => {
@@ -139,7 +141,7 @@ export function useNeeded(of: Slices, window: ReadonlySignal<Span>): void {
 
 const marks = resource<TimelineMarks>({ keep: 8, once: true });
 
-/** Where a finding's events are in a span of time; null until that is known. */
+/** Positions of a finding's events in a span of time; null until known. */
 export function useMarks(finding: string, { from, to }: Span, width: number): TimelineMarks | null {
   const [of, key] = [shownVersion(), selectedKey.value ?? NO_KEY];
   const query = { ...key, finding, from_ns: Math.floor(from), to_ns: Math.ceil(to), width };
@@ -147,7 +149,7 @@ export function useMarks(finding: string, { from, to }: Span, width: number): Ti
   return readyOr(useResource(marks, isAsked ? JSON.stringify([of, query]) : '', (given) => getTimelineMarks(query, given)), null);
 }
 
-/** The step that a time lies in with `beside` steps on each side; `otherwise` where there are no steps. */
+/** The step that contains a time, with `beside` steps on each side; `otherwise` without steps. */
 export function stepsAround({ steps }: TimelineLanes, time: number, beside: number, otherwise: Span): { from: number; to: number; count: number } {
   const at = steps.start_ns.findLastIndex((start) => start <= time);
   const [first, last] = [Math.max(at - beside, 0), Math.min(Math.max(at, 0) + beside, steps.start_ns.length - 1)];

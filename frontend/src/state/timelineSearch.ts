@@ -16,7 +16,7 @@ export const searchSaid = signal('');
 
 let asked = 0;
 
-/** Marks the next event whose name has the text, or the one before; the first is looked for from `fromNs` on. */
+/** Marks the next event whose name contains the text, or the previous one; the first search starts at `fromNs`. */
 export async function findEvent(direction: 'next' | 'previous', fromNs: number): Promise<void> {
   const [q, key, event] = [searchText.peek().trim(), selectedKey.peek() ?? NO_KEY, route.peek().event];
   if (!q || key === NO_KEY) return;

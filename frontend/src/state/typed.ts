@@ -1,13 +1,13 @@
-/** Text that somebody types, and what is asked for once the typing rests. */
+/** Text that a user types, and its value once the typing rests. */
 
 import { signal, type ReadonlySignal } from '@preact/signals';
 
 const SETTLED_MS = 200;
 
 export interface TypedText {
-  /** As it stands in the input. */
+  /** The text in the input. */
   text: ReadonlySignal<string>;
-  /** Without space around it, a moment later. */
+  /** Without surrounding space, a moment later. */
   settled: ReadonlySignal<string>;
   type: (text: string) => void;
 }

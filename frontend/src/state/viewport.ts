@@ -1,4 +1,4 @@
-/** Whether the list and the detail stand side by side or in turn. */
+/** True if the list and the detail are side by side, false if they take turns. */
 
 import { signal } from '@preact/signals';
 

@@ -1,4 +1,4 @@
-/** Values of the API for tests: whole by default, each test names what it is about. */
+/** Values of the API for tests: complete by default, each test names its subject. */
 
 import type { Ledger, LedgerEntry, LedgerOwner } from '../api/ledger';
 import type {
@@ -44,7 +44,7 @@ export const ledgerOwner = (changes: Partial<LedgerOwner> = {}): LedgerOwner => 
   operator: null, kernel: null, library: null, own: null, thread: null, mark: null, known_by: 'none', neighbours: null, ...changes,
 });
 
-/** An entry by what it takes in each step, in ns. */
+/** An entry by its time in each step, in ns. */
 export const ledgerEntry = (cause: LedgerEntry['cause'], kind: LedgerEntry['kind'], steps: number[], changes: Partial<LedgerEntry> = {}): LedgerEntry => {
   const total = steps.reduce((sum, ns) => sum + ns, 0);
   return {
@@ -54,7 +54,7 @@ export const ledgerEntry = (cause: LedgerEntry['cause'], kind: LedgerEntry['kind
   };
 };
 
-/** The account of steps that follow each other from 0 on, as long as their entries are together. */
+/** The account of successive steps from 0, as long as their entries together. */
 export function ledger(entries: LedgerEntry[], changes: Partial<Ledger> = {}): Ledger {
   const lengths = (entries[0]?.ns_by_step ?? []).map((_, step) => entries.reduce((sum, entry) => sum + (entry.ns_by_step[step] ?? 0), 0));
   const ends = lengths.map((_, step) => lengths.slice(0, step + 1).reduce((sum, ns) => sum + ns, 0));

@@ -1,4 +1,4 @@
-/** The whole page in a test: fresh modules, the real entry, only the server and the window's width are made up. */
+/** The whole page in a test: fresh modules, the real entry, only the server and the window's width are simulated. */
 
 import { screen, within } from '@testing-library/preact';
 import { render as draw } from 'preact';
@@ -6,10 +6,13 @@ import { vi } from 'vitest';
 
 const EFFECTS_MS = 50; // Preact runs effects after the next frame, or after 35 ms where there are no frames
 
-/** Once the page hears keys. */
+/** Once the page handles keys. */
 export const effects = (): Promise<void> => new Promise((done) => { setTimeout(done, EFFECTS_MS); });
 
-/** Opens the page at an address and hands its body back; `unfolded` as one who has opened a finding's folded parts before. */
+/**
+ * Opens the page at an address and returns its body; `unfolded` as for a user who has opened a finding's folded parts
+ * before.
+ */
 export async function openPage(hash = '', widthPx = 1400, unfolded = true): Promise<HTMLElement> {
   closePage();
   vi.resetModules();
@@ -34,7 +37,7 @@ function setWidth(widthPx: number): void {
   }));
 }
 
-/** The rows of the list, as soon as there is one and it can be used. */
+/** The rows of the list, once there is one and it can be used. */
 export async function rows(): Promise<HTMLElement[]> {
   const list = await screen.findByRole('listbox', { name: 'Findings' });
   await effects();

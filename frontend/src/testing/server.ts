@@ -6,7 +6,7 @@ import type { ProfileReport, ProfileState, RuleInfo, RunsAnswer } from '../api/t
 type Answer = (query: URLSearchParams, posted: string | null) => unknown;
 
 export interface TestServer {
-  /** What has been asked for, in order: `report?run=job`. */
+  /** All requests, in order: `report?run=job`. */
   asked: string[];
   answers: Record<string, Answer>;
   down: boolean;
@@ -46,7 +46,7 @@ export function serveProfile(report: ProfileReport, state: ProfileState, rules: 
 }
 
 function respond(server: TestServer, address: string, posted: string | null): Response {
-  if (server.down) throw new TypeError('Failed to fetch'); // what browsers say for all that kept them from an answer
+  if (server.down) throw new TypeError('Failed to fetch'); // the browsers' message for everything that prevented an answer
   const path = address.replace(/^api\//, '');
   const [name = '', query = ''] = path.split('?');
   server.asked.push(path);

@@ -1,4 +1,4 @@
-/** Set-up of the tests: a machine whose cores are busy takes its time, which says nothing of the page. */
+/** Set-up of the tests: a busy machine is slow, which says nothing about the page. */
 
 import { configure } from '@testing-library/preact';
 import { afterEach, beforeEach, vi } from 'vitest';

@@ -1,4 +1,4 @@
-/** The shell: chooses what is shown, and passes keys on. */
+/** The shell: selects the view, and passes keys on. */
 
 import type { ComponentType } from 'preact';
 import { useEffect, useLayoutEffect } from 'preact/hooks';
@@ -46,7 +46,7 @@ export function App() {
 
 const later = (load: () => Promise<ComponentType>): LaterView => chunk(async () => ({ View: await load() }));
 
-/** What is not on the first page comes once that is drawn and nothing else is to do, or when it is looked at before. */
+/** Other parts load once the first page is drawn and idle, or earlier on use. */
 const LATER: Record<Exclude<View, 'findings' | 'source'> | 'help' | 'settings', LaterView> = {
   overview: later(async () => (await import('./overview/Overview')).Overview),
   timeline: later(async () => (await import('./timeline/Timeline')).Timeline),

@@ -5,7 +5,7 @@ import { benchmarksAnswer, finding, job, measurement, report, saving, state } fr
 import { openPage, rows } from '../testing/page';
 import { Refusal, serveProfile, type TestServer } from '../testing/server';
 
-/** A stream that says each state when the test asks for it. */
+/** A stream that sends each state when the test asks for it. */
 function told(): { response: Response; say: (state: BenchmarkState) => void; end: () => void } {
   const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
   const writer = writable.getWriter();

@@ -77,7 +77,7 @@ describe('settings', () => {
   });
 });
 
-/** A browser opens a popover by its button; here its event is sent by hand. */
+/** A browser opens a popover by its button; here the event is sent by hand. */
 function unfold(name: string | RegExp): HTMLElement {
   const [panel] = screen.getAllByRole('group', { name, hidden: true });
   if (!panel) throw new Error('no such popover');

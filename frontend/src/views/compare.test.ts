@@ -5,7 +5,7 @@ import { change, compareAnswer, finding, operatorChange, flame, outlier, place, 
 import { effects, key, openPage } from '../testing/page';
 import { Refusal, serve, type TestServer } from '../testing/server';
 
-beforeEach(() => { // nothing is laid out in a test: a pane as high as this has rows in sight
+beforeEach(() => { // tests have no layout: a pane of this height has visible rows
   vi.spyOn(HTMLElement.prototype, 'offsetHeight', 'get').mockReturnValue(400);
   vi.spyOn(HTMLElement.prototype, 'offsetWidth', 'get').mockReturnValue(900);
   vi.spyOn(HTMLElement.prototype, 'clientHeight', 'get').mockReturnValue(400);
@@ -161,7 +161,7 @@ describe('steps', () => {
     await vi.waitFor(() => expect(lastAsked(server)).toMatchObject({ candidate_steps: '3-5' }));
     key('Escape', list);
     await vi.waitFor(() => expect(address('with_steps')).toBeNull());
-    expect(server.asked.filter((each) => each.includes('candidate_steps=3&')).length).toBe(0); // only what settled was asked for
+    expect(server.asked.filter((each) => each.includes('candidate_steps=3&')).length).toBe(0); // only settled values were requested
   });
 
   it('say why they are outliers, as far as they are chosen', async () => {
@@ -170,7 +170,7 @@ describe('steps', () => {
     await vi.waitFor(async () => expect([await said('Baseline'), await said('Candidate')]).toEqual(['▲ Step 5 waited for data.', '▲ Step 5 waited for data.']));
     fireEvent.click(await step('Candidate', 4));
     await vi.waitFor(async () => expect([await said('Baseline'), await said('Candidate')]).toEqual(['▲ Step 5 waited for data.', undefined]));
-    await vi.waitFor(() => expect(address('with_steps')).toBe('4')); // once it has settled, which would else be in the next test
+    await vi.waitFor(() => expect(address('with_steps')).toBe('4')); // once it has settled; otherwise it would be in the next test
   });
 
   it('are typed as a range, and what is none is said and not asked', async () => {

@@ -116,7 +116,7 @@ describe('why', () => {
   it('has the finding’s own numbers and the reason from its page, the rest of the page folded', async () => {
     const main = await open(finding('a', { details: [{ kind: 'note', text: '64 reads, limit `5`.' }, { kind: 'code_change', before: 'b', after: 'a' }] }));
     expect(main.textContent).toContain('64 reads, limit 5.');
-    expect(within(main).getByText('It waits.').closest('details')?.open).toBe(true); // opened before, and kept so
+    expect(within(main).getByText('It waits.').closest('details')?.open).toBe(true); // opened before, and still open
     expect(within(main).getByText('On the CPU.').closest('details')?.open).toBe(false);
     const name = within(main).getByText('min-bytes = 4096');
     expect(name.closest('p')?.textContent).toBe('min-bytes = 4096: less fits into one page.');

@@ -5,7 +5,7 @@ import { finding, report, state } from '../testing/fixtures';
 import { openPage, rows } from '../testing/page';
 import { serveProfile, type TestServer } from '../testing/server';
 
-/** What the page does by itself every two seconds. */
+/** The page's own check every two seconds. */
 const look = async () => (await import('../state/live')).look();
 
 function holds(server: TestServer, ...profiles: ProfileState[]): void {

@@ -5,7 +5,7 @@ import { report, state } from '../testing/fixtures';
 import { key, openPage } from '../testing/page';
 import { Refusal, serveProfile, type TestServer } from '../testing/server';
 
-beforeEach(() => { // nothing is laid out in a test: a pane as high as this has rows in sight
+beforeEach(() => { // tests have no layout: a pane of this height has visible rows
   vi.spyOn(HTMLElement.prototype, 'offsetHeight', 'get').mockReturnValue(400);
   vi.spyOn(HTMLElement.prototype, 'offsetWidth', 'get').mockReturnValue(900);
   vi.spyOn(HTMLElement.prototype, 'clientHeight', 'get').mockReturnValue(400);
@@ -15,7 +15,7 @@ const row = (name: string, parent: number | null, last: number, depth: number, c
   name, class_name: name.split('_')[0] ?? '', parent, last, depth, calls: 3, places: 1, file: 'nn.py', line: 1, forward_ns: 4e6, forward_self_ns: 1e6,
   backward_ns: 6e6, backward_self_ns: 2e6, device_forward_ns: null, device_backward_ns: null, allocated_bytes: null, ...changes,
 });
-/** Net(Block(Linear)) and Loss; the Linear is below what is open at the start. */
+/** Net(Block(Linear)) and Loss; the Linear is below the initially open levels. */
 const ROWS = [row('Net_0', null, 3, 0), row('Block_0', 0, 3, 1), row('Layer_0', 1, 3, 2), row('Linear_0', 2, 3, 3), row('Loss_0', null, 4, 0)];
 
 async function open(rows = ROWS, missing: string | null = null): Promise<TestServer> {

@@ -5,7 +5,7 @@ import { finding, operatorRow, report, state } from '../testing/fixtures';
 import { key, openPage } from '../testing/page';
 import { Refusal, serveProfile, type TestServer } from '../testing/server';
 
-beforeEach(() => { // nothing is laid out in a test: a pane as high as this has rows in sight
+beforeEach(() => { // tests have no layout: a pane of this height has visible rows
   vi.spyOn(HTMLElement.prototype, 'offsetHeight', 'get').mockReturnValue(400);
   vi.spyOn(HTMLElement.prototype, 'offsetWidth', 'get').mockReturnValue(900);
   vi.spyOn(HTMLElement.prototype, 'clientHeight', 'get').mockReturnValue(400);

@@ -5,7 +5,7 @@ import { finding, report, saving, state } from '../testing/fixtures';
 import { openPage } from '../testing/page';
 import { serveProfile, type TestServer } from '../testing/server';
 
-beforeEach(() => { // nothing is laid out in a test: a pane as high as this has rows in sight
+beforeEach(() => { // tests have no layout: a pane of this height has visible rows
   vi.spyOn(HTMLElement.prototype, 'offsetHeight', 'get').mockReturnValue(400);
   vi.spyOn(HTMLElement.prototype, 'offsetWidth', 'get').mockReturnValue(900);
   vi.spyOn(HTMLElement.prototype, 'clientHeight', 'get').mockReturnValue(400);
@@ -47,7 +47,7 @@ async function open(answer: Ranks | null = ranks(), pending = 0, workers = 3): P
   return server;
 }
 
-/** By selectors: looking for roles among hundreds of cells takes seconds here. */
+/** By selectors: finding roles among hundreds of cells takes seconds here. */
 const table = () => vi.waitFor(() => {
   const found = document.querySelector<HTMLElement>('[role=table][aria-label="Table of ranks"]');
   if (!found?.querySelector('[data-key]')) throw new Error('no rows yet');

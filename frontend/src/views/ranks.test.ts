@@ -7,7 +7,7 @@ import { serveProfile, type TestServer } from '../testing/server';
 const OWN = finding('own', { message: 'Own finding', saving: saving(9_000_000) });
 const LATE = finding('late', { message: 'Rank 1 is late', rule: 'run-rule', saving: saving(3_000_000), ranks: [1], matches: 4 });
 
-/** A run of several ranks; the first one's report comes with what `about` says of all. */
+/** A run of several ranks; the first one's report comes with the findings `about` all of them. */
 function serveRun(workers: number, about: () => { findings: unknown[]; ranks: number[]; pending: number }): TestServer {
   const server = serveProfile(report({ findings: [OWN] }), state(), [rule('run-rule', { title: 'One rank that all others wait for' })]);
   const profiles = Array.from({ length: workers }, (_, rank) => state({ worker: `host_${rank + 1}` }));

@@ -20,7 +20,7 @@ function serveRuns(answers: BoardAnswer[]): TestServer {
   return server;
 }
 
-/** happy-dom lays nothing out: the pane gets a size, so that rows are in sight. */
+/** happy-dom has no layout: the pane gets a size, so that rows are visible. */
 beforeEach(() => {
   vi.spyOn(HTMLElement.prototype, 'offsetHeight', 'get').mockReturnValue(400);
   vi.spyOn(HTMLElement.prototype, 'offsetWidth', 'get').mockReturnValue(900);

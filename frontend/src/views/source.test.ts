@@ -27,7 +27,7 @@ const row = (line: number): Element => {
 const cost = (line: number): string => row(line).querySelector('.gutter')?.textContent ?? '';
 
 beforeEach(() => {
-  vi.spyOn(HTMLElement.prototype, 'clientHeight', 'get').mockReturnValue(2000); // all 100 lines are in sight
+  vi.spyOn(HTMLElement.prototype, 'clientHeight', 'get').mockReturnValue(2000); // all 100 lines are visible
 });
 
 describe('the gutter', () => {

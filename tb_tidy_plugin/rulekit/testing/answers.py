@@ -9,7 +9,7 @@ from tb_tidy_plugin.rulekit import Match, Profile, Rule
 
 
 def matches_of(rule: type[Rule] | Rule, profile: Profile) -> tuple[Match, ...]:
-    """The matches; the test fails where the rule could not look or broke."""
+    """The matches; the test fails if the rule was not checked or failed."""
     outcome = check_rule(profile, _instance(rule))
     assert isinstance(outcome, Found | Clean), outcome
     return outcome.matches if isinstance(outcome, Found) else ()
@@ -28,7 +28,7 @@ def saving_ns(rule: type[Rule] | Rule, profile: Profile) -> tuple[int, int, int]
 
 
 def reason_not_checked(rule: type[Rule] | Rule, profile: Profile) -> str:
-    """Why the rule did not look; the test fails where it did."""
+    """The reason why the rule was not checked; the test fails if it was."""
     outcome = check_rule(profile, _instance(rule))
     assert isinstance(outcome, NotChecked), outcome
     return outcome.reason

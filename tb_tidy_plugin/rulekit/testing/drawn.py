@@ -69,7 +69,7 @@ def draw(text: str, gpu: Gpu | None = None) -> Profile:
 
 
 def draw_into(folder: Path, text: str, gpu: Gpu | None = None) -> Profile:
-    """The same, with its trace left in `folder`."""
+    """The same profile, with its trace left in `folder`."""
     gpu = gpu or _device_in(text)
     document: dict[str, Any] = {"schemaVersion": 1, "traceEvents": list(_events(text, gpu)), "baseTimeNanoseconds": 0}
     if gpu is not None:

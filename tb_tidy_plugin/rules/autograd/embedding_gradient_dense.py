@@ -43,15 +43,16 @@ from tb_tidy_plugin.rulekit import Call, Code, Edit, Match, Nanoseconds, Profile
 from tb_tidy_plugin.units import Count
 
 _GRADIENTS = aten.by_name("known", {"embedding_dense_backward": 2, "_embedding_bag_dense_backward": 5})
-"""By name, at which position among the inputs the table's number of rows stands."""
+"""Position of the table's number of rows among the inputs, by operator."""
 
 _PRODUCTS = aten.names("known", "linear mm addmm matmul")
 _INDICES = 1  # position among the inputs
+_MATRIX = 2  # dimensions
 TAKE_SPARSE = {"SGD": 2, "Adagrad": 2, "SparseAdam": 5}
-"""Optimizers that take sparse gradients, with how many arguments by position have no say in that."""
+"""Optimizers that take sparse gradients, with the number of positional arguments that do not affect that."""
 
 TAKE_DENSE = ("momentum", "weight_decay", "fused", "differentiable")
-"""Options with which those take dense gradients only."""
+"""Options with which these optimizers take only dense gradients."""
 
 _OPTIMIZER = re.compile(r"torch\.optim\.[A-Z]\w*")
 LEAST_LEFT, _MOST_LEFT = 0.1, 0.5
@@ -61,8 +62,8 @@ class Evidence(msgspec.Struct, frozen=True):
     """The gradients of tables of one size.
 
     Attributes:
-        rows, width: of the table. used: how many rows the batch can use at most. share: these by all rows.
-        time: what the gradients take per step.
+        rows, width: of the table. used: most rows that the batch can use. share: `used` by `rows`.
+        time: of the gradients, per step.
     """
 
     rows: Count
@@ -149,12 +150,12 @@ def _weights(profile: Profile) -> set[tuple[int, ...]]:
     found: set[tuple[int, ...]] = set()
     for given in set(profile.inputs_of(profile.named(*_PRODUCTS))):
         shapes = [given.shape(position) for position in range(3)]
-        found |= {each for shape in shapes if shape and len(shape) == 2 for each in (shape, shape[::-1])}  # noqa: PLR2004
+        found |= {each for shape in shapes if shape and len(shape) == _MATRIX for each in (shape, shape[::-1])}
     return found
 
 
 def _lookup(code: Code, call: Call) -> "Call | None":
-    """The call that says whether a table's gradient is sparse, where `call` looks up its rows."""
+    """The call that decides whether a table's gradient is sparse, if `call` looks up its rows."""
     if code.qualified(call.func) == "torch.nn.functional.embedding":
         return call
     made = code.assigned(code.source(call.func))
@@ -163,7 +164,7 @@ def _lookup(code: Code, call: Call) -> "Call | None":
 
 
 def _takes_sparse(code: Code, call: Call) -> bool:
-    """True if an optimizer takes sparse gradients, as it is made."""
+    """True if an optimizer, as created, takes sparse gradients."""
     positions = sum(arg.keyword is None for arg in call.args)
     most = TAKE_SPARSE.get(code.qualified(call.func).rpartition(".")[2], 0)
     has_more = any(arg.star for arg in call.args) or any(code.argument(call, each) for each in TAKE_DENSE)

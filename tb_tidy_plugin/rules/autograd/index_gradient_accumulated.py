@@ -40,7 +40,7 @@ ACCUMULATES = aten.names("in_place", "_index_put_impl_ index_put_")
 _NODE = "IndexBackward0"
 _MASKS = aten.names("known", "nonzero")
 _ON_CPU, _ON_GPU = (0.6, 0.3, 1.0), (0.3, 0.04, 0.65)
-_ACCUMULATE = 3  # the position of this switch among the inputs
+_ACCUMULATE = 3  # position of this switch among the inputs
 ROWS = 2  # dimensions of a table whose rows are vectors, as `embedding` takes it
 
 
@@ -48,8 +48,8 @@ class Evidence(msgspec.Struct, frozen=True):
     """The gradients of a table.
 
     Attributes:
-        table, picked: shapes of the table and of what is picked. on_gpu: whether the gradient is made on a device.
-        time: what accumulating takes per step, of all tables of these shapes.
+        table, picked: shapes of the table and of the picked rows. on_gpu: True if the gradient is computed on a device.
+        time: of accumulating, per step, for all tables of these shapes.
     """
 
     table: Sizes
@@ -115,7 +115,7 @@ class IndexGradientAccumulated(Rule[Evidence]):
 
 
 def _picked(given: Inputs) -> tuple[Sizes, Sizes] | None:
-    """Shapes of the table and of its picked rows; None where more than the first dimension is indexed."""
+    """Shapes of the table and of its picked rows; None if more than the first dimension is indexed."""
     table, picked = given.shape(0), given.shape(2)
     if table is None or picked is None or len(table) < ROWS or given.scalar(_ACCUMULATE) != "True":
         return None

@@ -67,9 +67,9 @@ class Evidence(msgspec.Struct, frozen=True):
     """A function without CUDA graphs.
 
     Attributes:
-        function: its name, empty where it is not known. reason: Inductor's.
-        file, line: the line that Inductor names for it; an empty file where it names none.
-        launches: kernels of a call. idle: how long the device has nothing to do in a call.
+        function: its name, empty if unknown. reason: Inductor's.
+        file, line: the line that Inductor names for it; an empty file without one.
+        launches: kernels of a call. idle: idle time of the device in a call.
     """
 
     function: str
@@ -81,7 +81,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def what(self) -> str:
-        """How the function is called in a sentence."""
+        """The function in a sentence."""
         return f"`{self.function}`" if self.function else "a compiled function"
 
     @property
@@ -91,7 +91,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def cure(self) -> str:
-        """What removes the reason."""
+        """The change that removes the reason."""
         return next((cure for pattern, cure in _CURES.items() if re.search(pattern, self.reason)), OTHERWISE)
 
 

@@ -63,7 +63,7 @@ _GENERATED = aten.names(
     where
     """,
 )
-"""What Inductor always generates for real numbers."""
+"""Operators that Inductor always generates for real numbers."""
 
 COMPLEX, _NAMED = "complex", 3
 
@@ -72,10 +72,10 @@ class Evidence(msgspec.Struct, frozen=True):
     """Eager operators in one call of a generated graph.
 
     Attributes:
-        names: theirs, the most frequent first. operators: how many there are. time: what they take.
-        custom: the custom operator that runs them; empty where the graph calls them itself.
-        is_complex: whether they are known to compute with complex numbers.
-        least: from how many on they are reported in a custom operator.
+        names: theirs, most frequent first. operators: their number. time: of all of them.
+        custom: the custom operator that runs them; empty if the graph calls them itself.
+        is_complex: True if they are known to compute with complex numbers.
+        least: least number that is reported in a custom operator.
     """
 
     names: tuple[str, ...]
@@ -87,7 +87,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def which(self) -> str:
-        """The operators, as far as a sentence has room."""
+        """The first operators, as many as fit into a sentence."""
         more = [f"{len(self.names) - _NAMED} more"] if len(self.names) > _NAMED else []
         return ", ".join([*(f"`{name}`" for name in self.names[:_NAMED]), *more])
 
@@ -98,12 +98,12 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def within(self) -> str:
-        """What runs them."""
+        """The caller of the operators."""
         return f" in the custom operator `{self.custom}`" if self.custom else ""
 
     @property
     def cause(self) -> str:
-        """Why Inductor did not generate them."""
+        """The reason why Inductor did not generate them."""
         if self.custom:
             return f"Inductor does not inspect a custom operator. Reported for {self.least} such operators or more"
         if self.is_complex:
@@ -112,7 +112,6 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def cure(self) -> str:
-        """Advice."""
         if self.custom:
             return (
                 f"Call the code of `{self.custom}` without `torch.library.custom_op`, or move its pointwise operators "
@@ -161,7 +160,7 @@ class EagerOperatorsInCompiledGraph(Rule[Evidence]):
 
 
 def _by_call(profile: Profile) -> Mapping[tuple[int, int], list[int]]:
-    """What could be fused, by the call of a generated graph and the custom operator in it, which may be `ABSENT`."""
+    """Fusible operators, by the call of a generated graph and the custom operator in it, which may be `ABSENT`."""
     found: dict[tuple[int, int], list[int]] = {}
     for each in eager_operators(profile):
         name = _name(profile, each.row)

@@ -47,7 +47,7 @@ class Evidence(msgspec.Struct, frozen=True):
     """The look-ups of a profile.
 
     Attributes:
-        calls: of compiled functions per step. time: what their look-ups take per step. share: that of the step.
+        calls: of compiled functions per step. time: of their look-ups per step. share: that of the step.
     """
 
     calls: int

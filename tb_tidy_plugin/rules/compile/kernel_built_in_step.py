@@ -57,11 +57,11 @@ FIX_OF_BUILDER: Mapping[Builder, str] = {
 
 
 class Evidence(msgspec.Struct, frozen=True):
-    """What one function of the user's builds.
+    """Builds of one of the user's functions.
 
     Attributes:
-        builder: which compiler. builds: how many builds that are no warm-up.
-        time: what they take. share: that of the recorded steps.
+        builder: the compiler. builds: number of builds after the warm-up.
+        time: of the builds. share: that of the recorded steps.
     """
 
     builder: Builder
@@ -71,12 +71,11 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def what(self) -> str:
-        """What builds, as the subject of a sentence."""
+        """The builder, as the subject of a sentence."""
         return self.builder[:1].upper() + self.builder[1:]
 
     @property
     def cure(self) -> str:
-        """Advice."""
         return FIX_OF_BUILDER[self.builder]
 
 
@@ -113,7 +112,7 @@ class KernelBuiltInStep(Rule[Evidence]):
                     yield from self._matches(profile, builder, own if self._goes_on(profile, own, late) else late)
 
     def _goes_on(self, profile: Profile, own: list[int], late: list[int]) -> bool:
-        """Whether a function builds no less often after the warm-up than in it."""
+        """True if a function builds no less often after the warm-up than in it."""
         after = len(profile.steps.items) - self.warm_up_steps
         return (len(own) - len(late)) * after <= len(late) * self.warm_up_steps
 
@@ -129,7 +128,7 @@ class KernelBuiltInStep(Rule[Evidence]):
 
 
 def _caller(profile: Profile, row: int) -> str:
-    """The user's own function around a row; empty where there is none."""
+    """The user's own function around a row; empty if there is none."""
     for above in profile.ancestors(row):
         if (
             profile.category(above) is Category.PYTHON

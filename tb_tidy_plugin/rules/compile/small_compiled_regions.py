@@ -45,8 +45,8 @@ class Evidence(msgspec.Struct, frozen=True):
     """The regions of a profile.
 
     Attributes:
-        regions: per step. time: what they take per step around their operators. share: of the step, that which guards
-            and prologues take.
+        regions: per step. time: their time per step outside their operators. share: of the step, for guards and
+            prologues.
     """
 
     regions: int

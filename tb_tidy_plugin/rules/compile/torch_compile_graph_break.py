@@ -59,14 +59,14 @@ _FEWEST = 2  # in the profile
 
 
 class Evidence(msgspec.Struct, frozen=True):
-    """A break, and what it costs in one call.
+    """A break, and its cost in one call.
 
     Attributes:
-        function, line: where it breaks; an empty name where that is not recorded.
-        more: how many more pieces there are.
-        time: what they take beside the work in them.
-        reads_back: whether a value is read between them.
-        reason: Dynamo's, empty where it was not captured.
+        function, line: place of the break; an empty name if it was not recorded.
+        more: number of further pieces.
+        time: of the pieces, outside the work in them.
+        reads_back: True if a value is read between them.
+        reason: Dynamo's, empty if it was not captured.
     """
 
     function: str
@@ -83,17 +83,17 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def where(self) -> str:
-        """In which function it breaks."""
+        """The function in which it breaks."""
         return f" in `{self.function}` at line {self.line}" if self.function else ""
 
     @property
     def pieces(self) -> str:
-        """Number of more pieces."""
+        """The number of further pieces."""
         return "one more piece" if self.more == 1 else f"{self.more} more pieces"
 
     @property
     def reads(self) -> str:
-        """What is said of values read in between."""
+        """A remark on values read in between."""
         return "; the break reads a value back" if self.reads_back else ""
 
 
@@ -153,7 +153,7 @@ class TorchCompileGraphBreak(Rule[Evidence]):
 
 
 def _by_cause(profile: Profile, call: BrokenCall) -> Mapping[CodePiece, list[CodePiece]]:
-    """The pieces of a call by the break that made them, without breaks that were asked for.
+    """The pieces of a call by the break that caused them, without requested breaks.
 
     Each piece belongs to the first break inside it, else to the break before it, else to the next one.
     """
@@ -168,7 +168,7 @@ def _by_cause(profile: Profile, call: BrokenCall) -> Mapping[CodePiece, list[Cod
 
 
 def _is_asked_for(profile: Profile, cause: CodePiece) -> bool:
-    """True if a function that is not to be compiled ran in the gap, or `graph_break` itself."""
+    """True if a function excluded from compilation ran in the gap, or `graph_break` itself."""
     for row in cause.gap:
         if profile.category(row) is Category.PYTHON and DISABLED.match(profile.name(row)):
             names = [profile.name(below) for below in profile.subtree(row)]

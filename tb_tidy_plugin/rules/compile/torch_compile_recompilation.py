@@ -45,24 +45,24 @@ from tb_tidy_plugin.rulekit import Category, Code, Made, Match, Nanoseconds, Pro
 
 _COMPILED = Made("compiled function", "call", "torch.compile".__eq__, "")
 STATIC_NUMBER = "integer attributes of the nn.Module"
-"""Of Dynamo's hint about a guard on a number of a module, which `dynamic=True` leaves static."""
+"""Part of Dynamo's hint about a guard on a number of a module, which `dynamic=True` leaves static."""
 SIZE = re.compile(
     r"^tensor '(?:L\['(?P<local>\w+)'\]|(?P<name>[\w.\[\]'\"]{1,80}))' size mismatch at index (?P<at>\d{1,2})\b"
 )
-"""A guard on a size, as Dynamo says that it failed."""
+"""A failed guard on a size, in Dynamo's words."""
 _MARKS = 3
 _NUMBERS = "_dynamo.config.allow_unspec_int_on_nn_module"
 
 
 class Evidence(msgspec.Struct, frozen=True):
-    """A function, and what its variants cost.
+    """A function, and the cost of its variants.
 
     Attributes:
-        name: the function's; empty where no frame tells it. number: Dynamo's own for it, empty where it has none.
-        variants: how many more there are. late: how many of them come after the warm-up.
-        time: what compiling them takes. share: that of the recorded steps.
-        reason: the guard that failed last, empty where it was not captured.
-        sizes: tensors whose sizes changed, as the function calls them, each with the dimension.
+        name: the function's; empty if no frame shows it. number: Dynamo's own for it, empty if it has none.
+        variants: number of further ones. late: number of them after the warm-up.
+        time: of compiling them. share: that of the recorded steps.
+        reason: the guard that failed last, empty if it was not captured.
+        sizes: tensors whose sizes changed, by their names in the function, each with the dimension.
     """
 
     name: str
@@ -97,7 +97,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def function(self) -> str:
-        """How the function is called in a sentence."""
+        """The function in a sentence."""
         return f"`{self.name}`" if self.name else f"function {self.number}" if self.number else "functions"
 
 
@@ -191,12 +191,12 @@ def _sizes(reason: str) -> Iterator[tuple[str, int]]:
 
 
 def _variant(compilation: Compilation) -> int:
-    """A variant's forward and backward pass count once; without numbers each compilation counts."""
+    """Number of a variant, shared by its forward and backward pass; without numbers each compilation counts."""
     return compilation.variant if compilation.variant >= 0 else -compilation.row - 1
 
 
 def _place(profile: Profile, function: str, again: Sequence[Compilation]) -> tuple[int, str]:
-    """The frame of the compiled function in one of its calls, and its name; else where it is first compiled again."""
+    """A frame of the compiled function in one of its calls, and its name; else the place of its first recompilation."""
     regions = profile.matching(rf"^Torch-Compiled Region: {function}/", Category.OPERATOR) if function else rows_of(())
     for region in regions.tolist():
         for row in profile.subtree(region)[1:2]:

@@ -71,24 +71,23 @@ from tb_tidy_plugin.rulekit import (
 )
 from tb_tidy_plugin.units import plural
 
-LEAST_NAMED = 0.2  # of the loading, that a function or an operator takes which is named
+LEAST_NAMED = 0.2  # least part of the loading for a function or an operator to be named
 _MOST_NAMED = 3
-PER_ITEM = 1.5  # calls per batch: what runs more often works on single items
-KEPT_ON_BUSY_CORES = 0.5  # of the best saving, where the step's own operators use all cores
-LONGEST_NS = 20_000_000  # that loader or step take in the benchmark: a call of it is eight of both
+PER_ITEM = 1.5  # calls per batch: a function that runs more often works on single items
+KEPT_ON_BUSY_CORES = 0.5  # of the best saving, if the step's own operators use all cores
+LONGEST_NS = 20_000_000  # longest loader or step in the benchmark: one call runs both eight times
 
 
 class Evidence(msgspec.Struct, frozen=True):
-    """What loading takes, and what is known of the machine.
+    """Time of loading, and data on the machine.
 
     Attributes:
         loading: of a step. rest: the rest of the step. share: loading's part of the step.
-        where: the functions or operators that take most of it; empty where none takes a good part.
-        largest: the first of them, per_batch: its calls for each batch; empty and 0 where there is none.
-        batches, steps: how many there are. longest: the longest batch.
-        cores_available: how many the process may use, cores_used: how many the step itself uses; 0 where that is not
-            known.
-        at_once: how many workers hide the loading.
+        where: the functions or operators that take most of it; empty if none takes a large part.
+        largest: the first of them, per_batch: its calls for each batch; empty and 0 without one.
+        batches, steps: their numbers. longest: the longest batch.
+        cores_available: number that the process may use, cores_used: number that the step itself uses; 0 if unknown.
+        at_once: number of workers that hide the loading.
     """
 
     loading: Nanoseconds
@@ -106,17 +105,17 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def runs(self) -> str:
-        """How often it runs."""
+        """Number of its runs, in words."""
         return f"{plural(self.batches, 'time')} in {plural(self.steps, 'step')}"
 
     @property
     def workers(self) -> str:
-        """The number of workers, where the cores are known."""
+        """The number of workers, if the cores are known."""
         return f"={self.at_once}" if self.cores_available else ""
 
     @property
     def cores(self) -> str:
-        """The cores, where they are known."""
+        """The cores, if they are known."""
         if not self.cores_available:
             return ""
         used = ", as many as the step's operators have threads" if self.cores_used >= self.cores_available else ""
@@ -124,7 +123,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def give(self) -> str:
-        """What comes before the workers."""
+        """The advice before the number of workers."""
         if not self.largest:
             return "Pass"
         if self.per_batch < PER_ITEM:
@@ -134,7 +133,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def hidden(self) -> float:
-        """The part of the loading that workers are expected to take from the step, as far as cores allow."""
+        """The part of the loading that workers are expected to remove from the step, as far as cores allow."""
         cores, used = self.cores_available, self.cores_used
         if not cores or not self.loading:
             return 1.0
@@ -182,7 +181,7 @@ class DataloaderNumWorkersZero(Rule[Evidence]):
         yield Overlap(match.events, match.evidence.at_once, max(left, 1 - match.evidence.hidden))
 
     def benchmark(self, evidence: Evidence) -> Benchmark | None:
-        """A loader and a step that take as long as those recorded, each keeping a core busy meanwhile."""
+        """A loader and a step with the recorded durations, each keeping a core busy meanwhile."""
         loading, step = (min(each, LONGEST_NS) / 1e9 for each in (evidence.loading, evidence.rest))
         setup = (
             "import time\nimport torch\nimport torch.utils.data\ndef work(seconds):\n"
@@ -230,13 +229,13 @@ class DataloaderNumWorkersZero(Rule[Evidence]):
 
 
 def _usual_ns(profile: Profile, rows: Rows) -> int:
-    """What loading takes of a step where all batches are like the shorter half of them."""
+    """Loading time of a step if all batches were like the shorter half of them."""
     lengths_ns = sorted(profile.duration_ns(row) for row in rows.tolist())
     return round(lengths_ns[(len(rows) - 1) // 2] * profile.per_step_count(rows))
 
 
 def _largest_parts(profile: Profile, rows: Rows) -> list[LoadingPart]:
-    """The functions or operators that take a good part of the loading each."""
+    """The functions or operators that each take a large part of the loading."""
     loading_ns = max(profile.covered(rows).total_ns, 1)
     parts = loading_functions(profile, rows)[:_MOST_NAMED]
     return [part for part in parts if part.time_ns >= LEAST_NAMED * loading_ns]
@@ -260,7 +259,7 @@ def _short(profile: Profile, part: LoadingPart) -> str:
 
 
 def _cores_used(profile: Profile, available: int) -> int:
-    """How many cores a step uses itself, at least most of the time: one where a device does the work."""
+    """Number of cores that a step itself uses, at least most of the time: one if a device does the work."""
     if "device" in profile.recorded:
         return 1
     return min(profile.settings.threads.intra_op or available, available)

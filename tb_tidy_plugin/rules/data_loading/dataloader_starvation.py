@@ -53,7 +53,7 @@ from tb_tidy_plugin.rulekit import (
     made,
 )
 
-OUTLIER = 2  # times the second longest wait: what comes from too few workers comes again
+OUTLIER = 2  # times the second longest wait: waits for too few workers recur
 SHORTEST_RHYTHM = 3  # waits: the distance between two is not a rhythm
 
 
@@ -62,10 +62,10 @@ class Evidence(msgspec.Struct, frozen=True):
 
     Attributes:
         waiting: of a step. share: that by the step.
-        waited, batches: how many batches were late, and how many there are. longest: the longest wait.
-        apart: how many batches lie between two waits; 0 where they follow no rhythm.
-        given: what the loader was given; empty where that was not captured.
-        faster: how many times as fast more workers load, as far as cores are known, at most twice.
+        waited, batches: number of late batches, and of all. longest: the longest wait.
+        apart: number of batches between two waits; 0 if they follow no rhythm.
+        given: the loader's options; empty if they were not captured.
+        faster: speed-up of loading by more workers, as far as cores are known, at most 2.
     """
 
     waiting: Nanoseconds
@@ -79,7 +79,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def rhythm(self) -> str:
-        """What the distance between waits means."""
+        """The meaning of the distance between waits."""
         if not self.apart:
             return ""
         return f"; the thread waits once in {self.apart} batches, as with {self.apart} workers that finish together"
@@ -162,15 +162,15 @@ def _matches(
 
 
 def _usual(long: list[int], lost: Sequence[Intervals]) -> list[int]:
-    """The long waits without one that is an outlier: a pause, or the start of an epoch, not always to be seen."""
+    """The long waits without one outlier: a pause, or the start of an epoch, which may not be visible."""
     *_, second, longest = sorted((0, 0, *(lost[at].total_ns for at in long)))
     return [at for at in long if longest <= OUTLIER * second or lost[at].total_ns < longest]
 
 
 def _apart(waited: Sequence[int]) -> int:
-    """How many batches lie between two waits, 0 for no rhythm.
+    """Number of batches between two waits, 0 for no rhythm.
 
-    Workers that started together finish together: as many batches come at once as there are workers.
+    Workers that started together finish together: as many batches arrive at once as there are workers.
     """
     apart = {later - earlier for earlier, later in pairwise(waited)}
     is_even = len(waited) >= SHORTEST_RHYTHM and len(apart) == 1
@@ -180,7 +180,7 @@ def _apart(waited: Sequence[int]) -> int:
 
 
 def _given(profile: Profile) -> str:
-    """What the loader was given, where that was captured and there is but one with workers."""
+    """The loader's options, if they were captured and only one loader has workers."""
     loader, cores = loader_with_workers(profile), profile.settings.threads.available_cores
     if loader is None or not cores:
         return ""
@@ -188,7 +188,7 @@ def _given(profile: Profile) -> str:
 
 
 def _faster(profile: Profile) -> float:
-    """How many times as fast twice the workers load, with no more of them than cores."""
+    """Speed-up by twice as many workers, limited to the number of cores."""
     loader, cores = loader_with_workers(profile), profile.settings.threads.available_cores
     if loader is None or not loader.num_workers or not cores:
         return 2.0

@@ -45,7 +45,7 @@ class Evidence(msgspec.Struct, frozen=True):
     """The starts of a profile.
 
     Attributes:
-        starts: how many. processes: how many each starts. time: what starting and stopping takes per step.
+        starts: their number. processes: number started each time. time: of starting and stopping, per step.
     """
 
     starts: int

@@ -58,15 +58,15 @@ SHOWN_RANKS, SHOWN_PARTS = 8, 2
 
 
 class Evidence(msgspec.Struct, frozen=True):
-    """Who comes late, and what it costs the others.
+    """Late ranks, and their cost for the others.
 
     Attributes:
-        ranks: all that come late. kind: of the collective.
-        lost: what the others wait per step. share: that by the step.
-        last, steps: in how many steps they come last, of how many. by_chance: in how many they would by chance.
+        ranks: all late ones. kind: of the collective.
+        lost: waiting time of the others per step. share: that by the step.
+        last, steps: number of steps in which they come last, and of all. by_chance: the same number by chance.
         late: after the middle one of the others, in ns.
-        more_on: on what they spend more time than the others, and how much more, the most first.
-        error: of the clocks. meetings: collectives that set them right.
+        more_on: parts on which they spend more time than the others, and the difference, largest first.
+        error: of the clocks. meetings: number of collectives that align them.
     """
 
     ranks: tuple[int, ...]
@@ -90,18 +90,18 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def chance(self) -> str:
-        """In how many steps chance makes them last."""
+        """The number of steps in which chance makes them last."""
         return f"{self.by_chance:.1f}"
 
     @property
     def extra(self) -> str:
-        """What they do more than the others."""
+        """The parts on which they spend more time than the others."""
         parts = " and ".join(f"{by} more on {_words(part)}" for part, by in self.more_on)
         return f"Per step it spends {parts}" if parts else "Its steps show no work that the others lack"
 
     @property
     def advice(self) -> str:
-        """Where to look."""
+        """The place to look at."""
         if not self.more_on:
             return "its host or its device may be slower"
         return f"it spends more time on {_words(self.more_on[0][0])}"
@@ -173,7 +173,7 @@ def _chance(found: Straggler) -> float:
 
 
 def _clearly_more(found: Straggler) -> float:
-    """Half way between what chance gives and always."""
+    """Half way between the result of chance and always."""
     return found.steps * (1 + _chance(found)) / 2
 
 

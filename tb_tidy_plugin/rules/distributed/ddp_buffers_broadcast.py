@@ -41,7 +41,7 @@ class Evidence(msgspec.Struct, frozen=True):
     """The broadcasts of a profile.
 
     Attributes:
-        buffers, broadcasts: how many there are per forward pass.
+        buffers, broadcasts: their numbers per forward pass.
         time: of a step, in which the device works for them or idles. share: that by the step.
     """
 

@@ -39,7 +39,7 @@ class Evidence(msgspec.Struct, frozen=True):
     """The copies of a profile.
 
     Attributes:
-        per_step: how many there are.
+        per_step: their number.
         time: of a step, in which the device works for them or idles. share: that by the step.
     """
 

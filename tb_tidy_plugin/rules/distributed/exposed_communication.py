@@ -56,13 +56,13 @@ _ADVICE = {"all_reduce": _GRADIENTS, "all_gather": PREFETCH, "reduce_scatter": P
 
 
 class Evidence(msgspec.Struct, frozen=True):
-    """The collectives of one kind that nothing runs beside.
+    """The exposed collectives of one kind.
 
     Attributes:
-        kind: of the collectives. per_step, bytes_per_step: how many, and what they send, where that was recorded.
-        exposed: what nothing runs beside, per step. share: that by the step.
-        on_device: whether the device was recorded, which else is the training thread.
-        total: what they take in all, per step. waiting: what of it looks like waiting for another rank.
+        kind: of the collectives. per_step, bytes_per_step: their number, and the bytes that they send, if recorded.
+        exposed: exposed time, per step. share: that by the step.
+        on_device: True if the device was recorded; otherwise times are those of the training thread.
+        total: of all of them, per step. waiting: the part of it that looks like waiting for another rank.
     """
 
     kind: str
@@ -76,12 +76,12 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def lane(self) -> str:
-        """Who does nothing meanwhile."""
+        """The device or thread that is idle meanwhile."""
         return "device" if self.on_device else "training thread"
 
     @property
     def state(self) -> str:
-        """What that is."""
+        """Its state, in words."""
         return "computes nothing" if self.on_device else "waits"
 
     @property
@@ -91,17 +91,17 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def take(self) -> str:
-        """What they do, in the number that fits."""
+        """The verb for them, in the number that agrees."""
         return "takes" if self.count == "1" else "take"
 
     @property
     def sent(self) -> str:
-        """What they send per step."""
+        """The bytes that they send per step."""
         return "" if self.bytes_per_step is None else f" with {self.bytes_per_step}"
 
     @property
     def beyond(self) -> str:
-        """What they take besides, of which one rank cannot tell more."""
+        """The rest of their time, on which one rank shows no more."""
         if not self.waiting:
             return ""
         return (
@@ -111,7 +111,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def advice(self) -> str:
-        """What helps against this kind."""
+        """Advice for this kind."""
         return _ADVICE.get(self.kind, ASYNC)
 
 

@@ -53,7 +53,7 @@ from tb_tidy_plugin.rulekit import (
 )
 from tb_tidy_plugin.units import plural
 
-BEYOND_BYTES = 1.25  # times as long as its bytes alone let one kernel take; it also reduces, or takes sines
+BEYOND_BYTES = 1.25  # times as long as its bytes alone allow for one kernel; it also reduces, or computes sines
 COMPILE = "`torch.compile` the model, or use the Liger kernels (`apply_liger_kernel_to_…`)"
 _FIXES = {
     "RMSNorm": f"Call `F.rms_norm`, which has a kernel of its own in newer versions of PyTorch, or {COMPILE}",
@@ -66,9 +66,9 @@ class Evidence(msgspec.Struct, frozen=True):
     """A piece of a decoder.
 
     Attributes:
-        piece: what it is, a key of `_FIXES`. operators: what it is written out as. shape: of what they work on.
-        gradients: how many operators of the backward pass belong to it.
-        time: what all of them take.
+        piece: its kind, a key of `_FIXES`. operators: those it is written out as. shape: of their tensors.
+        gradients: number of operators of the backward pass that belong to it.
+        time: of all of them.
         bytes_ratio: the bytes that they move, by those of one kernel.
         expected, best: parts of the time that one kernel leaves, most likely and at least.
     """
@@ -89,7 +89,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def backward(self) -> str:
-        """How many operators of the backward pass belong to it, if any do."""
+        """The number of operators of the backward pass that belong to it, if any."""
         if not self.gradients:
             return ""
         of_backward = "operator of the backward pass belongs", "operators of the backward pass belong"

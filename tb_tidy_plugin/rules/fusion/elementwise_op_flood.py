@@ -63,8 +63,8 @@ from tb_tidy_plugin.rulekit import (
 from tb_tidy_plugin.units import plural
 
 COMPILED_CALL = 8  # operators that take about as long as the guards and the call of a compiled function (15 to 20 µs)
-SHORT_PERIOD = 4  # operators that an average or an update by hand takes for each parameter
-RESTARTS = 0.25  # of the operators; more are on tensors that do not come from one another
+SHORT_PERIOD = 4  # operators that a hand-written average or update takes for each parameter
+RESTARTS = 0.25  # of the operators; more are on tensors that do not depend on one another
 SUMMARY = 5  # names in the message
 
 
@@ -72,13 +72,13 @@ class Evidence(msgspec.Struct, frozen=True):
     """A chain of operators.
 
     Attributes:
-        shape, dtype: of what it works on; an empty type where torch has none of the name.
+        shape, dtype: of its tensors; an empty type if torch has none of the name.
         chain: the operators, by their names in the trace.
-        gradients: how many operators of the backward pass belong to it.
-        time: what all of them take.
+        gradients: number of operators of the backward pass that belong to it.
+        time: of all of them.
         ratio: the bytes they move, by those of one fused operator.
         expected, best: parts of the time that fusing leaves, most likely and at least.
-        on_device: whether it is the device that takes longer.
+        on_device: True if the device takes longer than the host.
     """
 
     shape: Sizes
@@ -98,7 +98,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def backward(self) -> str:
-        """How many operators of the backward pass belong to it, if any do."""
+        """The number of operators of the backward pass that belong to it, if any."""
         if not self.gradients:
             return ""
         of_backward = "operator of the backward pass belongs", "operators of the backward pass belong"
@@ -116,9 +116,10 @@ class ElementwiseOpFlood(Rule[Evidence]):
 
     code = "TT702"
     needs = frozenset({"shapes"})
-    # Scale, bias and mask of scores, which the fused attention does; and one iteration of a loop after the other, which
-    # looks like a long chain, and whose operators come once where the loop is gone. Pieces of a decoder have a name and
-    # kernels of their own.
+    # Scale, bias and mask of scores, which the fused attention computes; and one iteration of a loop after the other,
+    # which looks like a long chain, and whose operators occur once when the loop is gone. Pieces of a decoder have a
+    # name
+    # and kernels of their own.
     yields_to = ("unfused-attention", "python-loop-tensor-indexing", "decoder-pieces-written-out")
     action = "Fuse {count} pointwise operators into one kernel"
     message = "{count} pointwise operators in a row on {shape} take {time}: {names}"
@@ -198,7 +199,7 @@ class ElementwiseOpFlood(Rule[Evidence]):
 
 
 def _is_per_tensor(chain: Chain, gradients: list[int]) -> bool:
-    """True if each few operators are about a tensor of their own, as far as a trace can show it."""
+    """True if each few operators are about a separate tensor, as far as a trace can show it."""
     in_place = sum(aten.is_a("in_place", name) for name in chain.names)
     if chain.period == 1 or (not gradients and 2 * in_place > len(chain.names)):
         return True
@@ -206,7 +207,7 @@ def _is_per_tensor(chain: Chain, gradients: list[int]) -> bool:
 
 
 def _caller(profile: Profile, chain: Chain) -> int:
-    """The Python function that runs all of the chain, its first operator where none was recorded."""
+    """The Python function that runs the whole chain, or its first operator if none was recorded."""
     first, last = chain.operators[0], chain.operators[-1]
     around = (above for above in profile.ancestors(first) if last in profile.subtree(above))
     return next((above for above in around if profile.category(above) is Category.PYTHON), first)

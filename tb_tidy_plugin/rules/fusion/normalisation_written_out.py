@@ -44,7 +44,7 @@ from tb_tidy_plugin.profile.sides import slower_side
 from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Rule, Scale, Shape, Share, Sizes, Threshold, aten
 
 MEANS = aten.names("known", "mean")
-_LONGEST = 16  # operators behind a mean that are looked at
+_LONGEST = 16  # operators after a mean that are examined
 OF_TENSORS = aten.by_name(
     "known",
     {
@@ -70,7 +70,7 @@ _LEFT: dict[str, tuple[float, float, float]] = {
     "instance_norm": (0.5, 0.25, 1.0),
     "layer_norm of the transposed": (0.5, 0.25, 1.0),
 }
-"""What one operator leaves of the time, most likely, at best and at worst; see the page."""
+"""Part of the time that one operator leaves, most likely, at best and at worst; see the page."""
 
 _FIXES = {
     "layer_norm": "Call `F.layer_norm`, or make it an `nn.LayerNorm`",
@@ -86,8 +86,8 @@ class Evidence(msgspec.Struct, frozen=True):
     """A norm.
 
     Attributes:
-        operators: what it is written out as. shape: of what it normalises. reduced: of its statistics.
-        gradients: how many operators of the backward pass belong to it. time: what all of them take.
+        operators: those it is written out as. shape: of the normalised tensor. reduced: of its statistics.
+        gradients: number of operators of the backward pass that belong to it. time: of all of them.
         instead: a key of `_FIXES`.
     """
 
@@ -110,7 +110,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def left(self) -> Share:
-        """What one operator leaves of the time."""
+        """The part of the time that one operator leaves."""
         return Share(_LEFT[self.instead][0])
 
     @property
@@ -173,7 +173,7 @@ def _norm(calls: Sequence[PieceCall]) -> tuple[list[PieceCall], Shape] | None:
 
 
 def _letter(call: PieceCall, shape: Shape, reduced: Shape) -> str:
-    """What an operator may be for a norm of tensors of one shape: a letter of `FORM`."""
+    """The role of an operator in a norm of tensors of one shape: a letter of `FORM`."""
     name = f"aten::{call.name}"
     if call.shape == reduced:
         return OF_STATISTICS.get(name, OTHER)
@@ -185,7 +185,7 @@ def _letter(call: PieceCall, shape: Shape, reduced: Shape) -> str:
 
 
 def _reduced(calls: Sequence[PieceCall]) -> Shape | None:
-    """The shape of the mean that the next difference takes off; None where it takes off something else."""
+    """The shape of the mean that the next difference subtracts; None if it subtracts something else."""
     shape = calls[0].shape
     for call in calls[1:]:
         if call.name == "sub":

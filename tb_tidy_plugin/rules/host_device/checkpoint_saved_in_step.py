@@ -46,7 +46,7 @@ class Evidence(msgspec.Struct, frozen=True):
     """The checkpoints of a profile.
 
     Attributes:
-        count: how many. steps: of the profile. time: per step.
+        count: their number. steps: of the profile. time: per step.
     """
 
     count: int

@@ -65,14 +65,14 @@ NO_STEPS = {"whole_trace", "none"}
 
 
 class Evidence(msgspec.Struct, frozen=True):
-    """A copy, and how fast pinned memory would be.
+    """A copy, and the rate of pinned memory.
 
     Attributes:
-        operator: that copies. size, shape, dtype: of what it copies; no shape where that is not known.
-        time: what the step waits for. host: how long the Python thread stands still.
-        bytes_per_ns: of this copy; None where it has no length. pinned_bytes_per_ns: of pinned memory.
-        is_measured: whether the latter was measured on other copies of the profile.
-        remains: the part of what all copies lose that pinned memory leaves.
+        operator: the copying one. size, shape, dtype: of the copied tensor; no shape if unknown.
+        time: time that the step waits. host: time that the Python thread waits.
+        bytes_per_ns: of this copy; None if it has no duration. pinned_bytes_per_ns: of pinned memory.
+        is_measured: True if the latter was measured on other copies of the profile.
+        remains: the part of all copies' cost that pinned memory leaves.
     """
 
     operator: str
@@ -88,17 +88,17 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def speed(self) -> str:
-        """How fast the copy is."""
+        """The rate of the copy."""
         return "an unknown speed" if self.bytes_per_ns is None else f"{self.bytes_per_ns:.1f} GB/s"
 
     @property
     def pinned(self) -> str:
-        """How fast it would be from pinned memory."""
+        """The rate from pinned memory."""
         return f"{self.pinned_bytes_per_ns:.1f} GB/s"
 
     @property
     def source(self) -> str:
-        """Where the speed of pinned memory is known from."""
+        """The source of the rate of pinned memory."""
         return "as other copies here do" if self.is_measured else "typical of this device"
 
 
@@ -107,7 +107,7 @@ class PageableH2dCopy(Rule[Evidence]):
 
     code = "TT203"
     needs = frozenset({"device"})
-    # A tensor made where it is used is not copied, from pageable memory or any other.
+    # A tensor created where it is used is not copied, from pageable memory or any other.
     yields_to = ("tensor-created-on-cpu-then-moved",)
     action = "Pin the memory that `{operator}` copies from"
     message = "`{operator}` copies {size} to the GPU from pageable memory, and the step waits {time} for it"

@@ -68,21 +68,21 @@ ALLOCATIONS = aten.names("factory", "empty empty_like empty_strided new_empty ne
 _COPY = frozenset({"aten::copy_"})
 
 _TO_DEVICE = r"(HtoD|HostToDevice)(?!.{0,100}Pinned)"
-MEASURED = aten.names("factory", "ones rand randn zeros")  # that need no more than a shape
+MEASURED = aten.names("factory", "ones rand randn zeros")  # that need only a shape
 
 RANDOM = frozenset(map(aten.short_name, aten.names("factory", "rand randn randint randperm")))
 WITH_DEVICE = RANDOM | set(map(aten.short_name, aten.names("factory", "zeros ones empty full arange eye")))
 DEVICE = re.compile(r"""(?:device=)?([\w.]*\bdevice|["'](?:cuda|xpu|mps)(?::\d+)?["'])""")
-"""An argument of `to` that can be nothing but a device."""
+"""An argument of `to` that can only be a device."""
 
 
 class Evidence(msgspec.Struct, frozen=True):
-    """A tensor, and how it is made and moved.
+    """A tensor, and how it is created and moved.
 
     Attributes:
-        factory, move: what the user called to make and to move it. distance: how many operators later it is moved.
+        factory, move: the user's calls that create and move it. distance: number of operators between them.
         size, shape, dtype: of the tensor.
-        fill_time, copy_time: what making and copying it takes.
+        fill_time, copy_time: time of creating and copying it.
     """
 
     factory: str
@@ -180,7 +180,7 @@ class TensorCreatedOnCpuThenMoved(Rule[Evidence]):
 
 
 def _makes(profile: Profile, row: int, shape: Shape, dtype: str) -> bool:
-    """True if the operator `row` makes a tensor of this shape and dtype, and does so on the CPU."""
+    """True if the operator `row` creates a tensor of this shape and dtype, on the CPU."""
     name, before = profile.name(row), profile.operators_before(row, 1)
     is_filled = name in _FILLS and any(profile.name(other) in ALLOCATIONS for other in before)
     if len(profile.device_activity_of(row)) or not (is_filled or name in _FACTORIES):
@@ -189,7 +189,7 @@ def _makes(profile: Profile, row: int, shape: Shape, dtype: str) -> bool:
 
 
 def _gives(profile: Profile, row: int, shape: Shape, dtype: str) -> bool:
-    """True if an operator is given a tensor of this shape and dtype, or one of this dtype to bring to this size."""
+    """True if an operator gets a tensor of this shape and dtype, or one of this dtype to resize to this shape."""
     inputs = profile.inputs(row)
     tensors = [(inputs.shape(at), inputs.dtype(at)) for at in range(len(inputs.dtypes))]
     return (shape, dtype) in tensors or (inputs.dtype(0) == dtype and str(list(shape)) in inputs.concrete)
@@ -200,7 +200,7 @@ def _first_below(profile: Profile, row: int, wanted: frozenset[str]) -> int:
 
 
 def _called(profile: Profile, row: int) -> str:
-    """What the user called: the built-in around an operator (`cuda`), else the operator itself."""
+    """The user's call: the built-in around an operator (`cuda`), else the operator itself."""
     above = profile.parent(row)
     words = profile.name(above).split() if above is not None else []
     return words[2] if words[:2] == ["<built-in", "method"] else aten.short_name(profile.name(row))

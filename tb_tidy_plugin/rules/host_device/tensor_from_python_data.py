@@ -62,11 +62,11 @@ from tb_tidy_plugin.rulekit import (
 CONSTRUCTORS = {"float": "FloatTensor", "double": "DoubleTensor", "long int": "LongTensor", "int": "IntTensor"}
 _LOOKED_AT = 0.15  # of the time, before memory is allocated: 0.3 to 0.7 for numbers, below 0.08 for arrays
 FILLS = {"float32": "rand", "float64": "rand", "int64": "ones", "int32": "ones"}  # data for the benchmark
-OBJECT_BYTES = 64  # of a number in a list, with its share of the tensors that are made of it
+OBJECT_BYTES = 64  # of a number in a list, with its part of the tensors that are made of it
 
 
 class Conversion(NamedTuple):
-    """What made a tensor, its events, and when: of that for so long it looked at the data before it wrote it."""
+    """The constructor of a tensor, its events, its time, and the time that it read the data before it wrote it."""
 
     function: str
     events: tuple[int, ...]
@@ -76,11 +76,11 @@ class Conversion(NamedTuple):
 
 
 class Evidence(msgspec.Struct, frozen=True):
-    """A tensor, and what it was made from.
+    """A tensor, and its source.
 
     Attributes:
-        function: that made it. shape, dtype: its own; no shape where that was not recorded.
-        holds_arrays: whether the data holds arrays or tensors, and not numbers.
+        function: its constructor. shape, dtype: its own; no shape if it was not recorded.
+        holds_arrays: True if the data holds arrays or tensors, and not numbers.
         time: from the call until the data is in place.
     """
 
@@ -92,7 +92,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def of(self) -> str:
-        """What the tensor holds."""
+        """The content of the tensor."""
         return f" of {self.shape} {self.dtype} values" if self.shape else ""
 
 
@@ -177,16 +177,16 @@ class TensorFromPythonData(Rule[Evidence]):
 
 
 def _confidence(profile: Profile, row: int) -> Confidence:
-    """What a library converts, as torch's own `default_collate` does, takes more to change than a line."""
+    """Confidence, lower in a library, such as torch's own `default_collate`: changing it takes more than a line."""
     caller = parse_frame(profile.calls.caller_name(row))
     return "high" if caller is None or caller.own_code else "medium"
 
 
 def _conversion(profile: Profile, row: int) -> Conversion | None:
-    """How the data of the tensor `row` came about, None where it was not made from Python objects.
+    """The conversion of the data of the tensor `row`, None if it was not created from Python objects.
 
-    Such data is written between the operators `aten::empty` and `aten::to`. Tensors in the list are read by operators
-    in between; an array has memory and is copied. Of the constructors only the operators are recorded.
+    Such data is written between the operators `aten::empty` and `aten::to`. Operators in between read tensors in the
+    list; an array has memory and is copied. Of the constructors only the operators are recorded.
     """
     before = profile.operators_before(row, 2)
     if [aten.short_name(profile.name(other)) for other in before] != ["to", "empty"]:

@@ -54,18 +54,19 @@ from tb_tidy_plugin.rulekit import (
 
 _NAMED = 3  # parts in the message
 SPARSE_NS, DENSE_NS = 20_000, 1_000
-"""Recording a Python function takes some hundred ns. Where events are farther apart than the first, that is little of
-the time; where they are closer than the second, it is much of it."""
+"""Recording a Python function takes about a hundred ns. If events are farther apart than the first, that is little of
+the time; if they are closer than the second, it is much of it.
+"""
 
 
 class Evidence(msgspec.Struct, frozen=True):
-    """What the device waits for.
+    """Host work that the device waits for.
 
     Attributes:
         time: of a step. share: that by the step.
-        places: what the host does in most of it, and for how long each of a step.
-        apart: how far apart events on the host are. stretch: how much recording stretches the time.
-        left: the part of the work that stays in line. at_once: how many workers do the rest beside it.
+        places: the host's activities in most of it, and the time of each in a step.
+        apart: distance of events on the host. stretch: factor by which recording lengthens the time.
+        left: the part of the work that stays in line. at_once: number of workers that do the rest beside it.
     """
 
     time: Nanoseconds
@@ -87,7 +88,8 @@ class HostWorkHoldsDevice(Rule[Evidence]):
 
     code = "TT902"
     needs = frozenset({"device"})
-    # What makes tensors on the host is fixed where it makes them, and a loop over pieces of one goes as a whole.
+    # Work that creates tensors on the host is fixed where it creates them, and a loop over pieces of one goes as a
+    # whole.
     yields_to = ("tensor-created-on-cpu-then-moved", "tensor-from-python-data", "python-loop-tensor-indexing")
     action = "Move host work out of the step"
     message = "The device waits for host work for {time} of a step ({share}): {where}"

@@ -1,1 +1,1 @@
-"""Memory that is allocated, copied or rearranged without need."""
+"""Memory that is allocated, copied or rearranged needlessly."""

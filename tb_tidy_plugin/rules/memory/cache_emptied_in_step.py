@@ -45,8 +45,8 @@ class Evidence(msgspec.Struct, frozen=True):
     """The calls of a profile.
 
     Attributes:
-        count: how many. time: what they take per step.
-        allocations: how many each step makes of the driver. allocating: what these take per step.
+        count: their number. time: per step.
+        allocations: number of driver allocations per step. allocating: their time per step.
     """
 
     count: int
@@ -56,7 +56,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def again(self) -> str:
-        """What the allocations cost."""
+        """A sentence on the cost of the allocations."""
         return f"; `cudaMalloc` then takes {self.allocating} per step" if self.allocations else ""
 
 

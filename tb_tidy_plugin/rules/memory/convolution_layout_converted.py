@@ -48,9 +48,9 @@ class Evidence(msgspec.Struct, frozen=True):
 
     Attributes:
         time: of a step. share: that by the step.
-        kernels_per_step, convolutions_per_step: how many convert, and how many operators launch them.
+        kernels_per_step, convolutions_per_step: number of converting kernels, and of the operators that launch them.
         kernel: the longest one's name.
-        on_rocm: whether it was recorded there.
+        on_rocm: True if it was recorded on ROCm.
     """
 
     time: Nanoseconds
@@ -62,17 +62,17 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def kernels(self) -> str:
-        """How many convert per step."""
+        """The number of conversions per step."""
         return f"{self.kernels_per_step:.3g}"
 
     @property
     def convolutions(self) -> str:
-        """How many launch them per step."""
+        """The number of operators that launch them per step."""
         return f"{self.convolutions_per_step:.3g}"
 
     @property
     def further(self) -> str:
-        """What else it takes."""
+        """Further advice for ROCm."""
         return _ON_ROCM if self.on_rocm else ""
 
 
@@ -136,6 +136,6 @@ class ConvolutionLayoutConverted(Rule[Evidence]):
 
 
 def _operator(profile: Profile, kernel: int) -> str:
-    """The name of the operator that launched a kernel, empty where it is not known."""
+    """The name of the operator that launched a kernel, empty if unknown."""
     row = int(profile.launched_by[kernel])
     return profile.name(row) if 0 <= row < profile.tree.size else ""

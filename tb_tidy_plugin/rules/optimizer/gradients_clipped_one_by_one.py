@@ -46,7 +46,7 @@ class Evidence(msgspec.Struct, frozen=True):
     """The calls of a profile.
 
     Attributes:
-        operators: how many a call runs. parameters: how many it clips. time: of all calls, per step.
+        operators: number in a call. parameters: number that it clips. time: of all calls, per step.
     """
 
     operators: int

@@ -59,7 +59,7 @@ ADD = "aten::add"
 COPY_ = "aten::copy_"
 _IN_PLACE, COPIED = (MUL_, ADD_), (MUL, MUL, ADD, COPY_)
 _LEFT = {1: (0.45, 0.19, 0.93), 2: (0.25, 0.1, 0.62), 4: (0.09, 0.04, 0.3)}
-"""Of the time, by operators for each parameter: most likely, at least, at most; see the page."""
+"""Remaining part of the time, by operators for each parameter: most likely, at least, at most; see the page."""
 
 SAID = {1: "`lerp_`", 2: "`mul_` and `add_`", 4: "two products, a sum and `copy_`"}
 
@@ -68,8 +68,8 @@ class Evidence(msgspec.Struct, frozen=True):
     """The averages that one function keeps.
 
     Attributes:
-        parameters: per step. each: how many operators for each.
-        time: what they take per step.
+        parameters: per step. each: number of operators for each.
+        time: of the averages per step.
     """
 
     parameters: int
@@ -78,7 +78,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def operators(self) -> str:
-        """What runs for each parameter."""
+        """The operators for each parameter."""
         return SAID[self.each]
 
 
@@ -130,7 +130,7 @@ class MovingAveragePerParameter(Rule[Evidence]):
 def _averages(profile: Profile) -> Iterator[tuple[int, ...]]:
     """The operators that average one tensor: `lerp_`, or products by numbers, their sum, and a copy of a new one.
 
-    Those of optimizers are theirs.
+    Without those of optimizers.
     """
     rows = profile.calls.among(profile.named(LERP, MUL_, MUL))
     rows = rows[profile.covering(rows, profile.matching(r"^Optimizer\.", Category.ANNOTATION)) == ABSENT]

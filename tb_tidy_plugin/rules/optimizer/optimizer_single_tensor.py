@@ -60,12 +60,13 @@ FUSED_ON_CPU = {
     "adam": ((0.2, 0.39), 0.11, 0.41), "adamw": ((0.2, 0.39), 0.11, 0.41), "adagrad": ((0.28, 0.38), 0.17, 0.73),
     "sgd": ((0.19, 0.65), 0.15, 0.94),
 }  # fmt: skip
-"""What is left with `fused=True` on a CPU, see the page: factors for small and large parameters, low and high. On a GPU
-no others take it either."""
+"""Part that `fused=True` leaves on a CPU, see the page: factors for small and large parameters, low and high. On a GPU
+no others take it either.
+"""
 
 SMALL, _LARGE = 1_000, 65_000  # elements of a parameter
 
-_ON_GPU = (0.3, 0.13, 0.88)  # what is left with `foreach=True`; `fused` takes no longer
+_ON_GPU = (0.3, 0.13, 0.88)  # part that `foreach=True` leaves; `fused` takes no longer
 UNSUPPORTED = aten.names("known", "coalesce view_as_real")  # of sparse gradients, of complex parameters
 OFTEN = 2  # steps of an optimizer with equal numbers of parameters
 FOREACH, _FUSED = "foreach=True", "fused=True"
@@ -75,15 +76,15 @@ _TENSORS = (
 
 
 class Evidence(msgspec.Struct, frozen=True):
-    """An optimizer, and what its step runs.
+    """An optimizer, and the work of its step.
 
     Attributes:
         optimizer: its name. algorithm: that of `torch.optim`.
-        on_gpu: whether it updates parameters on a GPU, and not on the CPU.
-        parameters, operators: how many per step. each: how many operators for each parameter.
-        elements: of a parameter, 0 where shapes were not recorded.
-        time: what the updates take per step.
-        switches: what the job gave it, where that was captured.
+        on_gpu: True if it updates parameters on a GPU, and not on the CPU.
+        parameters, operators: number per step. each: number of operators for each parameter.
+        elements: of a parameter, 0 if shapes were not recorded.
+        time: of the updates per step.
+        switches: options set by the job, if they were captured.
     """
 
     optimizer: str
@@ -103,12 +104,12 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def device(self) -> str:
-        """Where the step runs."""
+        """The device of the step."""
         return "GPU" if self.on_gpu else "CPU"
 
     @property
     def setting(self) -> str:
-        """What makes one update of all."""
+        """The option that updates all parameters at once."""
         return _FUSED if self.algorithm in FUSED_ON_CPU else FOREACH
 
 
@@ -180,16 +181,16 @@ class OptimizerSingleTensor(Rule[Evidence]):
 
 
 def _fused_on_cpu(evidence: Evidence) -> tuple[float, float, float]:
-    """Factor, low and high; half way between small and large parameters where shapes were not recorded."""
+    """Factor, low and high; half way between small and large parameters if shapes were not recorded."""
     (small, large), low, high = FUSED_ON_CPU[evidence.algorithm]
     elements = min(max(evidence.elements, SMALL), _LARGE) if evidence.elements else sqrt(SMALL * _LARGE)
     return small + (large - small) * log(elements / SMALL) / log(_LARGE / SMALL), low, high
 
 
 def _by_object(updates: list[Update]) -> dict[int, list[Update]]:
-    """Updates of one class by the number of parameters that their steps update, which tells its optimizers apart.
+    """Updates of one class by the number of parameters that their steps update, which identifies its optimizers.
 
-    All of them together, by 0, where a number comes up once only: then it is one optimizer with other gradients.
+    All of them together, under 0, if a number occurs only once: then it is one optimizer with other gradients.
     """
     parameters: dict[int, int] = {}
     for update in updates:
@@ -204,7 +205,7 @@ def _by_object(updates: list[Update]) -> dict[int, list[Update]]:
 
 
 def _evidence(profile: Profile, updates: list[Update], least: float) -> Evidence | None:
-    """What the updates of one optimizer have in common, None where there is nothing to gain."""
+    """The evidence for the updates of one optimizer, None if there is nothing to gain."""
     largest = max(updates, key=lambda update: len(update.operators))
     steps = len({update.step for update in updates})
     parameters = round(sum(update.parameters for update in updates) / steps)
@@ -229,7 +230,7 @@ def _evidence(profile: Profile, updates: list[Update], least: float) -> Evidence
 
 
 def _switches(profile: Profile, optimizer: str) -> str:
-    """What the job gave the optimizer, where that was captured."""
+    """The options that the job set for the optimizer, if they were captured."""
     known = profile.settings.optimizer(optimizer)
     if known is None:
         return ""

@@ -68,10 +68,10 @@ class Evidence(msgspec.Struct, frozen=True):
     """One call of `zero_grad`.
 
     Attributes:
-        owner: whose gradients it clears. operator: that fills them.
-        fills, adds: how many fill gradients, and how many add to them then.
-        time: what all of them take.
-        shapes: how many gradients there are of each shape.
+        owner: whose gradients it clears. operator: the filling one.
+        fills, adds: number of operators that fill gradients, and of those that then add to them.
+        time: of all of them.
+        shapes: number of gradients of each shape.
     """
 
     owner: str
@@ -83,7 +83,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def additions(self) -> str:
-        """What is said of the additions."""
+        """A sentence on the additions."""
         return f", then {self.adds} × `{ADDITION}` to them" if self.adds else ""
 
 
@@ -151,7 +151,7 @@ class ZeroGradMemset(Rule[Evidence]):
 
 
 def _fills_by_call(profile: Profile) -> dict[tuple[int, str], list[int]]:
-    """Operators that fill gradients, by the call of `zero_grad` around them and whose gradients it clears."""
+    """Operators that fill gradients, by the call of `zero_grad` around them and the owner of the gradients."""
     functions = profile.matching(FUNCTION.pattern, Category.PYTHON)
     annotations = profile.matching(_ANNOTATION.pattern, Category.ANNOTATION)
     below = profile.inside(functions) | profile.inside(annotations)
@@ -170,7 +170,7 @@ def _is_zero_grad(name: str) -> bool:
 
 
 def _shapes(profile: Profile, fills: list[int]) -> Counter[Shape]:
-    """Number of gradients of each shape; nothing where shapes were not recorded."""
+    """Number of gradients of each shape; empty if shapes were not recorded."""
     found: Counter[Shape] = Counter()
     for inputs in profile.inputs_of(rows_of(fills)):
         shapes = inputs.dims[0] if inputs.dtype(0) == "TensorList" else inputs.dims[:1]

@@ -61,9 +61,9 @@ class Evidence(msgspec.Struct, frozen=True):
     """The float32 work that would gain.
 
     Attributes:
-        calls: per step. time: what they take per step. share: that by the step.
-        size: rows and columns of the costliest call, as a square.
-        smallest: from how many MFLOP on a call counts.
+        calls: per step. time: of the calls per step. share: that by the step.
+        size: rows and columns of the most expensive call, as a square.
+        smallest: least MFLOP of a call.
     """
 
     calls: int

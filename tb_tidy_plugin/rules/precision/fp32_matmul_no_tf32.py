@@ -52,10 +52,10 @@ from tb_tidy_plugin.rulekit import (
 )
 
 FULL_FP32 = re.compile(r"\b\w{0,200}(?<![A-Za-z0-9])sgemm(?:_|Ex)\w*|\b\w{0,200}f32f32_f32f32_f32_\w{0,200}ffma\w*")
-"""On CUDA cores: `ampere_sgemm_128x64_nn`, `cutlass_80_simt_sgemm_…`, `magma_sgemmEx_kernel`, `sm80_xmma_…_ffma_…`."""
+"""Kernels on CUDA cores: `ampere_sgemm_128x64_nn`, `cutlass_80_simt_sgemm_…`, `magma_sgemmEx_kernel`, `sm80_xmma_…`."""
 
 _TENSOR_CORES = re.compile(r"tf32|tensorop|1688|16816|wgmma|nvjet")
-"""On tensor cores: `cutlass_80_tensorop_s1688gemm_…`, `sm90_xmma_gemm_f32f32_tf32f32_…`, `nvjet_…`."""
+"""Kernels on tensor cores: `cutlass_80_tensorop_s1688gemm_…`, `sm90_xmma_gemm_f32f32_tf32f32_…`, `nvjet_…`."""
 
 FIRST_WITH_TF32 = 8  # major compute capability: Ampere
 
@@ -63,19 +63,19 @@ PEAKS = {"8.0": (156, 2.04), "8.6": (77.4, 1.01), "8.9": (183, 1.01), "9.0": (49
 """Dense TF32 TFLOP/s and memory TB/s by compute capability, from the data sheets of the fastest cards of each: A100,
 RTX A6000 and 3090 Ti, L40S and RTX 4090, H100 and H200, B200."""
 
-LEAST_PEAKS = PEAKS["8.6"]  # for a capability that is not listed: promise no more than for the slowest that is
+LEAST_PEAKS = PEAKS["8.6"]  # for an unlisted capability: promises no more than for the slowest listed one
 REACHED_COMPUTE, REACHED_MEMORY = 0.5, 0.75  # parts of the peaks that cuBLAS reaches with ordinary sizes
 SHORTEST_NS = 5_000  # a product on tensor cores takes about this long however small it is
 GRID = 20  # factors in twentieths: the model is not finer, and edits with equal factors are estimated together
 
 
 class Evidence(msgspec.Struct, frozen=True):
-    """A product, and what tensor cores would make of it.
+    """A product, and its time on tensor cores.
 
     Attributes:
-        op: the operator. kernel: what it runs. device_name: the GPU's name, empty where that is not known.
+        op: the operator. kernel: its kernel. device_name: the GPU's name, empty if unknown.
         batch, m, k, n: sizes of the product. sizes: the same in words.
-        products: how many float32 products the profile has.
+        products: number of float32 products in the profile.
         time: of this one. expected, best: with TF32, most likely and at best.
     """
 
@@ -94,7 +94,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def device(self) -> str:
-        """How the GPU is called in a sentence."""
+        """The GPU in a sentence."""
         return self.device_name or "this GPU"
 
 
@@ -188,7 +188,7 @@ class Fp32MatmulNoTf32(Rule[Evidence]):
                 expected=Nanoseconds(expected_ns),
                 best=Nanoseconds(max(compute_ns, memory_ns, SHORTEST_NS)),
             ),
-            # Where TF32 is allowed, as may be the case if this is not known, cuBLAS leaves it out of odd sizes.
+            # Even if TF32 is allowed, as it may be if this is unknown, cuBLAS does not use it for odd sizes.
             confidence="high" if is_off or (product.m | product.k | product.n) % 4 == 0 else "medium",
         )
 

@@ -53,8 +53,8 @@ class Evidence(msgspec.Struct, frozen=True):
 
     Attributes:
         time: of a step. share: that by the step.
-        device_name: the GPU, empty where that is not known. has_bfloat16: whether it computes in that.
-        kernels_per_step: how many there are. kernel: the one with most time.
+        device_name: the GPU, empty if unknown. has_bfloat16: True if it computes in that.
+        kernels_per_step: their number. kernel: the one with most time.
     """
 
     time: Nanoseconds
@@ -66,7 +66,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def device(self) -> str:
-        """How the GPU is called in a sentence."""
+        """The GPU in a sentence."""
         return self.device_name or "this GPU"
 
     @property
@@ -81,7 +81,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def scaling(self) -> str:
-        """What else this type takes."""
+        """A remark on further requirements of this type."""
         return "" if self.has_bfloat16 else ", with `torch.amp.GradScaler` for training"
 
 
@@ -90,7 +90,7 @@ class Fp32OnOrdinaryCores(Rule[Evidence]):
 
     code = "TT403"
     needs = frozenset({"device"})
-    yields_to = ("fp32-matmul-no-tf32",)  # TF32 takes products to the matrix units, too, by one line
+    yields_to = ("fp32-matmul-no-tf32",)  # TF32 also moves products to the matrix units, with one line
     action = "Use mixed precision for products and convolutions"
     message = (
         "Products and convolutions in float32 take {time} of a step ({share}) on the ordinary cores of {device}, "
@@ -167,6 +167,6 @@ def _costliest(profile: Profile, kernels: Rows) -> str:
 
 
 def _shown(name: str) -> str:
-    """The kernel's name without its return type and arguments, and no longer than fits a sentence."""
+    """The kernel's name without its return type and arguments, shortened to fit into a sentence."""
     short = name.removeprefix("void ").partition("(")[0]
     return short if len(short) <= SHOWN_NAME else f"{short[:SHOWN_NAME]}…"

@@ -38,22 +38,22 @@ from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.rulekit import Call, Category, Code, Match, Nanoseconds, Profile, Rule, Threshold, aten
 
 LAYERS = aten.by_name("product", {"linear": 1, "conv1d": 1, "conv2d": 1, "conv3d": 1})
-"""Operators with weights, and which input the weight is."""
+"""Operators with weights, and the weight's position among the inputs."""
 
 _CAST = "aten::to"
 _BACKWARD = r"^autograd::engine::evaluate_function"
 _MODULES = frozenset(f"torch.nn.{name}" for name in ("Linear", "Conv1d", "Conv2d", "Conv3d"))
-"""Modules that do nothing but such an operator, which autocast runs in half precision anyway."""
+"""Modules that only run such an operator, which autocast runs in half precision anyway."""
 
 _HALF = {"5": "float16", "15": "bfloat16"}
-"""Numbers of dtypes, as `aten::to` is given them."""
+"""Numbers of dtypes among the inputs of `aten::to`."""
 
 
 class Evidence(msgspec.Struct, frozen=True):
     """The casts of a profile.
 
     Attributes:
-        casts: per step. dtype: to which type. time: what they take per step.
+        casts: per step. dtype: the target type. time: of the casts per step.
     """
 
     casts: int
@@ -114,6 +114,6 @@ class WeightsCastEveryCall(Rule[Evidence]):
 
 
 def _is_made(code: Code, call: Call) -> bool:
-    """True if what a line calls is the result of one call in this file."""
+    """True if the function that a line calls is the result of one call in this file."""
     values = code.assigned(code.source(call.func))
     return len(values) == 1 and code.is_call(values[0])

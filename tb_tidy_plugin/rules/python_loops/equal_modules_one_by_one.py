@@ -61,7 +61,7 @@ _JOINS = aten.names("known", "cat stack")
 
 
 class _Joined(msgspec.Struct, frozen=True):
-    """So many tensors of one shape."""
+    """Number and shape of joined tensors."""
 
     number: int
     shape: tuple[int, ...]
@@ -71,9 +71,9 @@ class Evidence(msgspec.Struct, frozen=True):
     """Modules that one module calls one after the other.
 
     Attributes:
-        module: their class. calls: how many. operators: how many they run in all.
+        module: their class. calls: their number. operators: number of all their operators.
         inputs, results: the shapes of one. work: the part of the operators' time that is work on elements.
-        time: what the calls take.
+        time: of the calls.
     """
 
     module: str
@@ -138,7 +138,7 @@ class EqualModulesOneByOne(Rule[Evidence]):
         yield Scale(match.events, left, 0.4 / match.evidence.calls, min(2 * left, 1.0))
 
     def _joined(self, profile: Profile, row: int) -> _Joined | None:
-        """What `cat` or `stack` joins; None for few tensors, and where their shapes differ or are not known."""
+        """Tensors joined by `cat` or `stack`; None if they are few, or if their shapes differ or are unknown."""
         given = profile.inputs(row).dims
         shapes = [each for each in given[0] if not isinstance(each, int)] if given else []
         return _Joined(len(shapes), shapes[0]) if len(shapes) >= self.min_calls and len(set(shapes)) == 1 else None
@@ -159,7 +159,7 @@ class _Called:
                 self._inside.setdefault(around, []).append(row)
 
     def before(self, join: int, count: int) -> list[int]:
-        """The frames of the last `count` modules before `join` in the same module; none unless they follow one another.
+        """The frames of the last `count` modules before `join` in the same module; empty unless they are successive.
 
         They are different modules of one class, and no operator runs between them or between the last one and `join`.
         """

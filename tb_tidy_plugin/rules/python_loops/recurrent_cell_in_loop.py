@@ -61,17 +61,19 @@ _AFTER = aten.names("known", "dropout cross_entropy_loss")
 _ON_CPU = {"LSTM": (0.4, 0.2, 0.75), "GRU": (0.9, 0.7, 1.0), "RNN": (0.9, 0.7, 1.0)}
 ON_CPU_BY_ONE = {"LSTM": (0.3, 0.06, 0.6), "GRU": (0.65, 0.45, 0.9), "RNN": (0.5, 0.3, 0.95)}
 _ON_GPU = (0.3, 0.1, 0.75)
-_NEAR = 12  # operators between two calls that are looked at
+_NEAR = 12  # operators between two calls that are examined
+_HIDDEN_WEIGHT = 3  # position among the inputs of a cell
+_CELL_INPUT, _MODULE_INPUT = 2, 3  # dimensions: sequences and features; positions, too, see `nn.GRU`
 
 
 class Evidence(msgspec.Struct, frozen=True):
-    """Calls of a cell in a row.
+    """Successive calls of a cell.
 
     Attributes:
-        fused: the module that does the same. is_cell: whether a cell is called, not that module with one position.
-        on_gpu: whether a call launches work.
-        calls: how many in a row. inputs: the shape of one. units: of the cell.
-        time: what they take.
+        fused: the module that does the same. is_cell: True for a cell, False for that module with one position.
+        on_gpu: True if a call launches work.
+        calls: their number. inputs: the shape of one. units: of the cell.
+        time: of the calls.
     """
 
     fused: str
@@ -84,12 +86,12 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def called(self) -> str:
-        """The class whose module is called."""
+        """The class of the called module."""
         return f"{self.fused}Cell" if self.is_cell else self.fused
 
     @property
     def how(self) -> str:
-        """What the one call needs."""
+        """The requirements of the single call."""
         return (
             "with the weights of the cell"
             if self.is_cell
@@ -120,7 +122,7 @@ class RecurrentCellInLoop(Rule[Evidence]):
             if len(rows) >= self.min_calls:
                 given = profile.inputs(rows[0])
                 is_cell = profile.name(rows[0]) in _CELLS
-                weight = given.dims[3] if is_cell and len(given.dims) > 3 else ()  # noqa: PLR2004 - hidden, weights
+                weight = given.dims[_HIDDEN_WEIGHT] if is_cell and len(given.dims) > _HIDDEN_WEIGHT else ()
                 units = weight[-1] if weight and isinstance(weight[-1], int) else 0
                 evidence = Evidence(
                     fused=_KINDS[profile.name(rows[0])],
@@ -138,7 +140,7 @@ class RecurrentCellInLoop(Rule[Evidence]):
         yield Scale(match.events, *(_ON_GPU if match.evidence.on_gpu else on_cpu[match.evidence.fused]))
 
     def benchmark(self, evidence: Evidence) -> Benchmark | None:
-        if len(evidence.inputs) != 2 or evidence.fused not in _ON_CPU:  # noqa: PLR2004 - sequences and features
+        if len(evidence.inputs) != _CELL_INPUT or evidence.fused not in _ON_CPU:
             return None
         sequences, features = evidence.inputs
         kind, units = evidence.fused, evidence.units
@@ -156,7 +158,7 @@ class RecurrentCellInLoop(Rule[Evidence]):
 
 
 def _in_a_row(profile: Profile) -> Iterator[list[int]]:
-    """Calls of one cell or module with equal inputs of one position, of which none needs the one before."""
+    """Calls of one cell or module with equal inputs of one position, none of which needs the one before."""
     called = profile.calls.among(profile.named(*_KINDS)).tolist()
     rows = [row for row in called if profile.name(row) in _CELLS or _is_one_position(profile, row)]
     run = rows[:1]
@@ -186,11 +188,11 @@ def _follows(profile: Profile, before: int, row: int) -> bool:
 
 
 def _is_one_position(profile: Profile, row: int) -> bool:
-    """True if a module gets one position of each sequence; the state says how many sequences there are."""
+    """True if a module gets one position of each sequence; the state shows the number of sequences."""
     given = profile.inputs(row)
     sequence, state = given.shape(0) or (), given.dims[1] if len(given.dims) > 1 else ()
     first = state[0] if state and not isinstance(state[0], int) else state
-    return len(sequence) == len(first) == 3 and sequence[0] * sequence[1] == first[1]  # noqa: PLR2004 - see nn.GRU
+    return len(sequence) == len(first) == _MODULE_INPUT and sequence[0] * sequence[1] == first[1]
 
 
 def _makes_no_index(name: str) -> bool:
@@ -198,7 +200,7 @@ def _makes_no_index(name: str) -> bool:
 
 
 def _embeds_a_piece(profile: Profile, between: list[int], row: int) -> bool:
-    """True if a row is an embedding of what the operator before it has picked of a tensor of indices."""
+    """True if a row is an embedding of a piece that the operator before it took from a tensor of indices."""
     at = between.index(row)
     if profile.name(row) != EMBEDDING or at == 0:
         return False

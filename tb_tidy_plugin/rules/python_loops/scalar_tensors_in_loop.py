@@ -73,7 +73,7 @@ class Evidence(msgspec.Struct, frozen=True):
     """A loop that computes with numbers.
 
     Attributes:
-        operators: how many compute a number. names: the first operators of the loop.
+        operators: number of those that compute a number. names: the first operators of the loop.
         time: from the first to the last.
     """
 
@@ -83,7 +83,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def body(self) -> str:
-        """The operators at its begin."""
+        """The first operators of the loop."""
         return ", ".join(self.names)
 
 
@@ -92,7 +92,7 @@ class ScalarTensorsInLoop(Rule[Evidence]):
 
     code = "TT652"
     needs = frozenset({"stacks", "shapes"})
-    # Where no number needs the one before, operators on the whole tensor are better still.
+    # If no number needs the one before, operators on the whole tensor are better still.
     yields_to = ("python-loop-tensor-indexing",)
     action = "Compute with Python numbers, and make one tensor of the results"
     message = "A Python loop computes with single numbers as tensors: {operators} operators, {time}"
@@ -140,7 +140,7 @@ class ScalarTensorsInLoop(Rule[Evidence]):
     def _runs(
         self, profile: Profile, body: Sequence[int], numbers: set[int], never: Rows
     ) -> Iterator[tuple[int, int, int]]:
-        """Places in a body of the first and the last call of each loop, and how many of them compute a number."""
+        """Positions in a body of the first and the last call of each loop, and its number of operators on numbers."""
         frame = parse_frame(profile.calls.caller_name(body[0]))
         at = [place for place, row in enumerate(body) if row in numbers]
         if frame is None or not frame.own_code or len(at) < self.min_operators:
@@ -174,7 +174,7 @@ def _numbers(profile: Profile) -> Rows:
 
 
 def _on_more(profile: Profile, operators: Sequence[int]) -> int:
-    """How many of the operators are given more than single numbers, and do not just make a view."""
+    """Number of the operators that get more than single numbers, and do not only make a view."""
     numbers = profile.table.inputs[operators].tolist()
     of_one = {number: _is_of_one(profile.known_inputs[number]) for number in set(numbers)}
     return sum(
@@ -190,6 +190,6 @@ def _is_of_one(given: Inputs) -> bool:
 
 
 def _never(profile: Profile) -> Rows:
-    """What no such loop holds: a module, a product, a step, a backward pass."""
+    """Events that no such loop contains: a module, a product, a step, a backward pass."""
     found = profile.matching(f"^{MODULE}|{NOT_IN_LOOPS}", Category.OPERATOR, Category.ANNOTATION, Category.PYTHON)
     return united(found, profile.named(*aten.all_of("product")))

@@ -57,7 +57,7 @@ from tb_tidy_plugin.rulekit import (
 from tb_tidy_plugin.trace.sets import united
 
 _MASKS = aten.names("read", "nonzero") | aten.names("known", "masked_select")
-"""They find what a mask selects; `x[mask]` runs the first."""
+"""Operators that find the elements selected by a mask; `x[mask]` runs the first."""
 
 _LARGEST_BODY = 128  # operators from one mask to the next
 
@@ -66,7 +66,7 @@ class Evidence(msgspec.Struct, frozen=True):
     """A loop that shrinks a tensor.
 
     Attributes:
-        passes: how many. operators: theirs. before, after: elements at the first and the last mask.
+        passes: their number. operators: theirs. before, after: elements at the first and the last mask.
         work: the part of the operators' time that is work on elements.
         time: of the loop.
     """
@@ -146,7 +146,7 @@ def _masks(profile: Profile) -> dict[int, int]:
 def _runs(
     profile: Profile, at: Sequence[int], body: Sequence[int], sizes: dict[int, int], never: Rows
 ) -> Iterator[list[int]]:
-    """Places in a body of masks that select from ever fewer elements, or from as many as the mask before."""
+    """Positions in a body of masks that select from ever fewer elements, or from as many as the mask before."""
     before = profile.calls.operators_before
     run = list(at[:1])
     for place in at[1:]:
@@ -161,6 +161,6 @@ def _runs(
 
 
 def _never(profile: Profile) -> Rows:
-    """What no such loop holds: a module, a product, random numbers, a step, a backward pass."""
+    """Events that no such loop contains: a module, a product, random numbers, a step, a backward pass."""
     found = profile.matching(f"^{MODULE}|{NOT_IN_LOOPS}", Category.OPERATOR, Category.ANNOTATION, Category.PYTHON)
     return united(found, profile.named(*aten.all_of("product"), *aten.all_of("random")))

@@ -1,1 +1,1 @@
-"""Inference servers: what their iterations and replayed graphs lose."""
+"""Inference servers: losses in their iterations and replayed graphs."""

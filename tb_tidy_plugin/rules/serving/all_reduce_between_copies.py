@@ -40,14 +40,14 @@ from tb_tidy_plugin.rulekit import Category, Edit, Match, Nanoseconds, Profile, 
 from tb_tidy_plugin.trace.strings import numbers_where
 
 BESIDE_LEFT = 0.5
-"""Part of the copies that stays at worst: those in front."""
+"""Largest remaining part of the copies: those in front."""
 
 
 class Evidence(msgspec.Struct, frozen=True):
     """Collectives with copies around them.
 
     Attributes:
-        kernel: the collective's. times: how many. time: of the copies. collective: of the collectives.
+        kernel: the collective's. times: their number. time: of the copies. collective: of the collectives.
     """
 
     kernel: str

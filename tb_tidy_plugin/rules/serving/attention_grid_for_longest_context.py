@@ -43,7 +43,7 @@ from tb_tidy_plugin.trace.columns import ABSENT
 from tb_tidy_plugin.units import plural
 
 _GOOD = 0.8
-"""Of the bandwidth that makers state; the fastest kernels that read a large cache once reach this."""
+"""Part of the manufacturers' stated bandwidth that the fastest kernels reach when they read a large cache once."""
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -51,8 +51,8 @@ class Evidence(msgspec.Struct, frozen=True):
 
     Attributes:
         blocks: along each sequence. tokens: of each sequence, the mean.
-        kernels: how many have such a grid. time: of all of them. share: of the bandwidth at which they read.
-        kept: the part of the time that is left at best.
+        kernels: number with such a grid. time: of all of them. share: of the bandwidth at which they read.
+        kept: the least part of the time that remains.
     """
 
     blocks: int
@@ -118,7 +118,7 @@ class AttentionGridForLongestContext(Rule[Evidence]):
     def _match(
         self, profile: Profile, iteration: Iteration, rows: Sequence[int], grids: Sequence[Sequence[int]]
     ) -> Match[Evidence] | None:
-        """The attention of one batch; None where its grid fits, or the cache is read as fast as can be."""
+        """The attention of one batch; None if its grid fits, or if it reads the cache as fast as possible."""
         batch, device = iteration.batch, device_of(profile)
         requests, tokens = batch.requests or 0, batch.kv_tokens or 0
         found, blocks, moved = [], 0, 0
@@ -146,13 +146,13 @@ class AttentionGridForLongestContext(Rule[Evidence]):
 
 
 def _decodes(profile: Profile) -> list[Iteration]:
-    """The batches that only decode, and say for how many requests and tokens."""
+    """The batches that only decode, with a known number of requests and tokens."""
     every = iterations_of(profile)
     return [each for each in every if each.batch.phase == "decode" and each.batch.requests and each.batch.kv_tokens]
 
 
 def _blocks_along(grid: Sequence[int], requests: Sequence[int], heads: int | None) -> int:
-    """Blocks along each sequence: the axis that is left beside one for the requests and one for the heads; else 0."""
+    """Blocks along each sequence: the remaining axis beside one for the requests and one for the heads; else 0."""
     left = [each for each in grid if each > 1]
     for wanted in (requests, () if heads is None else (heads,)):
         axis = next((each for each in left if each in wanted), None)

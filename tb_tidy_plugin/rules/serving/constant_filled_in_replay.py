@@ -48,14 +48,14 @@ from tb_tidy_plugin.trace.sets import distinct
 
 FILL = "aten::fill_"  # `zeros`, `ones` and `full` call it, too
 _COMPILED = re.compile(r"triton_poi_fused_(?:\w+_)?(?:zeros|ones|full|arange)(?:_like)?(?:_\w+)?")
-"""Compiled operators, which name what they were made of, that write a constant where they have one tensor."""
+"""Compiled operators, named after their sources, that write a constant if they have one tensor."""
 
 
 class Evidence(msgspec.Struct, frozen=True):
     """Fills of one operator.
 
     Attributes:
-        operator: its name. elements: of the tensor. times: how often in one replay. replays: how many there are.
+        operator: its name. elements: of the tensor. times: number in one replay. replays: number of replays.
         time: of all of them.
     """
 
@@ -72,7 +72,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def how_often(self) -> str:
-        """In all replays."""
+        """The number in all replays."""
         return "" if self.replays == 1 else f" in each of {self.replays} replays"
 
 
@@ -113,7 +113,7 @@ class ConstantFilledInReplay(Rule[Evidence]):
         return is_fill and len(rows) >= self.min_times * replays
 
     def _elements(self, profile: Profile, operator: int) -> int:
-        """Of the only tensor of an operator; 0 where it has another one, or too many elements."""
+        """Elements of the only tensor of an operator; 0 if it has another one, or too many elements."""
         inputs = profile.inputs(operator)
         shapes = [shape for at in range(len(inputs.dims)) if (shape := inputs.shape(at)) is not None]
         elements = prod(shapes[0]) if len(shapes) == 1 else 0

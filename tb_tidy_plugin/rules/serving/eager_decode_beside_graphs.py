@@ -40,7 +40,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
     Attributes:
         eager, replayed: iterations without and with a graph.
-        sizes: requests of the eager ones, smallest and largest; empty where the annotations do not count them.
+        sizes: requests of the eager ones, smallest and largest; empty if the annotations do not count them.
         time, usual: median times without and with a graph.
         kept: part of the time of one that replaying a graph leaves.
     """

@@ -63,7 +63,7 @@ class FullVocabularySort(Rule[Evidence]):
     why = "Sampling needs only the largest of them. Reported for rows of {min_values} values or more"
     fix = "Select with `torch.topk`, or sample with a fused kernel for top-k and top-p, such as FlashInfer's"
     caveat = "With `topk`, tokens beyond the first k are never sampled."
-    left = (0.2, 0.1, 0.5)  # what selecting takes
+    left = (0.2, 0.1, 0.5)  # for selecting
 
     min_values = Threshold(16_384, "in a row; vocabularies begin at 30,000, and shorter rows sort in one pass")
 

@@ -42,7 +42,7 @@ class Evidence(msgspec.Struct, frozen=True):
     """Captures while the job runs.
 
     Attributes:
-        times: how many. time: of all of them, from the begin of the capture to the end of the instantiation.
+        times: their number. time: of all of them, from the start of the capture to the end of the instantiation.
     """
 
     times: int
@@ -85,7 +85,7 @@ def _after(profile: Profile, calls: str, after_ns: int) -> Rows:
 
 
 def _begin_ns(profile: Profile, row: int, begins: Rows, made: Rows) -> int:
-    """Where the capture of the graph that `row` instantiates begins, on the same thread; else where `row` begins."""
+    """Start of the capture of the graph that `row` instantiates, on the same thread; else the start of `row`."""
     table, start = profile.table, profile.start_ns(row)
     before = begins[(table.thread[begins] == table.thread[row]) & (table.start_ns[begins] < start)]
     others = made[(table.thread[made] == table.thread[row]) & (table.start_ns[made] < start)]

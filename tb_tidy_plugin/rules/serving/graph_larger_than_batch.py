@@ -36,15 +36,15 @@ from tb_tidy_plugin.rulekit import Edit, Match, Profile, Rule, Scale, Share, Thr
 from tb_tidy_plugin.units import times
 
 _LIKELY = 0.25
-"""Part of the padded share that is most likely won: products of small batches are bound by reading weights."""
+"""Part of the padded share that is most likely gained: products of small batches are bound by reading weights."""
 
 
 class Evidence(msgspec.Struct, frozen=True):
     """Iterations that replay the graph of one size.
 
     Attributes:
-        iterations: how many. captured: requests of the graph. low, high: fewest and most requests of a batch.
-        padded: part of all that is computed.
+        iterations: their number. captured: requests of the graph. low, high: fewest and most requests of a batch.
+        padded: part of all computed work.
     """
 
     iterations: int
@@ -55,7 +55,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def times(self) -> str:
-        """How often."""
+        """The number of iterations."""
         return times(self.iterations)
 
     @property
@@ -105,5 +105,5 @@ class GraphLargerThanBatch(Rule[Evidence]):
 
 
 def _captured(iteration: Iteration) -> int:
-    """Requests for which the graph of an iteration was captured, 0 where that is not more than there are."""
+    """Requests that the graph of an iteration was captured for, 0 if there are as many."""
     return iteration.batch.padded or 0

@@ -43,16 +43,16 @@ _PARTS = {
     r"/sched/\w+\.py\(",
     "sampler": r"(?:^|/)(?:sampler|sampling\w*|rejection_sampler)\.py\(|/(?:sample|sampling)/(?:\w+/){0,4}\w+\.py\(",
 }
-"""Where vLLM and SGLang have the two: the files of their functions."""
+"""Files of the scheduler's and the sampler's functions in vLLM and SGLang."""
 
 
 class Evidence(msgspec.Struct, frozen=True):
     """Calls of one function.
 
     Attributes:
-        part: scheduler or sampler. function: its file and name. calls: how often the device waits for it.
-        time: how long in all.
-        share: of the time that is served, for all functions of the part.
+        part: scheduler or sampler. function: its file and name. calls: number of calls that the device waits for.
+        time: total waiting time.
+        share: of the serving time, for all functions of the part.
     """
 
     part: str
@@ -63,7 +63,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def how_often(self) -> str:
-        """How often the device waits for it."""
+        """The number of calls that the device waits for."""
         return times(self.calls)
 
 

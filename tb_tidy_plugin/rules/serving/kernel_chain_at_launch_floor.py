@@ -39,7 +39,7 @@ from tb_tidy_plugin.event_names import MODULE, class_of_module
 from tb_tidy_plugin.rulekit import Category, Edit, Match, Nanoseconds, Profile, Rows, Rule, Scale, Threshold
 from tb_tidy_plugin.trace.columns import ABSENT
 
-_SHORTEST = 0.05  # of all kernels are as short as a launch: what the floor is taken from
+_SHORTEST = 0.05  # of all kernels are as short as a launch: they define the floor
 WORST = 0.5
 _MOST_NAMED = 6
 
@@ -48,8 +48,8 @@ class Evidence(msgspec.Struct, frozen=True):
     """A chain that repeats.
 
     Attributes:
-        kernels: in one chain. operators: that launch them. times: how often it repeats.
-        time: of all of them. floor: how short kernels are here.
+        kernels: in one chain. operators: that launch them. times: number of repetitions.
+        time: of all of them. floor: duration of the shortest kernels here.
         module: the innermost module around the chain. kept: part of the time that one kernel leaves.
     """
 
@@ -142,7 +142,7 @@ def _chains(profile: Profile, kernels: Rows, longest_ns: float, pause_ns: int, l
 
 
 def _module(profile: Profile, rows: Sequence[int]) -> str:
-    """Name of the innermost module around all of `rows`, without its number; empty where there is none."""
+    """Name of the innermost module around all of `rows`, without its number; empty if there is none."""
     above = [[at for at in profile.ancestors(row) if profile.name(at).startswith(MODULE)] for row in rows]
     shared = set(above[0]).intersection(*above[1:])
     innermost = next((at for at in above[0] if at in shared), None)

@@ -37,15 +37,15 @@ from tb_tidy_plugin.profile.rated_products import RatedProduct, rated_products
 from tb_tidy_plugin.rulekit import TORCH_DTYPES, Edit, Match, Nanoseconds, Profile, Rule, Scale, Share, Threshold
 from tb_tidy_plugin.units import PerSecond
 
-_COMPARABLE = 2  # times as many operations per byte: below that the same limit holds
+_COMPARABLE = 2  # most ratio of operations per byte at which the same limit applies
 
 
 class Evidence(msgspec.Struct, frozen=True):
     """A product, and its fastest sibling.
 
     Attributes:
-        sizes, dtype: of the product. calls: how many. time: of all of them.
-        rate: operations per second. sibling: sizes of the other one. sibling_rate: what that reaches.
+        sizes, dtype: of the product. calls: their number. time: of all of them.
+        rate: operations per second. sibling: sizes of the other one. sibling_rate: its rate.
         share: the product's rate by the sibling's.
     """
 
@@ -117,7 +117,7 @@ def _share(each: RatedProduct, other: RatedProduct) -> float:
 
 
 def _fastest_sibling(each: RatedProduct, among: Sequence[RatedProduct]) -> RatedProduct:
-    """The one beside which `each` is slowest; itself where there is no other one like it."""
+    """The one beside which `each` is slowest; itself if there is no similar one."""
     alike = [
         other
         for other in among

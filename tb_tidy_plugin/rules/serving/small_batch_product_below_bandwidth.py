@@ -39,17 +39,17 @@ from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Rule, Scal
 from tb_tidy_plugin.units import PerSecond, plural
 
 _GOOD = 0.8
-"""Of the bandwidth that makers state; the fastest kernels that read a large matrix once reach this."""
+"""Part of the manufacturers' stated bandwidth that the fastest kernels reach when they read a large matrix once."""
 
 
 class Evidence(msgspec.Struct, frozen=True):
-    """Products that one function has computed.
+    """Products that one function computes.
 
     Attributes:
-        rows: of the left factor, at most. calls: how many. time: of all of them.
+        rows: of the left factor, at most. calls: their number. time: of all of them.
         rate: bytes per second. share: that by the device's bandwidth.
-        caller: the function that calls the library, empty where no stacks were recorded.
-        kept, least: part of the time that is left most likely and at best.
+        caller: the function that calls the library, empty if no stacks were recorded.
+        kept, least: part of the time that remains, most likely and at best.
     """
 
     rows: int
@@ -63,13 +63,13 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def products(self) -> str:
-        """How many, and how small."""
+        """The number and size of the products."""
         reads = "reads its weight" if self.calls == 1 else "read their weights"
         return f"{plural(self.calls, 'product')} of up to {plural(self.rows, 'row')}{self.where} {reads}"
 
     @property
     def where(self) -> str:
-        """Who calls the library."""
+        """The caller of the library."""
         return f" in {self.caller}" if self.caller else ""
 
 

@@ -56,8 +56,8 @@ class Evidence(msgspec.Struct, frozen=True):
     """Calls of one function.
 
     Attributes:
-        function: its file and name. calls: how often the device waits for it. time: how long in all.
-        share: of the time that is served, for all such functions.
+        function: its file and name. calls: number of calls that the device waits for. time: total waiting time.
+        share: of the serving time, for all such functions.
     """
 
     function: str
@@ -67,7 +67,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def how_often(self) -> str:
-        """How often the device waits for it."""
+        """The number of calls that the device waits for."""
         return times(self.calls)
 
 

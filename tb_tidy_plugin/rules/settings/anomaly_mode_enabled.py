@@ -44,15 +44,15 @@ from tb_tidy_plugin.rulekit import Category, Code, Match, Nanoseconds, Profile, 
 BLOCKING = tuple(
     f"os.environ[{quote}{name}_LAUNCH_BLOCKING{quote}]" for name in ("CUDA", "HIP") for quote in ("'", '"')
 )
-"""How a program switches blocking launches on itself."""
+"""Code with which a program itself switches on blocking launches."""
 
 
 class Evidence(msgspec.Struct, frozen=True):
-    """A mode, and what it does.
+    """A mode, and its effect.
 
     Attributes:
-        mode: which one. what: it does, and how often. time: what that takes per step.
-        sign: by which it is known. cure: how it is switched off.
+        mode: its name. what: its effect, and how often. time: of the effect per step.
+        sign: the sign that identifies it. cure: how to switch it off.
     """
 
     mode: str
@@ -95,7 +95,7 @@ class AnomalyModeEnabled(Rule[Evidence]):
 
 
 def _anomaly(profile: Profile, stacks: list[int], checks: list[int]) -> Iterator[Match[Evidence]]:
-    """One match per step, at the outermost frame that began in it: no event tells where the mode was switched on."""
+    """One match per step, at the outermost frame that began in it: no event shows where the mode was switched on."""
     rows = rows_of(sorted([*stacks, *checks]))
     what = [f"{len(stacks):,} stacks formatted"] if stacks else []
     what += [f"{len(checks) // 3:,} checks for NaN"] if checks else []

@@ -50,7 +50,7 @@ class Evidence(msgspec.Struct, frozen=True):
     """The collections of one kind.
 
     Attributes:
-        explicit: whether the program asks for them. count: how many in the profile.
+        explicit: True if the program requests them. count: their number in the profile.
         time: per step. longest: of one.
     """
 
@@ -61,12 +61,11 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def who(self) -> str:
-        """Who starts them."""
+        """The origin of the collections."""
         return "`gc.collect()`" if self.explicit else "Python"
 
     @property
     def cure(self) -> str:
-        """Advice."""
         return "Remove `gc.collect()` from the step" if self.explicit else "Call `gc.collect(); gc.freeze()` once"
 
 

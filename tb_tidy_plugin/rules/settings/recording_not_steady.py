@@ -47,7 +47,7 @@ _WARM_UP = "Record steady steps: run some steps first, or use `schedule(wait=5, 
 
 
 class _Kind(msgspec.Struct, frozen=True):
-    """What a recording holds instead of steady steps.
+    """Content of a recording without steady steps.
 
     Attributes:
         causes: of the ledger. what: the same in words. fix: what to record instead.
@@ -72,7 +72,7 @@ _KINDS: Mapping[RecordingKind, _Kind] = {
 
 
 class Evidence(msgspec.Struct, frozen=True):
-    """What takes most of a recording.
+    """The largest part of a recording.
 
     Attributes:
         kind: of recording. time: of a step. share: that by the step.
@@ -84,7 +84,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def what(self) -> str:
-        """What it is, in words."""
+        """The content of the recording, in words."""
         return _KINDS[self.kind].what
 
     @property

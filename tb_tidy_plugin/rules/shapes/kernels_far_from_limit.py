@@ -77,10 +77,10 @@ class Evidence(msgspec.Struct, frozen=True):
 
     Attributes:
         op: the operator. sizes: the inputs of the longest call.
-        time: of a step. share: that by the step. ideal: what the device needs at least.
-        reached: the second by the first. moves: whether that limit is the memory's.
-        calls_per_step: how many there are.
-        on_rocm: whether they were recorded there.
+        time: of a step. share: that by the step. ideal: the least time that the device needs.
+        reached: `ideal` by `time`. moves: True if that limit is the memory's.
+        calls_per_step: their number.
+        on_rocm: True if they were recorded on ROCm.
     """
 
     op: str
@@ -95,7 +95,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def limit(self) -> str:
-        """What limits them."""
+        """The limit, in words."""
         return "memory bandwidth" if self.moves else "peak rate"
 
     @property
@@ -105,7 +105,6 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def advice(self) -> str:
-        """Advice."""
         kind = kind_of_operator(self.op)
         if kind in _FIXES:
             return _FIXES[kind]
@@ -167,7 +166,7 @@ class KernelsFarFromLimit(Rule[Evidence]):
         is_kernel = profile.table.category[work] == Category.KERNEL
         is_slow = roofline.time_ns[call] >= self.min_call_ns
         is_slow &= roofline.ideal_ns[call] < self.max_reached * roofline.time_ns[call]
-        is_slow &= ~among(call, call[~is_kernel])  # copies from and to the host are limited by other things
+        is_slow &= ~among(call, call[~is_kernel])  # copies from and to the host have other limits
         return work[is_slow], call[is_slow]
 
     def _match(

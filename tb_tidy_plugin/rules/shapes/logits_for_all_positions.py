@@ -54,8 +54,8 @@ class Evidence(msgspec.Struct, frozen=True):
     """Layers of one size.
 
     Attributes:
-        result: shape of what a layer makes. positions, columns: of it. time: of the layers per step, with their
-            backward pass.
+        result: shape of a layer's result. positions, columns: of it. time: of the layers per step, with their backward
+            pass.
     """
 
     result: Sizes
@@ -126,7 +126,7 @@ class LogitsForAllPositions(Rule[Evidence]):
 
 
 def _picked(profile: Profile, result: Shape) -> int:
-    """How many times one position is picked of a tensor of this shape; 0 where any other operator reads one."""
+    """Number of times that one position is picked of a tensor of this shape; 0 if any other operator reads one."""
     inputs = [at for at, given in enumerate(profile.known_inputs) if result in _shapes(given.dims)]
     reads = np.flatnonzero(among(profile.table.inputs[: profile.tree.size], inputs))
     readers = {row: aten.without_overload(profile.name(row)) for row in profile.calls.among(reads).tolist()}
@@ -137,11 +137,11 @@ def _picked(profile: Profile, result: Shape) -> int:
 
 
 def _shapes(dims: tuple[object, ...]) -> set[object]:
-    """All shapes of inputs, those in lists of tensors included."""
+    """All shapes of inputs, including those in lists of tensors."""
     flat = {each for shape in dims if isinstance(shape, tuple) for each in shape if isinstance(each, tuple)}
     return {*dims, *flat}
 
 
 def _backward_of(profile: Profile, row: int) -> list[int]:
-    """What computes the layer's gradients: of the innermost operator that autograd recorded."""
+    """Operators that compute the layer's gradients: those of the innermost operator that autograd recorded."""
     return [each for inner in profile.subtree(row) for each in profile.backward_of(inner)]

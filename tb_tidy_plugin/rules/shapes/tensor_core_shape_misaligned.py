@@ -57,21 +57,22 @@ SIGNS = {
     r"align[A-Za-z]{0,2}[12](?!\d)": ("loads 1 or 2 values at a time", 0.6, 0.4),
     r"(?<![A-Za-z0-9])[hs]gemm_|_(simt|ffma)_": ("does not use tensor cores", 0.35, 0.25),
 }
-"""What names tell (`…_s16816gemm_bf16_64x64_…_align2`; `volta_hgemm_…`, `ampere_fp16_sgemm_…`, `cutlass_80_simt_…`),
-and the expected and the least part of the time that padding leaves. On ordinary cores a 16-bit product has a quarter of
-the tensor cores' peak (A100: 78 and 312 TFLOP/s)."""
+"""Signs in names (`…_s16816gemm_bf16_64x64_…_align2`; `volta_hgemm_…`, `ampere_fp16_sgemm_…`, `cutlass_80_simt_…`), and
+the expected and the least part of the time that padding leaves. On ordinary cores a 16-bit product has a quarter of the
+tensor cores' peak (A100: 78 and 312 TFLOP/s).
+"""
 
 _MOST_BYTES = 1 << 30  # in the benchmark
 _COMPARABLE = 2  # times as much or as little arithmetic and traffic: the speed of a kernel depends on both
 
 
 class Evidence(msgspec.Struct, frozen=True):
-    """A product, and what slows it.
+    """A product, and the cause of its slowness.
 
     Attributes:
-        op: the operator. kernel: what it runs. dtype: of its factors.
+        op: the operator. kernel: its kernel. dtype: of its factors.
         batch, m, k, n: sizes of the product. sizes: the same in words.
-        time: of this one. sign: what shows that it is slowed.
+        time: of this one. sign: the sign that it is slow.
         factor, least: parts of its time that padding leaves, most likely and at least.
     """
 
@@ -95,12 +96,12 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def odd(self) -> str:
-        """These sizes."""
+        """These sizes, in words."""
         return " and ".join(map(str, self.odd_sizes))
 
     @property
     def padded(self) -> str:
-        """What to pad them to."""
+        """The padded sizes, in words."""
         return " and ".join(str(size + -size % MULTIPLE) for size in self.odd_sizes)
 
 
@@ -159,7 +160,7 @@ class TensorCoreShapeMisaligned(Rule[Evidence]):
     def _judged(
         self, profile: Profile, product: Product, time_ns: int, aligned: Mapping[Product, list[float]]
     ) -> tuple[str, float, float] | None:
-        """What shows that a product is slowed, and which part of its time padding leaves: expected and least."""
+        """The sign that a product is slow, and the part of its time that padding leaves: expected and least."""
         peers = [speed for other, speeds in aligned.items() if _is_comparable(product, other) for speed in speeds]
         if len(peers) < self.min_aligned_calls:
             return _sign(profile, product)

@@ -47,7 +47,7 @@ class Evidence(msgspec.Struct, frozen=True):
     """The checks of one function.
 
     Attributes:
-        checks: per step. time: what they take per step.
+        checks: per step. time: of the checks per step.
     """
 
     checks: int
@@ -89,7 +89,7 @@ class FiniteCheckPerTensor(Rule[Evidence]):
 
 
 def _check(profile: Profile, first: int) -> tuple[int, ...]:
-    """The operators of the check that `first` begins; none where its result is not read at once."""
+    """The operators of the check that begins with `first`; empty if its result is not read at once."""
     rows = [first]
     for row in profile.operators_after(first, _REACH):
         rows.append(row)

@@ -67,12 +67,12 @@ class Evidence(msgspec.Struct, frozen=True):
     """The reads of one place.
 
     Attributes:
-        names: the operators that read, where the host waits for a device; none for a loop on a CPU.
+        names: the reading operators, if the host waits for a device; empty for a loop on a CPU.
         per_step: reads per step.
-        time: what they cost per step.
-        held: how long they hold the host per step; time before the ledger's first step is left out.
-        values: how many one loop reads at most; 0 where the host waits for a device.
-        limit: from what on it is reported.
+        time: their cost per step.
+        held: time per step that they hold the host; without time before the ledger's first step.
+        values: most values that one loop reads; 0 if the host waits for a device.
+        limit: least number that is reported.
     """
 
     names: tuple[str, ...]
@@ -84,7 +84,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def reader(self) -> str:
-        """Who reads."""
+        """The reading code."""
         if self.values:
             return "A Python loop reads single values of tensors"
         names = ", ".join(f"`{name}`" for name in self.names)
@@ -92,19 +92,19 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def calls(self) -> str:
-        """How often."""
+        """The number of reads."""
         if self.values:
             return f"{round(self.per_step)} times"
         return times(self.per_step)
 
     @property
     def effect(self) -> str:
-        """What the time is."""
+        """The nature of the time."""
         return "this takes" if self.values else "then the device idles for"
 
     @property
     def reason(self) -> str:
-        """Why that is slow."""
+        """The reason why that is slow."""
         if self.values:
             return "Each read is a separate call for one number, while one operator can read a whole tensor"
         if not self.held:
@@ -193,7 +193,7 @@ class HostSyncScalarReadback(Rule[Evidence]):
 
 
 def _by_place(profile: Profile, rows: Iterable[int]) -> list[list[int]]:
-    """Rows by the user's own function that they are in, without those that are no business of the user's."""
+    """Rows by the user's own function around them, without those that a user cannot change."""
     found: dict[str, list[int]] = {}
     for row in rows:
         found.setdefault(_place(profile, row), []).append(row)
@@ -208,12 +208,12 @@ def _place(profile: Profile, row: int) -> str:
 
 
 def _is_own(caller: str) -> bool | None:
-    """Whether a caller is the user's own function; None where it is not a function."""
+    """True if a caller is the user's own function; None if it is not a function."""
     frame = parse_frame(caller)
     return frame.own_code if frame else False if caller.startswith(_OTHERS) else None
 
 
 def _anchor(profile: Profile, first: int) -> int:
-    """The first call of a loop, of a function that it calls the caller. `<genexpr>` is on the line of its loop."""
+    """The first call of a loop, or its caller if it is a function. `<genexpr>` is on the line of its loop."""
     calls_function = profile.category(first) is Category.PYTHON and "<" not in profile.name(first)
     return int(profile.calls.caller[first]) if calls_function else first

@@ -1,4 +1,4 @@
-/** Which parts of the step became shorter or longer. */
+/** The parts of the step that became shorter or longer. */
 
 import type { Comparison } from '../../api/types.gen';
 import { changeShare, differenceOf, drawn, fromTo, wayOf, wholesOf } from '../../base/compare';
@@ -39,7 +39,7 @@ export function Breakdown({ comparison }: { comparison: Comparison }) {
   );
 }
 
-const SLIGHT = 0.005; // of the step: what the report leaves out, too
+const SLIGHT = 0.005; // of the step: the report also leaves out smaller ones
 
 interface LineProps { name: string; title?: string; owner?: string; base_ns: number; candidate_ns: number; most: number; slight: number }
 

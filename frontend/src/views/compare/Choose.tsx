@@ -67,7 +67,7 @@ function Card({ name, side, report, most, facts }: CardProps) {
 
 const MOST_OUTLIERS = 2;
 
-/** Why some of the steps are no ordinary ones. */
+/** Why some of the steps are unusual. */
 function Outliers({ report, chosen }: { report: ProfileReport | null; chosen: Range | null }) {
   const found = (report?.outliers ?? []).filter(({ step }) => !chosen || (chosen.first <= step && step <= chosen.last));
   if (found.length === 0) return null;
@@ -81,7 +81,7 @@ function Outliers({ report, chosen }: { report: ProfileReport | null; chosen: Ra
 
 const ALL = { value: '', label: 'all' };
 
-/** Run, rank and span. What leaves no choice is not shown; what a link names and is not there is said. */
+/** Run, rank and span. Parts without a choice are hidden; a missing part named by a link is reported. */
 function Picks({ side, onChange }: { side: Side; onChange: (changes: Partial<Side>) => void }) {
   const all = runs.value?.runs ?? [];
   const profiles = all.find(({ run }) => run === side.run)?.profiles ?? [];
@@ -110,7 +110,7 @@ const withGone = (options: Options, value: string): Options =>
 
 interface StepsProps { steps: string; fault: (text: string) => string; onSteps: (text: string) => void }
 
-/** A range as text, taken over by Enter or when the field is left. */
+/** A range as text, applied with Enter or when the field loses the focus. */
 function StepsField({ steps, fault, onSteps }: StepsProps) {
   const [text, setText] = useState(steps);
   useEffect(() => setText(steps), [steps]);

@@ -1,4 +1,4 @@
-/** Two recordings beside each other: what changed, and whether fixes kept their promise. */
+/** Two recordings side by side: the differences, and how far fixes kept their promise. */
 
 import { useEffect } from 'preact/hooks';
 import type { Comparison } from '../../api/types.gen';

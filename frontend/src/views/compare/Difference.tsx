@@ -1,4 +1,4 @@
-/** Both recordings merged into one flame graph: what calls what, and what became longer or shorter. */
+/** Both recordings merged into one flame graph: callers and callees, and what became longer or shorter. */
 
 import { useMemo, useState } from 'preact/hooks';
 import type { Flame } from '../../api/types.gen';
@@ -20,7 +20,7 @@ import timelineCss from '../../styles/timeline.css?inline';
 addCss(timelineCss);
 addCss(flameCss);
 
-/** Asked for only when somebody wants to see it. */
+/** Requested only when it is opened. */
 export function Difference({ sides }: { sides: Sides }) {
   const [open, setOpen] = useState(false);
   return (
@@ -79,7 +79,7 @@ function Paired({ base, candidate, named }: { base: Flame; candidate: Flame; nam
   );
 }
 
-const SLIGHT = 0.02; // of the larger side: no colour
+const SLIGHT = 0.02; // of the larger side: without colour
 
 function Way({ difference, text }: { difference: number; text: string }) {
   const { sign, word, tone } = wayOf(difference, 0);

@@ -1,4 +1,4 @@
-/** The findings of both sides, by what became of them. */
+/** The findings of both sides, by their state in the candidate. */
 
 import type { FindingChange } from '../../api/types.gen';
 import { actionOf } from '../../base/actionTitles';

@@ -1,4 +1,4 @@
-/** What the baseline's findings promised, and what was kept. */
+/** Predictions of the baseline's findings, and realised savings. */
 
 import type { Comparison } from '../../api/types.gen';
 import { actionOf } from '../../base/actionTitles';
@@ -42,5 +42,5 @@ export function Promises({ comparison: { predicted_ns: promised, realised_ns: ke
   );
 }
 
-/** Steps that became longer kept less than nothing. */
+/** For steps that became longer, the realised saving is negative. */
 const keptText = (ns: number): string => (ns < 0 ? signed(ns) : nanoseconds(ns));

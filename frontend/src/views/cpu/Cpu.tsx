@@ -1,4 +1,4 @@
-/** What the CPU did: threads, calls that took far longer than the median, Python between operators. */
+/** The CPU's work: threads, calls that took far longer than the median, Python between operators. */
 
 import { useState } from 'preact/hooks';
 import type { CpuFigures, FrameRow, SlowCallRow } from '../../api/types.gen';

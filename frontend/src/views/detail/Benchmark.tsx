@@ -1,4 +1,4 @@
-/** The rule's two statements, measured: how far that is, what came of it, and what was run. */
+/** The rule's two statements, measured: progress, result and code. */
 
 import { useState } from 'preact/hooks';
 import type { BenchmarksAnswer, BenchmarkState, BenchmarkStatements, Finding, Measurement } from '../../api/types.gen';
@@ -15,7 +15,7 @@ import { useLines } from '../../state/highlight';
 import { Measured } from './Measured';
 import { Section } from './Section';
 
-/** Nothing at all where the rule has no statements for this finding: there is nothing a user could do. */
+/** Renders nothing if the rule has no statements for this finding: the user could do nothing. */
 export function Benchmark({ finding }: { finding: Finding }) {
   useBenchmarks();
   const answer = benchmarks.value;
@@ -37,10 +37,10 @@ export function Benchmark({ finding }: { finding: Finding }) {
 
 interface Results { stored: Measurement | null; other: Measurement | null }
 
-/** What was measured last, where the server could not keep it. */
+/** The last measurement, if the server could not store it. */
 const unkept = (job: BenchmarkState | null): Measurement | null => (job?.problem ? job.measurement ?? null : null);
 
-/** The measurement that counts, and beside it one that was made on another kind of device than the recording. */
+/** The measurement that counts, and beside it one from another kind of device than the recording's. */
 function results({ measurements, kind }: BenchmarksAnswer, { id }: Finding, job: BenchmarkState | null): Results {
   const found = [unkept(job), measurements[id], job?.measurement].filter((each) => each !== undefined && each !== null);
   const of = (own: boolean): Measurement | null => found.find(({ on }) => (on.kind === kind) === own) ?? null;
@@ -65,13 +65,16 @@ function chipText({ refusal }: BenchmarksAnswer, job: BenchmarkState | null, mea
   }
 }
 
-const AS_RECORDED = { value: '', label: 'as recorded' }; // of the recording's kind, or what there is
+const AS_RECORDED = { value: '', label: 'as recorded' }; // of the recording's kind, else any that exists
 const USUAL_S = 2;
 const LONG_S = 10;
 
 interface ActionProps { answer: BenchmarksAnswer; finding: Finding; job: BenchmarkState | null; measured: Measurement | null; devices: readonly string[] }
 
-/** What goes on and what can be done. The button stays the same element, so that it keeps the focus when it changes. */
+/**
+ * The current state and the possible actions. The button stays the same element, so that it keeps the focus when it
+ * changes.
+ */
 function Action({ answer: { refusal, command }, finding, job, measured, devices }: ActionProps) {
   const [device, setDevice] = useState('');
   const live = job !== null && !isOver(job);
@@ -101,7 +104,7 @@ function Action({ answer: { refusal, command }, finding, job, measured, devices 
 const progressText = ({ state, stage = '', ahead = 0 }: BenchmarkState): string =>
   (state === 'measuring' ? `${stage || 'Starting'}…` : queueText(ahead));
 
-/** What cannot be started here can be started in a shell; the page finds the result. */
+/** If a benchmark cannot be started here, it can be started in a shell; the page finds the result. */
 const Refused = ({ message, advice, command }: { message: string; advice: string; command: string }) => (
   <div class="bench-off">
     <p><b><Message text={message} /></b> <Message text={advice} /></p>

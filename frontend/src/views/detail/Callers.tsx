@@ -1,4 +1,4 @@
-/** The way to a place: the user's own functions that called it, nearest first. */
+/** The path to a place: the user's own functions that called it, nearest first. */
 
 import type { StackFrame } from '../../api/types.gen';
 import { placeText } from '../../base/places';

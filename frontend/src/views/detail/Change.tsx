@@ -1,4 +1,4 @@
-/** The change of the user's own code, as far as it is known, and the line that it is about. */
+/** The change of the user's own code, as far as it is known, and its line. */
 
 import type { CodeFix, Finding } from '../../api/types.gen';
 import { fileName, placeText } from '../../base/places';

@@ -1,4 +1,4 @@
-/** One finding in full: what it is, why, where, what to do, and the proof. */
+/** One finding in full: what it is, why, where, what to do, and the evidence. */
 
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import type { Finding } from '../../api/types.gen';
@@ -56,7 +56,7 @@ export function Detail() {
 
 const BENCHMARK = chunk(() => import('./Benchmark'));
 
-/** The card is below the fold, and comes as a chunk of its own. */
+/** The card is below the fold, and a separate chunk. */
 function Benchmark({ finding: shown }: { finding: Finding }) {
   const card = useChunk(BENCHMARK);
   if (card === 'missing') return <MissingChunk />;

@@ -1,4 +1,4 @@
-/** The proof: every matched event, paged and sorted by the server. */
+/** The evidence: every matched event, paged and sorted by the server. */
 
 import { useCallback, useEffect, useMemo, useState } from 'preact/hooks';
 import type { EventRow, Finding } from '../../api/types.gen';
@@ -31,7 +31,7 @@ const COLUMNS: readonly Column[] = [
   { id: null, label: 'Place', number: false, text: (row) => fileName(row.place) },
 ];
 
-/** What ranks show together is in no rank's events alone. */
+/** Findings about several ranks have no events of a single rank. */
 export const NoEvents = ({ finding }: { finding: Finding }) => (
   <Section title="Evidence" aside={<span class="muted">{ranksOf(finding)}</span>}>
     <p class="muted">
@@ -61,7 +61,7 @@ export function Events({ profile, finding }: { profile: ProfileKey; finding: Fin
 
 const STRIP = chunk(() => import('./Strip'));
 
-/** The canvas is a chunk of its own. */
+/** The canvas is a separate chunk. */
 function Strip(props: { finding: Finding; shown: string; onOccurrence: (by: 1 | -1) => void }) {
   const strip = useChunk(STRIP);
   if (strip === 'missing') return <MissingChunk />;
@@ -69,9 +69,9 @@ function Strip(props: { finding: Finding; shown: string; onOccurrence: (by: 1 | 
 }
 
 interface Chosen {
-  /** Id of the event that is marked, in the table and on the timeline: that of the address, or the first one. */
+  /** Id of the marked event, in the table and on the timeline: that of the address, or the first one. */
   event: string;
-  /** Its row, -1 where that is not known. */
+  /** Its row, -1 if unknown. */
   index: number;
   text: string;
   move: (by: 1 | -1) => void;
@@ -80,7 +80,7 @@ interface Chosen {
 
 const MOST_LOOKED_AT = 1000;
 
-/** Which row is chosen. A row that is not here yet is chosen once it is. */
+/** The selected row. A row that is not loaded yet is selected once it is. */
 function useChosen(table: EventTable): Chosen {
   const [wanted, setWanted] = useState(-1);
   const total = table.total.value ?? 0;

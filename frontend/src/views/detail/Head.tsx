@@ -1,4 +1,4 @@
-/** What a finding is and what it is worth. */
+/** A finding's title and value. */
 
 import type { RefObject } from 'preact';
 import type { Finding, Saving } from '../../api/types.gen';
@@ -40,7 +40,7 @@ export function Head({ finding, heading }: Props) {
   );
 }
 
-/** What the finding is made of, for those who want to check it. */
+/** The origin of the finding, for those who want to check it. */
 export function Figures({ finding }: { finding: Finding }) {
   const { cost_ns: cost, share: part } = finding;
   return (
@@ -86,7 +86,7 @@ function MuteButtons({ finding }: { finding: Finding }) {
 
 const WORTH_TELLING = 1.005; // less reads as 1.00×
 
-/** The gain in one number, and how likely it is. */
+/** The gain in one number, and its certainty. */
 function Gain({ saving, costNs }: { saving: Saving; costNs: number }) {
   const now = report.value ? stepNow(report.value) : null;
   const { expected_ns: expected, speedup } = saving;

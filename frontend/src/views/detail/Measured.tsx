@@ -1,4 +1,4 @@
-/** What a benchmark has found. */
+/** The result of a benchmark. */
 
 import type { Finding, Measurement } from '../../api/types.gen';
 import { dotAxis, EQUALITY, placeText, plotText, speedUpText, useText, verdictText, whenText } from '../../base/benchmarks';
@@ -15,7 +15,7 @@ interface Props {
   kind: string;
   ofEvents: boolean;
   kept: boolean;
-  /** Shown beside the measurement that counts, or for want of one: it was made on another kind of device. */
+  /** Shown beside the measurement that counts, or instead of one: it comes from another kind of device. */
   apart?: boolean;
 }
 

@@ -1,4 +1,4 @@
-/** Where a finding is in the user's source. */
+/** The places of a finding in the user's source. */
 
 import type { Finding, Place } from '../../api/types.gen';
 import { placeText } from '../../base/places';
@@ -51,7 +51,7 @@ export function Places({ finding }: { finding: Finding }) {
   );
 }
 
-/** Only where the server knows where the file lies. */
+/** Only if the server knows the path of the file. */
 function Editor({ at }: { at: Place }) {
   const source = useSource(at.file);
   const path = source.kind === 'ready' ? source.answer.path : null;

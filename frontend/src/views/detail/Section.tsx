@@ -1,4 +1,4 @@
-/** A titled part of the detail. What proves and explains a finding is folded until it is asked for. */
+/** A titled part of the detail. Evidence and explanations of a finding are folded until the user opens them. */
 
 import type { ComponentChildren } from 'preact';
 import { isUnfolded, unfold, type Folded } from '../../state/folds';
@@ -14,7 +14,7 @@ export const Section = ({ title, aside, children }: Props) => (
 
 interface FoldProps { id: Folded; title: string; note?: string; children: () => ComponentChildren }
 
-/** What is in it is made once it is open. */
+/** Its content is rendered once it is open. */
 export function Fold({ id, title, note = '', children }: FoldProps) {
   const open = isUnfolded(id);
   return (

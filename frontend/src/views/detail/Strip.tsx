@@ -1,4 +1,4 @@
-/** A matched event on the timeline, with the lanes that it has to do with, and where the others are in its step. */
+/** A matched event on the timeline, with the lanes related to it, and the places of the others in its step. */
 
 import { useEffect, useRef } from 'preact/hooks';
 import type { Finding, TimelineEvent, TimelineLanes } from '../../api/types.gen';

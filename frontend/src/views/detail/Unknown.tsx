@@ -1,4 +1,4 @@
-/** Details of a kind that came with a newer server than this page. */
+/** Details of a kind that comes from a newer server than this page. */
 
 import { plainLines } from '../../base/tokens';
 import { CopyButton } from '../../components/Button';

@@ -1,4 +1,4 @@
-/** Why the finding is one: its own numbers first, then the page of its rule. */
+/** The reason for the finding: its own numbers first, then the page of its rule. */
 
 import type { Finding, RuleSection, ThresholdInfo } from '../../api/types.gen';
 import { Markdown } from '../../components/Markdown';
@@ -8,7 +8,7 @@ import { rules } from '../../state/rules';
 import { byKind } from './details';
 import { Fold } from './Section';
 
-const REASON = 'Why it is slow'; // the section that every rule's page has for this
+const REASON = 'Why it is slow'; // the section of every rule's page for this
 const EXAMPLE = 'Example'; // shown as before and after in the fix
 
 export function Why({ finding }: { finding: Finding }) {

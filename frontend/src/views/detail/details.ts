@@ -4,7 +4,7 @@ import type { CodeChange, Finding, Note } from '../../api/types.gen';
 
 interface Details { notes: Note[]; changes: CodeChange[]; unknown: unknown[] }
 
-/** tsc fails here when a kind has no case; at run time a newer server may still send one to an older page. */
+/** tsc fails here if a kind has no case; at run time a newer server may still send one to an older page. */
 export function byKind(details: Finding['details']): Details {
   const found: Details = { notes: [], changes: [], unknown: [] };
   for (const detail of details) {

@@ -1,4 +1,4 @@
-/** Where the time goes, by what calls what: modules, functions, operators, and the device work that they launch. */
+/** The time by calls: modules, functions, operators, and the device work that they launch. */
 
 import { useMemo, useRef, useState } from 'preact/hooks';
 import type { Flame as FlameAnswer, FlameFrame } from '../../api/types.gen';
@@ -36,7 +36,7 @@ export const Flame = () => (
 
 type Sort = 'module' | 'function' | 'operator' | 'mark' | 'compute' | 'communication' | 'copy' | 'idle' | 'plain';
 
-/** Of the style sheet; `fill` counts the timeline's colours. */
+/** Names in the style sheet; `fill` counts the timeline's colours. */
 const SORTS: Record<Exclude<Sort, 'idle' | 'plain'>, LegendItem & { fill: number }> = {
   module: { fill: 2, label: 'Module', colour: 'var(--part-light)' },
   function: { fill: 5, label: 'Function', colour: 'var(--part-python)' },

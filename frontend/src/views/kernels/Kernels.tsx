@@ -81,7 +81,7 @@ function Rows({ table }: { table: KernelTable }) {
   );
 }
 
-/** A row's name is copied: names of kernels are longer than any column. */
+/** A row's name can be copied: names of kernels are longer than any column. */
 function copyName(table: KernelTable, key: string): void {
   let index = 0;
   let row = table.row(index);

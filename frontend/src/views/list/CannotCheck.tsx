@@ -1,4 +1,4 @@
-/** Said as loudly as a finding: checks that could not run since the profile lacks what they need. */
+/** As prominent as a finding: checks that could not run because the profile lacks data. */
 
 import { listed, missing } from '../../base/recording';
 import { plural } from '../../base/units';

@@ -1,4 +1,4 @@
-/** The findings, ranked, and below them what else was checked. */
+/** The findings, ranked, and below them the other checks. */
 
 import type { Finding } from '../../api/types.gen';
 import type { Group, Sort } from '../../base/route';
@@ -75,7 +75,7 @@ export function List() {
   );
 }
 
-/** Together they are worth little: one line stands for them. */
+/** Together they are worth little: one line represents them. */
 function Small({ findings: small }: { findings: readonly Finding[] }) {
   const open = smallShown.value;
   const part = savedTogether(small);
@@ -106,7 +106,7 @@ function groupText(key: string): string {
   }
 }
 
-/** Offered where it makes a difference. */
+/** Offered only if it makes a difference. */
 function OwnCode() {
   const { own } = route.value;
   if (!own && findings.value.every((each) => isOwn(each) || ranksOf(each))) return null;

@@ -1,4 +1,4 @@
-/** What is muted in this profile, how to show it again, and where mutes are kept. */
+/** The muted findings and checks of this profile, how to show them again, and the place of mutes. */
 
 import { actionOf } from '../../base/actionTitles';
 import { Button } from '../../components/Button';

@@ -1,4 +1,4 @@
-/** Above the list: that not all ranks of the run are read. */
+/** Above the list: a note that not all ranks of the run have been read. */
 
 import { RanksToRead } from '../../components/RanksToRead';
 import { gathering, gatherSelected, ranksKnown, ranksPending } from '../../state/ranks';

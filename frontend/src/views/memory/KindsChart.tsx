@@ -1,4 +1,4 @@
-/** A device's memory over time by what it is for, stacked. */
+/** A device's memory over time by purpose, stacked. */
 
 import { useMemo, useState } from 'preact/hooks';
 import type { DeviceMemoryRow } from '../../api/types.gen';
@@ -10,7 +10,7 @@ import { Button } from '../../components/Button';
 import { DataTable } from '../../components/DataTable';
 import { endOf } from './MemoryChart';
 
-const SIZE = { width: 1000, height: 220 }; // stretched to the room there is
+const SIZE = { width: 1000, height: 220 }; // stretched to the available room
 
 interface Props { device: DeviceMemoryRow; onKind: (kind: MemoryKind) => void }
 

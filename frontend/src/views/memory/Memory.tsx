@@ -1,4 +1,4 @@
-/** Memory of each device over time, what holds its peak, and what steps keep. */
+/** Memory of each device over time, the holders of its peak, and the memory that steps keep. */
 
 import { useState } from 'preact/hooks';
 import type { DeviceMemoryRow, MemoryHolder, MemoryStep } from '../../api/types.gen';
@@ -66,7 +66,7 @@ const STEP_COLUMNS: readonly TableColumn<MemoryStep>[] = [
   { label: 'Kept allocations', number: true, cell: (step) => orNone(step.kept, count) },
 ];
 
-/** Who asked; of a memory snapshot with the stack. */
+/** The allocating operator; for a memory snapshot with the stack. */
 const Asked = ({ holder: { operator, stack = [] } }: { holder: MemoryHolder }) => (stack.length > 1
   ? <details><summary>{operator}</summary><ol class="holder-stack">{stack.map((frame) => <li>{frame}</li>)}</ol></details> : <>{operator}</>);
 

@@ -37,11 +37,11 @@ export function MemoryChart({ device }: { device: DeviceMemoryRow }) {
   );
 }
 
-/** Until when a device's charts go: to the end of the recording, or of the allocator's history. */
+/** End of a device's charts: the end of the recording, or of the allocator's history. */
 export const endOf = ({ basis, time_ns: times }: DeviceMemoryRow): number =>
   Math.max(basis === 'snapshot' ? 0 : report.value?.duration_ns ?? 0, times.at(-1) ?? 0, 1);
 
-/** Highest value of a column, however long it is. */
+/** Highest value of a column of any length. */
 const ends = (values: readonly number[]): number[] => [values.reduce((most, value) => Math.max(most, value), 0)];
 
 const columns = ({ allocated_bytes: allocated, reserved_bytes: reserved }: DeviceMemoryRow): TableColumn<number>[] => [

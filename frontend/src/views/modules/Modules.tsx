@@ -1,4 +1,4 @@
-/** The tree of modules: what each took forward and backward, on the host and on the device. */
+/** The tree of modules: time of each forward and backward pass, on the host and on the device. */
 
 import { useMemo } from 'preact/hooks';
 import type { ModuleRow } from '../../api/types.gen';
@@ -39,7 +39,7 @@ type Column = TreeColumn<ModuleRow>;
 const onHost = (row: ModuleRow): number => row.forward_ns + row.backward_ns;
 const onDevice = (row: ModuleRow): number => (row.device_forward_ns ?? 0) + (row.device_backward_ns ?? 0);
 
-/** Only columns in which a module has a figure. Without a backward pass, the forward pass is all. */
+/** Only columns in which a module has a figure. Without a backward pass, only the forward pass. */
 function columnsOf(rows: readonly ModuleRow[]): Column[] {
   const backward = rows.some((row) => row.backward_ns > 0 || (row.device_backward_ns ?? 0) > 0);
   const device = rows.some((row) => row.device_forward_ns !== null || row.device_backward_ns !== null);

@@ -1,4 +1,4 @@
-/** The operators: a table that the server groups, filters and sorts, and beside it the row that is open. */
+/** The operators: a table that the server groups, filters and sorts, and beside it the open row. */
 
 import { useCallback, useEffect, useMemo, useRef } from 'preact/hooks';
 import { columnsOf, filledColumns, GROUPINGS, leastWidth } from '../../base/operators';
@@ -55,7 +55,7 @@ export function Operators() {
   );
 }
 
-/** The server lists as many rows as anybody reads. */
+/** The server lists at most as many rows as anybody reads. */
 const leftOutText = (rows: number): string => (rows > 0 ? `, ${count(rows)} with less host time left out` : '');
 
 function Filter() {

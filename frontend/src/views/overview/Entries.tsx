@@ -1,4 +1,4 @@
-/** The entries of the account as a table: the largest first, small ones behind one line, and their sum. */
+/** The entries of the account as a table: largest first, small ones behind one line, and their sum. */
 
 import type { ComponentChildren } from 'preact';
 import { useId, useState } from 'preact/hooks';
@@ -88,10 +88,10 @@ function Entry({ row }: { row: EntryRow }) {
   );
 }
 
-/** The names that matter most; all of them are in what opens below. */
+/** The names that matter most; all of them are in the part that opens below. */
 function Owner({ entry }: { entry: LedgerEntry }) {
   const { owner, ns_total: total } = entry;
-  const places = placesOf(owner).slice(0, isBusy(entry) ? 1 : 2); // of host time also the user's own line
+  const places = placesOf(owner).slice(0, isBusy(entry) ? 1 : 2); // for host time also the user's own line
   const part = partText(owner, total);
   const names = (isBusy(entry) ? [owner.kernel, owner.operator] : [owner.operator, ...(places.length > 0 ? [] : [owner.mark, owner.neighbours])]).flatMap((name) => name || []).slice(0, places.length > 0 ? 1 : 2);
   if (places.length + names.length === 0) return <span class="muted">not recorded</span>;
@@ -104,14 +104,14 @@ function Owner({ entry }: { entry: LedgerEntry }) {
   );
 }
 
-/** The nearest function, and the user's own where that is another one. */
+/** The nearest function, and the user's own if that is another one. */
 const placesOf = ({ library = null, own = null }: LedgerOwner): LedgerFunction[] =>
   [library, own].flatMap((each, at) => (each && !(at > 0 && library && areSame(library, each)) ? each : []));
 const areSame = (one: LedgerFunction, other: LedgerFunction): boolean => one.file === other.file && one.line === other.line && one.function === other.function;
 
 const ALL = 0.995; // rounds to 100 %
 
-/** How much of an entry is one owner's, where that is not all of it. */
+/** One owner's part of an entry, if that is not all of it. */
 const partText = ({ ns = 0 }: LedgerOwner, total: number): string => (ns > 0 && ns / total < ALL ? `${partShare(ns / total)} of it` : '');
 
 const Place = ({ place }: { place: LedgerFunction }) => (
@@ -129,7 +129,7 @@ function Limit({ row }: { row: EntryRow }) {
   return <>{lines.map((line) => <span class="ledger-text">{line}</span>)}{known && <span class="ledger-text muted">{known}</span>}</>;
 }
 
-/** The finding, else advice, else why there is nothing to do. */
+/** The finding, else advice, else the reason why there is nothing to do. */
 function ToDo({ entry }: { entry: LedgerEntry }) {
   const { finding_id: id, advice } = entry;
   const finding = id ? findingById(id) : null;
@@ -141,7 +141,7 @@ function ToDo({ entry }: { entry: LedgerEntry }) {
 
 const None = () => <span class="muted ledger-none">–</span>;
 
-/** Every name in full, how the cause is known, and the longest pieces of it on the timeline. */
+/** Every name in full, the evidence for the cause, and its longest pieces on the timeline. */
 function More({ row: { entry, ns } }: { row: EntryRow }) {
   const { owner, owners = [], evidence = [], hidden_ns: hidden = 0, ns_total: total } = entry;
   const knownBy = knownByText(owner.known_by ?? 'none');
@@ -178,11 +178,11 @@ function More({ row: { entry, ns } }: { row: EntryRow }) {
   );
 }
 
-/** The name in front of an owner. */
+/** The first name of an owner. */
 const nameOf = (owner: LedgerOwner): string => placed(placesOf(owner)[0] ?? null) || owner.kernel || owner.operator || owner.mark || owner.neighbours || 'not recorded';
 
 const placed = (place: LedgerFunction | null | undefined): string => (place ? `${place.function} in ${place.file}:${place.line}` : '');
 
-/** Names stand as they were recorded, our own words as words. */
+/** Recorded names are code, our own words are text. */
 const Fact = ({ name, text, words = false }: { name: string; text: string | null | undefined; words?: boolean }) =>
   (text ? <><dt>{name}</dt><dd class={words ? '' : 'ledger-full'}>{text}</dd></> : null);

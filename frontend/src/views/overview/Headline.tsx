@@ -1,4 +1,4 @@
-/** The findings that are worth most. */
+/** The most valuable findings. */
 
 import type { Finding, Saving } from '../../api/types.gen';
 import { sorted } from '../../base/ranking';

@@ -1,4 +1,4 @@
-/** The account of the step: how long it is, what it goes to, entry by entry. */
+/** The account of the step: its duration and its parts, entry by entry. */
 
 import type { Ledger as Account } from '../../api/ledger';
 import { accountOf, averageText, groupsOf, hostPace, isWhole, sourceText, stepSpread } from '../../base/ledger';
@@ -8,7 +8,7 @@ import { Message } from '../../components/Spans';
 import { Entries } from './Entries';
 import { PartsChart } from './PartsChart';
 
-/** How long a step is, by which steps, and how fast the host alone goes. */
+/** The duration of a step, the steps it comes from, and the pace of the host alone. */
 export function StepLength({ ledger }: { ledger: Account }) {
   const { step_ns: { median, mean, n }, left_out: leftOut } = ledger;
   const host = hostPace(ledger);

@@ -1,4 +1,4 @@
-/** What is unusual about the chosen step. */
+/** The unusual properties of the selected step. */
 
 import type { OutlierCause, ProfileReport } from '../../api/types.gen';
 import { causeName, CAUSES } from '../../base/outliers';

@@ -1,4 +1,4 @@
-/** The account of a step, what stands out, and what was recorded on which device. */
+/** The account of a step, what stands out, and the recorded device. */
 
 import type { Ledger as Account } from '../../api/ledger';
 import type { ProfileReport, StepItem } from '../../api/types.gen';
@@ -53,13 +53,13 @@ export function Overview() {
   );
 }
 
-/** The step that the address names, null for the average one. */
+/** The step in the address, null for the average one. */
 function chosenOf(items: readonly StepItem[]): number | null {
   const at = items.findIndex(({ name }) => name === route.value.step);
   return at < 0 ? null : at;
 }
 
-/** The steps of the account; which of them are odd the report says. */
+/** The steps of the account; the report says which of them are odd. */
 function stepsOf({ steps }: Account, { steps: { items } }: ProfileReport): StepItem[] {
   const odd = new Map(items.map(({ name, oddity = null }) => [name, oddity]));
   return steps.map(({ name, start_ns: start, end_ns: end }) => ({ name, start_ns: start, duration_ns: end - start, oddity: odd.get(name) ?? null }));

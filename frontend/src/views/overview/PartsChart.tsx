@@ -12,10 +12,10 @@ interface Props {
   title: string;
   note: string;
   table: string;
-  /** What the column of times holds: `Time per step`. */
+  /** Heading of the column of times: `Time per step`. */
   time: string;
   groups: readonly { group: string; label: string; ns: number; share: number; slices: readonly Slice[] }[];
-  /** What stands below the bar in place of the legend of all parts. */
+  /** Content below the bar, instead of the legend of all parts. */
   below?: ComponentChildren;
   beside?: ComponentChildren;
 }

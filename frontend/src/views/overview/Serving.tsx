@@ -1,4 +1,4 @@
-/** Iterations of an inference server by phase, and how much of the replayed graphs' time has an operator. */
+/** Iterations of an inference server by phase, and the part of the replayed graphs' time with a known operator. */
 
 import type { DecodeFloor, Graphs, PhaseTotal, ProfileReport } from '../../api/types.gen';
 import { bytes, count, nanoseconds, plural, share } from '../../base/units';

@@ -1,4 +1,4 @@
-/** Devices, what was recorded, and how far it can be trusted. */
+/** Devices, recorded data, and reliability of the recording. */
 
 import type { ProfileReport } from '../../api/types.gen';
 import { jobSettings } from '../../base/jobSettings';
@@ -39,7 +39,7 @@ export const Setup = ({ report }: { report: ProfileReport }) => (
   </div>
 );
 
-/** What the capture wrote down of the job; what is worth a second look comes with a remark. */
+/** The job's captured settings; those worth a second look have a remark. */
 function Settings({ report: { settings, devices } }: { report: ProfileReport }) {
   if (!settings) return null;
   const known = jobSettings(settings, devices.length > 0);
@@ -57,7 +57,7 @@ function Settings({ report: { settings, devices } }: { report: ProfileReport }) 
   );
 }
 
-const WORTH_A_WORD = 0.01; // of the step; what the summary unfolds has the figure in any case
+const WORTH_A_WORD = 0.01; // of the step; the opened summary always has the figure
 
 function Quality({ report: { quality, residual } }: { report: ProfileReport }) {
   const { dropped_events: dropped, parent_mismatch: mismatch, notes } = quality;

@@ -1,4 +1,4 @@
-/** What the ranks show together, and what their own reports say, told once for all of them. */
+/** Findings about several ranks, and findings of single ranks, each shown once for all of them. */
 
 import type { Ranks, SharedFinding } from '../../api/types.gen';
 import { isMuted } from '../../base/mutes';

@@ -1,4 +1,4 @@
-/** Who comes last to the collectives, and how long the others wait there. */
+/** The ranks that come last to the collectives, and how long the others wait there. */
 
 import type { MeetingPlace, Ranks } from '../../api/types.gen';
 import { placeText } from '../../base/places';

@@ -1,4 +1,4 @@
-/** The ranks of the run beside each other: which one is slow, with what, and who waits for it. */
+/** The ranks of the run side by side: the slow ones, with what, and who waits for them. */
 
 import type { Ranks as RanksOfRun } from '../../api/types.gen';
 import { nanoseconds, plural } from '../../base/units';

@@ -1,4 +1,4 @@
-/** How near operators and kernels come to what their device can do, and whether computing or moving bounds them. */
+/** Operators and kernels relative to their device's limits, and whether computing or moving bounds them. */
 
 import { useMemo, useState } from 'preact/hooks';
 import type { Roofline as RooflineAnswer } from '../../api/types.gen';
@@ -86,7 +86,7 @@ function Facts({ dot }: { dot: Dot }) {
   );
 }
 
-/** Columns of which no dot has a figure are left out. */
+/** Columns in which no dot has a figure are left out. */
 function columnsOf(dots: readonly Dot[], onChoose: (dot: Dot) => void, kind: Dot['kind']): TableColumn<Dot>[] {
   return [
     { label: kind === 'operator' ? 'Operator' : 'Kernel', cell: (dot) => <Button kind="quiet" onClick={() => onChoose(dot)}>{dot.name}</Button> },

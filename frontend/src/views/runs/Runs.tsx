@@ -1,4 +1,4 @@
-/** All runs beside each other: which is slow, what to do first there, and which got slower. */
+/** All runs side by side: the slow ones, what to do first there, and those that got slower. */
 
 import { useRef } from 'preact/hooks';
 import type { BoardAnswer, BoardRow } from '../../api/types.gen';
@@ -51,7 +51,7 @@ function Search() {
   );
 }
 
-/** What is analysed, what is not, and what can be done with the runs that are chosen. */
+/** Analysed runs, other runs, and the actions for the selected ones. */
 function Doing({ answer }: { answer: BoardAnswer }) {
   const chosen = chosenRuns.value.length;
   return (

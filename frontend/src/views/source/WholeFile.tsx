@@ -1,4 +1,4 @@
-/** The text of a file from its first line to its last, with what each line costs. */
+/** The text of a whole file, with the cost of each line. */
 
 import { useCallback, useMemo } from 'preact/hooks';
 import type { LineCosts } from '../../base/lineCosts';
@@ -28,7 +28,7 @@ export function WholeFile({ file, lines, line, costs }: Props) {
 
 const characters = (line: Line): number => line.reduce((length, token) => length + token.text.length, 0);
 
-/** The lines with findings; without one there, the line that was asked for as well. */
+/** The lines with findings; without one there, also the requested line. */
 function marksOf({ spots }: FileOutline, current: number | null): Mark[] {
   const found = spots.flatMap(({ place }) => marksAt(place).map((lines) => ({ ...lines, current: place.line === current, note: '' })));
   const asked = current === null || spots.some(({ place }) => place.line === current) ? []

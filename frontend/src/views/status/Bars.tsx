@@ -1,4 +1,4 @@
-/** Bars across the page: what the user should know before reading on. */
+/** Bars across the page: facts that the user should know before reading on. */
 
 import { recordingText } from '../../base/ledger';
 import { plural } from '../../base/units';
@@ -23,7 +23,7 @@ export const Bars = () => (
   </div>
 );
 
-/** About the profile that is selected. */
+/** About the selected profile. */
 const OfProfile = () => (
   <>
     {stale.value && (

@@ -1,4 +1,4 @@
-/** Profiles, or a whole server, that gave no report. */
+/** Profiles, or a whole server, without a report. */
 
 import type { ErrorInfo, Problem } from '../../api/types.gen';
 import { plural } from '../../base/units';

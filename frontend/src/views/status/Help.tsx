@@ -1,4 +1,4 @@
-/** Keys, and what the words of the report mean. */
+/** Keys, and the meaning of the report's words. */
 
 import { SHORTCUTS } from '../../base/keys';
 import { capital, PRECISION_SHORT, SAVING_BASIS, SHORT_BASIS } from '../../base/words';

@@ -1,4 +1,4 @@
-/** The first things a new user sees: nothing is there yet, and how to change that. */
+/** The first page of a new user: nothing is there yet, and how to change that. */
 
 import { plainLines } from '../../base/tokens';
 import { CopyButton } from '../../components/Button';

@@ -1,4 +1,4 @@
-/** What a user may want otherwise; the browser remembers it. */
+/** The user's settings, which the browser remembers. */
 
 import { EDITOR_NAMES, EDITORS } from '../../base/editors';
 import { Dialog } from '../../components/Dialog';

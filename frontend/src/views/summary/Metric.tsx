@@ -1,4 +1,4 @@
-/** One figure with its name and how it came about. */
+/** One figure with its name and its origin. */
 
 import type { Line } from '../../base/formulas';
 import { Explained } from '../../components/Explained';

@@ -1,4 +1,4 @@
-/** What was recorded, on what, and how far it can be trusted. */
+/** Recorded data, the device, and the reliability of the recording. */
 
 import type { Device, ProfileReport } from '../../api/types.gen';
 import { plainText } from '../../base/inline';

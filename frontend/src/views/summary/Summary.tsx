@@ -98,10 +98,10 @@ function TimeUse({ report: { lanes = [] } }: { report: ProfileReport }) {
 
 interface Filtering { filter?: { isOn: boolean; hint: string; onToggle: () => void } }
 
-/** A part of the time lists the findings about it, where there are any. */
+/** A part of the time lists the findings about it, if there are any. */
 const filterBy = (slices: Parameters<typeof causeOf>[0]): Filtering => filterTo(causeOf(slices));
 
-/** The same for what these findings, the one about the largest part first, are about. */
+/** The subjects of these findings, the one about the largest part first. */
 const filterOf = ([id]: readonly string[]): Filtering => filterTo(findings.value.find((each) => each.id === id)?.category ?? null);
 
 function filterTo(cause: string | null): Filtering {
@@ -137,7 +137,7 @@ function StepTime({ report: { steps, duration_ns: duration, true_step_ns: trueSt
   );
 }
 
-/** What all fixes leave of a step; the verdict has what they save. */
+/** Duration of a step after all fixes; the verdict has their saving. */
 function Possible({ report }: { report: ProfileReport }) {
   const { joint_saving: saving } = report;
   if (!saving || saving.expected_ns <= 0) return null;

@@ -1,4 +1,7 @@
-/** Findings and parts of the step beside the timeline: one click marks a finding's events, or goes to the longest pieces of a part. */
+/**
+ * Findings and parts of the step beside the timeline: one click marks a finding's events, or goes to the longest pieces
+ * of a part.
+ */
 
 import { useState } from 'preact/hooks';
 import { actionOf } from '../../base/actionTitles';
@@ -40,7 +43,7 @@ export function Beside() {
 
 type Listed = NonNullable<typeof ledger.value>['entries'][number];
 
-/** Each click goes to the next piece, the longest first. */
+/** Each click goes to the next piece, longest first. */
 function Part({ entry, share }: { entry: Listed; share: number }) {
   const pieces = entry.evidence ?? [];
   const { part, label } = partOf(entry);

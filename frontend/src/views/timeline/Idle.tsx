@@ -1,4 +1,4 @@
-/** Why nothing runs at the time that was clicked. */
+/** Why nothing runs at the clicked time. */
 
 import type { IdleAnswer } from '../../api/types.gen';
 import { proofText } from '../../base/ledger';

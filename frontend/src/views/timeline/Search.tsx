@@ -1,11 +1,11 @@
-/** Finds events by name: Enter leads to the next, Shift and Enter to the one before. */
+/** Finds events by name: Enter goes to the next, Shift and Enter to the previous one. */
 
 import { Button } from '../../components/Button';
 import { Icon } from '../../components/Icon';
 import { findEvent, searchSaid, searchText, typeSearch } from '../../state/timelineSearch';
 
 interface Props {
-  /** Where the window begins, in ns. */
+  /** Start of the window, in ns. */
   from: () => number;
 }
 

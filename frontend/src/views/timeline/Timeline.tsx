@@ -151,11 +151,11 @@ function summaryOf({ lanes, events, steps, until_ns: until }: TimelineLanes): st
 
 const MOST_ARROWS = 60;
 
-/** All of a window, or none where they would only darken it. */
+/** All events of a window, or none if they would only darken it. */
 const fewArrows = (all: readonly TimelineArrows[]): readonly TimelineArrows[] =>
   (all.reduce((sum, { to_ns: to, left_out: more }) => sum + to.length + more, 0) <= MOST_ARROWS ? all : []);
 
-/** What the window leaves for the canvas. */
+/** The height that the window leaves for the canvas. */
 function useHeight(): number {
   const measure = (): number => Math.max(window.innerHeight - REST_PX, LEAST_PX);
   const [height, setHeight] = useState(measure);

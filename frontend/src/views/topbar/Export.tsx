@@ -1,4 +1,4 @@
-/** The report to take along. */
+/** The report as a file. */
 
 import { Button } from '../../components/Button';
 import { Popover } from '../../components/Popover';

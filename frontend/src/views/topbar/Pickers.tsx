@@ -1,4 +1,4 @@
-/** Run, worker and span. What leaves no choice is not shown. */
+/** Run, worker and span. Parts without a choice are hidden. */
 
 import type { ProfileState } from '../../api/types.gen';
 import { spanText } from '../../base/selection';

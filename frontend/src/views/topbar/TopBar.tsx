@@ -1,4 +1,4 @@
-/** What is looked at, and how: profile, view, filter. */
+/** The selection and its display: profile, view, filter. */
 
 import { SHORTCUTS } from '../../base/keys';
 import { VIEWS } from '../../base/views';

@@ -48,18 +48,18 @@ from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Spot, Unfixable
 from tb_tidy_plugin.rulekit import Benchmark, Code, Edit, Match, Nanoseconds, Profile, Rule, Scale, Share, Threshold
 from tb_tidy_plugin.rules.autograd.grad_graph_never_consumed.recorded_nodes import UnusedPass, unused_passes
 
-_MOST, _USUAL = (4_000, 0.5), (1_200, 0.15)  # what a node costs in ns, and what part of its operator, see the page
+_MOST, _USUAL = (4_000, 0.5), (1_200, 0.15)  # cost of a node in ns, and as a part of its operator, see the page
 NO_MODULE = -1
 
 
 class Evidence(msgspec.Struct, frozen=True):
-    """A pass whose nodes nobody uses.
+    """A pass with unused nodes.
 
     Attributes:
-        nodes: how many operators record one. first: the name of the first.
-        module: whose pass it is; empty where that is not known.
-        time: what recording takes at most. usual: the part of it that recording mostly takes.
-        has_backward: whether any backward pass runs.
+        nodes: number of operators that record one. first: the name of the first.
+        module: module of the pass; empty if unknown.
+        time: most time that recording takes. usual: the part of it that recording usually takes.
+        has_backward: True if any backward pass runs.
     """
 
     nodes: int
@@ -71,12 +71,12 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def where(self) -> str:
-        """Of which module."""
+        """The module, in words."""
         return f" of `{self.module}`" if self.module else ""
 
     @property
     def others(self) -> str:
-        """What is said of the profile's backward passes."""
+        """A sentence on the profile's backward passes."""
         return "" if self.has_backward else "; the profile has no backward pass"
 
 

@@ -1,8 +1,8 @@
-"""Nodes of autograd's graph: which operators recorded one, and whether a backward pass used it.
+"""Nodes of autograd's graph: the operators that recorded them, and their use in a backward pass.
 
-Every operator that runs with gradients enabled carries the number that the next node will get (`Sequence number`). The
-last operator with a number recorded the node where the number then advances; the operators around it and before it only
-read the counter. A node is used where an operator of the backward pass carries its number and its thread.
+Every operator that runs with gradients enabled has the number that the next node will get (`Sequence number`). The last
+operator with a number recorded the node if the number then advances; the operators around it and before it only read
+the counter. A node is used if an operator of the backward pass has its number and its thread.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tb_tidy_plugin.trace.sets import among, distinct, without
 class Nodes(msgspec.Struct, frozen=True):
     """Operators that recorded a node, thread by thread, in the order in which they ran.
 
-    What runs inside the backward pass is left out: a checkpoint that is computed again, a gradient of a gradient.
+    Without those inside the backward pass: a checkpoint that is computed again, a gradient of a gradient.
 
     Attributes:
         row: the operator, the innermost that had the number.
@@ -44,7 +44,7 @@ class UnusedPass(msgspec.Struct, frozen=True):
     Attributes:
         nodes: rows of their operators, in order.
         module: row of the outermost module call around them, `ABSENT` for none.
-        has_backward: whether anything in the profile runs backward.
+        has_backward: True if anything in the profile runs backward.
     """
 
     nodes: Rows
@@ -52,11 +52,13 @@ class UnusedPass(msgspec.Struct, frozen=True):
     has_backward: bool
 
     def time_recording(self, profile: Profile, node_ns: int, kept_share: float) -> Intervals:
-        """The time of each operator in which it records its node, where no device works meanwhile.
+        """The time of each operator in which it records its node, while no device works.
 
-        That is `node_ns`, and on a CPU `kept_share` of the operator for memory that is kept and cannot be used again:
-        that of a device comes out of torch's own cache. Both are without the profiler: a recording that makes the step
-        longer is taken to make this longer, too.
+        That is `node_ns`, and on a CPU `kept_share` of the operator for memory that is kept and cannot be reused:
+        device
+        memory comes out of torch's own cache. Both are without the profiler: a recording that lengthens the step is
+        assumed
+        to lengthen this, too.
         """
         starts, durations = profile.table.start_ns[self.nodes], profile.table.duration_ns[self.nodes]
         on_device = profile.device_busy.total_ns > 0
@@ -66,7 +68,7 @@ class UnusedPass(msgspec.Struct, frozen=True):
 
 
 def recorded_nodes(profile: Profile) -> Nodes:
-    """All nodes that the profile shows; of the last operator of a thread nothing tells whether it recorded one."""
+    """All nodes in the profile; for the last operator of a thread, nothing shows whether it recorded one."""
     table = profile.table
     has_number = (table.category == Category.OPERATOR) & (table.sequence != ABSENT)
     backward = np.flatnonzero(has_number & (table.forward_thread != 0))
@@ -88,7 +90,7 @@ def recorded_nodes(profile: Profile) -> Nodes:
 
 
 def _used(profile: Profile, backward: Rows, numbers: int) -> Rows:
-    """Numbers that backward passes carry, each with its forward thread in one number, in ascending order."""
+    """Numbers that backward passes have, each combined with its forward thread in one number, in ascending order."""
     table, threads = profile.table, profile.forward_threads
     thread_of = np.full(int(table.forward_thread.max(initial=0)) + 1, ABSENT, np.int64)
     thread_of[list(threads)] = list(threads.values())
@@ -99,11 +101,13 @@ def _used(profile: Profile, backward: Rows, numbers: int) -> Rows:
 
 
 def unused_passes(profile: Profile, least: float) -> Iterator[UnusedPass]:
-    """Forward passes of at least `least` nodes of which no backward pass uses any, and none will.
+    """Forward passes of at least `least` nodes, none of which a backward pass uses or will use.
 
-    A pass is the call of an outermost module; outside of modules it is nodes of a step that follow one another without
-    a node in between that is used. The last step may be cut: its passes are left out unless all passes of the same
-    module from the same function went unused before, and so are those that no younger graph was used after.
+    A pass is the call of an outermost module; outside of modules it is successive nodes of a step without a used node
+    in
+    between. The last step may be cut: its passes are left out unless all passes of the same module from the same
+    function
+    went unused before, and so are those that no younger graph was used after.
     """
     nodes = recorded_nodes(profile)
     if not len(nodes):
@@ -122,7 +126,7 @@ def unused_passes(profile: Profile, least: float) -> Iterator[UnusedPass]:
 
 
 def _passes(profile: Profile, nodes: Nodes, module: Rows) -> tuple[Rows, Rows]:
-    """Where each pass begins and ends in `nodes`."""
+    """Start and end of each pass in `nodes`."""
     changes = (np.diff(module) != 0) | (np.diff(profile.step_of(nodes.row)) != 0)
     changes |= (module[1:] == ABSENT) & np.diff(nodes.is_used)
     changes |= np.diff(profile.table.thread[nodes.row]) != 0
@@ -131,7 +135,7 @@ def _passes(profile: Profile, nodes: Nodes, module: Rows) -> tuple[Rows, Rows]:
 
 
 def _outermost_modules(profile: Profile, rows: Rows) -> Rows:
-    """For each of `rows` the outermost module call around it, `ABSENT` for none."""
+    """The outermost module call around each of `rows`, `ABSENT` for none."""
     modules, last = profile.matching(f"^{MODULE}", Category.PYTHON), profile.tree.last_descendant
     reach = np.maximum.accumulate(last[modules])
     outermost = modules[modules > np.append(ABSENT, reach)[: len(modules)]]
@@ -140,13 +144,13 @@ def _outermost_modules(profile: Profile, rows: Rows) -> Rows:
 
 
 def _places(profile: Profile, modules: Rows) -> Rows:
-    """A number for each of `modules` that tells apart whose call it is and from which function, `ABSENT` for none."""
+    """A number for each of `modules` that identifies its class and the calling function, `ABSENT` for none."""
     names = np.append(profile.table.name.astype(np.int64), ABSENT)
     callers = np.append(profile.calls.caller, ABSENT)[modules]
     return np.where(modules == ABSENT, ABSENT, (names[modules] + 1) * len(names) + names[callers] + 1)
 
 
 def _told_until_ns(profile: Profile, has_backward: bool) -> int:
-    """From when on nothing is told: the last step, or all of a single one without a backward pass."""
+    """Time from which passes are unknown: the last step, or all of a single one without a backward pass."""
     starts = profile.steps.starts
     return int(starts[-1]) if len(starts) > 1 else int(profile.table.end_ns.max()) if has_backward else 0

@@ -53,11 +53,11 @@ MATRIX = 2  # dimensions
 
 
 class Evidence(msgspec.Struct, frozen=True):
-    """Gradients of one optimizer's parameters that one kind of pass hands over for nothing.
+    """Gradients of one optimizer's parameters that one kind of pass computes for nothing.
 
     Attributes:
-        gradients: how many a pass hands over of them. others: how many of other parameters.
-        time: what is for them alone, per step. is_tail: whether the pass goes on for them alone in the end.
+        gradients: number of them that a pass computes. others: number of other parameters' gradients.
+        time: spent for them alone, per step. is_tail: True if the end of the pass is for them alone.
     """
 
     gradients: int
@@ -126,13 +126,13 @@ class GradientsThrownAway(Rule[Evidence]):
 
 
 def _kind(each: BackwardPass, block: GradientBlock) -> tuple[object, ...]:
-    """Passes of one kind come at the same place of a step, and hand over the same gradients."""
+    """The kind of a pass: its place in the step, and the gradients that it computes."""
     handed = tuple((other.owner, other.shapes) for other in each.blocks)
     return (each.number, handed, each.blocks.index(block))
 
 
 def _for_nothing(profile: Profile, each: BackwardPass, block: GradientBlock) -> tuple[list[int], list[int]]:
-    """What goes without the block's gradients, and what takes less time."""
+    """Events that go without the block's gradients, and events that become shorter."""
     nodes: list[int] = each.nodes.tolist()
     above = {profile.parent(row): row for row in block.rows}
     if each.blocks[-1] is block:
@@ -151,7 +151,7 @@ def _for_nothing(profile: Profile, each: BackwardPass, block: GradientBlock) -> 
 
 
 def _of_weights(profile: Profile, node: int, left: Counter[Shape]) -> tuple[list[int], list[int]]:
-    """In one node what computes a weight's gradient, of those that are `left`."""
+    """Events of one node that compute a weight's gradient, among those that are `left`."""
     inner = list(profile.subtree(node))[1:]
     for row in inner:
         given = profile.inputs(row)

@@ -1,8 +1,8 @@
 """Owners of the gradients that a backward pass accumulates, and those that no optimizer's step uses.
 
-A trace names no parameters. What an optimizer updates is a set of shapes, and a pass hands over the gradients of one
-module after the other: where the pass is made of the whole sets of optimizers, or parts of them, in one way only, each
-gradient has its owner.
+A trace names no parameters. An optimizer is known by the set of shapes that it updates, and a pass accumulates the
+gradients of one module after the other: if the pass consists of the whole sets of optimizers, or parts of them, in only
+one way, each gradient has its owner.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tb_tidy_plugin.rulekit import Category, aten
 from tb_tidy_plugin.trace.columns import ABSENT, Rows
 
 _Owner: TypeAlias = frozenset[tuple[Shape, int]]
-"""An optimizer: how many parameters of each shape it updates."""
+"""An optimizer, by the number of parameters of each shape that it updates."""
 
 _NODE = r"^autograd::engine::evaluate_function"
 ADDS = aten.names("known", "add_ add")
@@ -31,11 +31,11 @@ FIRST_STEPS = 10
 
 
 class GradientBlock(msgspec.Struct, frozen=True):
-    """Gradients of one owner that a pass hands over in a row.
+    """Successive gradients of one owner in a pass.
 
     Attributes:
         rows: their `AccumulateGrad`, in order of time. shapes: of them.
-        is_fresh: whether they took places that were empty; else they were added to gradients that were there.
+        is_fresh: True if they filled empty places; otherwise they were added to existing gradients.
     """
 
     owner: _Owner
@@ -49,8 +49,9 @@ class BackwardPass(msgspec.Struct, frozen=True):
 
     Attributes:
         nodes: in order of time. blocks: its gradients, by their owners.
-        number: which pass of its step it is. called_by: the last operator of the host before it, inside the call of
-            `backward`; without one its first node.
+        number: its position among the passes of its step. called_by: the last operator of the host before it, inside
+    the
+            call of `backward`; without one its first node.
     """
 
     nodes: Rows
@@ -60,7 +61,7 @@ class BackwardPass(msgspec.Struct, frozen=True):
 
 
 def outcomes(profile: Profile) -> Iterator[tuple[BackwardPass, GradientBlock, bool]]:
-    """Each block of which it is known, its pass, and whether its gradients were dropped before their optimizer's step.
+    """Each block of known outcome, its pass, and True if its gradients were dropped before their optimizer's step.
 
     Gradients are dropped between the last step and the next ones that find their places empty.
     """
@@ -82,9 +83,9 @@ def outcomes(profile: Profile) -> Iterator[tuple[BackwardPass, GradientBlock, bo
 
 
 def _steps(profile: Profile) -> Mapping[int, _Owner]:
-    """The optimizer of each step, by the annotation's row; empty where that of one is not known, or all are one's.
+    """The optimizer of each step, by the annotation's row; empty if one is unknown, or if there is only one.
 
-    Of a single optimizer, as most jobs have, only the first steps are looked at.
+    With a single optimizer, as in most jobs, only the first steps are examined.
     """
     marks = profile.matching(STEP.pattern, Category.ANNOTATION)
     some = marks[profile.step_of(marks) < FIRST_STEPS]
@@ -92,14 +93,14 @@ def _steps(profile: Profile) -> Mapping[int, _Owner]:
 
 
 def _owners_of(profile: Profile, marks: Rows) -> Mapping[int, _Owner]:
-    """The optimizer of each of these steps; empty where that of one is not known."""
+    """The optimizer of each of these steps; empty if one is unknown."""
     table, found = profile.table, dict[int, _Owner]()
     operators = np.flatnonzero(table.category == Category.OPERATOR)
     operators = operators[np.argsort(table.start_ns[operators], kind="stable")]
     starts, left = table.start_ns[operators], len(operators)
     for mark in marks.tolist():
         within = operators[slice(*np.searchsorted(starts, [table.start_ns[mark], table.end_ns[mark]]))]
-        left -= len(within)  # steps lie behind each other
+        left -= len(within)  # steps follow each other
         updated = _updated(profile, within[table.thread[within] == table.thread[mark]]) if left >= 0 else None
         if not updated:
             return {}
@@ -108,15 +109,16 @@ def _owners_of(profile: Profile, marks: Rows) -> Mapping[int, _Owner]:
 
 
 def _updated(profile: Profile, operators: Rows) -> _Owner:
-    """What a step updates: the shapes of the rarest operator that writes to all of them."""
+    """Parameters that a step updates: the shapes of the rarest operator that writes to all of them."""
     by_name: dict[str, Counter[Shape]] = {}
     for row, given in zip(operators.tolist(), profile.inputs_of(operators), strict=True):
         name = aten.without_overload(profile.name(row))
         if name.startswith("autograd::") or not given.dims or not aten.is_a("in_place", name):
             continue
         first = given.dims[0]
-        shapes = [first] if plain_shape(first) is not None else [each for each in first if isinstance(each, tuple)]
-        by_name.setdefault(name, Counter()).update(shape for shape in shapes if shape)  # type: ignore[misc]
+        shape = plain_shape(first)
+        shapes = [each for each in first if isinstance(each, tuple)] if shape is None else [shape]
+        by_name.setdefault(name, Counter()).update(each for each in shapes if each)
     every = {shape for shapes in by_name.values() for shape in shapes}
     whole = [shapes for shapes in by_name.values() if set(shapes) == every]
     return frozenset(min(whole, key=Counter.total).items()) if every and whole else frozenset()
@@ -158,7 +160,7 @@ def _operators_outside(profile: Profile, nodes: Rows) -> Rows:
 
 
 def _parted(shapes: Sequence[Shape], owners: Sequence[_Owner]) -> list[tuple[_Owner, slice]]:
-    """One or two owners of a pass' gradients, where that is certain; an owner's own whole set is surest."""
+    """One or two owners of a pass' gradients, if they are certain; an owner's own whole set is most certain."""
     whole = Counter(shapes)
     if one := [owner for owner in owners if frozenset(whole.items()) == owner]:
         return [(one[0], slice(None))]
@@ -171,7 +173,7 @@ def _parted(shapes: Sequence[Shape], owners: Sequence[_Owner]) -> list[tuple[_Ow
 
 
 def _ends(shapes: Sequence[Shape], owner: _Owner) -> Iterator[int]:
-    """Where a pass may be cut so that one side is the owner's whole set: positive for the first, negative the last."""
+    """Positions that cut off the owner's whole set in a pass: positive at its start, negative at its end."""
     size = sum(count for _, count in owner)
     if size < len(shapes):
         if frozenset(Counter(shapes[:size]).items()) == owner:
@@ -183,7 +185,7 @@ def _ends(shapes: Sequence[Shape], owner: _Owner) -> Iterator[int]:
 def _with_part(
     shapes: Sequence[Shape], owners: Sequence[_Owner], whole: Sequence[tuple[_Owner, int]]
 ) -> Iterator[tuple[_Owner, slice]]:
-    """One owner's whole set, and a part of one other's; nothing where several ways would do."""
+    """One owner's whole set, and a part of one other's; empty if that is ambiguous."""
     ways = []
     for owner, at in whole:
         rest = Counter(shapes[at:] if at > 0 else shapes[:at])

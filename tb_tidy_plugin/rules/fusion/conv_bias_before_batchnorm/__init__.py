@@ -57,10 +57,10 @@ from tb_tidy_plugin.rules.fusion.conv_bias_before_batchnorm.parameter_costs impo
 _MODULES = aten.by_name("product", {"conv1d": "Conv1d", "conv2d": "Conv2d", "conv3d": "Conv3d"})  # with a benchmark
 TRANSPOSED = aten.names("product", "conv_transpose1d conv_transpose2d conv_transpose3d")
 _CONVOLUTIONS = (*_MODULES, *TRANSPOSED, "aten::convolution")
-TRAINING = 5  # which input of a batch norm this is
+TRAINING = 5  # its position among the inputs of a batch norm
 SYNCHRONISED = "SyncBatchNorm"  # runs in training mode only
 BATCH_NORMS = aten.names("known", "batch_norm cudnn_batch_norm native_batch_norm") | {SYNCHRONISED}
-STRIDE, PADDING, DILATION = 3, 4, 5  # which inputs of a convolution these are
+STRIDE, PADDING, DILATION = 3, 4, 5  # their positions among the inputs of a convolution
 PASSING_ON = aten.names("known", "_to_copy contiguous to")
 FUSED_SHARE = 0.005  # of a convolution that adds the bias itself: measured on a CPU, where the step stays the same
 
@@ -70,11 +70,11 @@ class Evidence(msgspec.Struct, frozen=True):
 
     Attributes:
         op: the convolution's operator. dtype, input, weight: of its inputs; the type as PyTorch's profiler names it.
-        stride, padding, dilation: its options, empty where they were not recorded.
-        channels: how many it gives a bias.
+        stride, padding, dilation: its options, empty if they were not recorded.
+        channels: number of channels with a bias.
         conv, norm: the modules of both, or their operators.
-        is_training: whether the norm is known to be in training mode.
-        time: what the bias takes in operators of its own.
+        is_training: True if the norm is known to be in training mode.
+        time: of the bias in operators of its own.
     """
 
     op: str
@@ -197,7 +197,7 @@ def _match(profile: Profile, conv: int, inputs: Inputs, norm: int, costs: Parame
 
 
 def _lost(profile: Profile, conv: int, work: tuple[int, ...]) -> list[tuple[int, int]]:
-    """What the bias takes: the time of its own operators or kernels, else a small part of the convolution."""
+    """Time of the bias: that of its own operators or kernels, else a small part of the convolution."""
     start, share_ns = profile.start_ns(conv), round(FUSED_SHARE * profile.duration_ns(conv))
     return [(profile.start_ns(row), profile.end_ns(row)) for row in work] or [(start, start + share_ns)]
 
@@ -209,7 +209,7 @@ def _module(profile: Profile, row: int) -> str:
 
 
 def _in_sequences(code: Code) -> "list[Call]":
-    """The convolutions that stand right before a batch norm in a `Sequential` that the file writes out."""
+    """The convolutions right before a batch norm in a `Sequential` that the file spells out."""
     found = []
     for call in code.calls:
         if code.qualified(call.func) == "torch.nn.Sequential":
@@ -222,7 +222,7 @@ def _in_sequences(code: Code) -> "list[Call]":
 
 
 def _makes(code: Code, call: Call, kind: str) -> bool:
-    """True if a call is of a module of `torch.nn` of this kind that the file makes once."""
+    """True if a call is of a module of `torch.nn` of this kind that the file creates once."""
     values = code.assigned(code.source(call.func))
     if len(values) != 1 or not code.is_call(values[0]):
         return False

@@ -7,7 +7,7 @@ from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.rules.fusion.conv_bias_before_batchnorm.parameter_costs import handed_over_by
 
 BIAS = 2
-"""Which input of a convolution it is."""
+"""Position of the bias among the inputs of a convolution."""
 
 
 def bias_work(profile: Profile, conv: int) -> tuple[int, ...]:
@@ -22,7 +22,7 @@ def bias_work(profile: Profile, conv: int) -> tuple[int, ...]:
 
 
 def bias_handed_over(profile: Profile, conv: int, inputs: Inputs) -> list[int]:
-    """The rows in which the gradient of the bias is handed over, known by its shape."""
+    """The rows that accumulate the gradient of the bias, recognised by its shape."""
     handed = (row for node in _nodes(profile, conv) for row in handed_over_by(profile, node))
     return [row for row in handed if profile.inputs(row).shape(0) == inputs.shape(BIAS)]
 

@@ -14,20 +14,20 @@ from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows, Times
 
 _LOOPS = r"^Optimizer\.(?:step|zero_grad)#"
-"""What goes over all parameters in Python, one after the other."""
+"""Python loops over all parameters."""
 
 CALL_NS = 5_000
-"""Operators that take longer for each parameter work on elements, of which small parameters have few."""
+"""Operators that take longer per parameter work on elements, of which small parameters have few."""
 
 ParameterCosts: TypeAlias = Mapping[int, tuple[tuple[int, int], ...]]
-"""When each parameter takes time, by the row in which its gradient is handed over."""
+"""Spans in which each parameter takes time, by the row that accumulates its gradient."""
 
 
 def costs_of_parameters(profile: Profile) -> ParameterCosts:
-    """For each row in which a gradient is handed over the time that its parameter takes there and in optimizers.
+    """The time of each parameter in the accumulation of its gradient and in optimizers, by the row of the accumulation.
 
-    All parameters of a step share its optimizers' time equally, without that of operators that work on elements. Which
-    part of that time is whose nobody recorded, so they take it in the order of their gradients.
+    All parameters of a step share its optimizers' time equally, without that of operators that work on elements. The
+    recording does not show each one's part of that time, so they take it in the order of their gradients.
     """
     handed, loops = accumulations(profile), profile.matching(_LOOPS, Category.ANNOTATION)
     operators = np.flatnonzero(profile.calls.outermost & profile.inside(loops)[: profile.tree.size])
@@ -50,7 +50,7 @@ def _by_step(rows: Rows, steps: Rows) -> dict[int, Rows]:
 
 
 def handed_over_by(profile: Profile, node: int) -> list[int]:
-    """The rows in which the gradients are handed over that `node` of the backward pass has computed: right after it."""
+    """The rows that accumulate the gradients computed by `node` of the backward pass: right after it."""
     ends = profile.tree.last_descendant
     handed, found = accumulations(profile), list[int]()
     row = int(ends[_outer(profile, node)]) + 1

@@ -61,7 +61,7 @@ from tb_tidy_plugin.rulekit import (
 from tb_tidy_plugin.rules.fusion.unfused_attention.attention import AttentionCall, attentions, left_of_products
 
 _FUSED = "Call `F.scaled_dot_product_attention`"
-LEFT_OF_PRODUCTS = (0.85, 0.7)  # most likely, at least, where the device does not tell
+LEFT_OF_PRODUCTS = (0.85, 0.7)  # most likely, at least, if the device does not show it
 WITHOUT_WEIGHTS = "Pass `need_weights=False` to `nn.MultiheadAttention`"
 
 
@@ -69,11 +69,11 @@ class Evidence(msgspec.Struct, frozen=True):
     """One attention.
 
     Attributes:
-        queries, keys: their numbers. width: of a head. batch: how many heads there are in all.
+        queries, keys: their numbers. width: of a head. batch: number of heads in all.
         sizes, dtype: of the scores.
-        is_masked: whether a mask is added to them. averages_weights: whether only their average needs the weights.
-        operators, gradients: how many go over the scores, in the forward and the backward pass.
-        time: what they take.
+        is_masked: True if a mask is added to them. averages_weights: True if only their average needs the weights.
+        operators, gradients: number of those that process the scores, in the forward and the backward pass.
+        time: of all of them.
         products_left, products_best: parts of the products' time that fusing leaves, most likely and at least.
     """
 

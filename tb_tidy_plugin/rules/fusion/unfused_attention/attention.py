@@ -18,11 +18,11 @@ from tb_tidy_plugin.profile.profile import Profile
 
 SOFTMAX = aten.names("known", "_softmax softmax")
 _BATCHED = aten.names("product", "baddbmm bmm")
-"""What `matmul`, `@` and `einsum` come down to where both factors have a batch; a layer's product is none of these."""
+"""Operators of `matmul`, `@` and `einsum` if both factors have a batch; a layer's product is not among them."""
 
 _MASKS = aten.names("pointwise", "add masked_fill where")
 ON_SCORES = _MASKS | aten.names("known", "clone div mul rsub sub to")
-"""What a fused operator does to scores, too: scale them, add a mask or a bias, and compute in more bits."""
+"""Operators on scores that a fused operator replaces, too: scale, mask or bias, and casts to more bits."""
 
 ON_WEIGHTS = aten.names("known", "alpha_dropout clone dropout native_dropout to")
 AVERAGES = aten.names("reduction", "mean sum")
@@ -30,11 +30,12 @@ _CAST = "aten::to"
 ADDS_SCORES = "aten::baddbmm"
 LEAST_DIMS = 3  # of scores: a batch, queries and keys
 WEIGHTS_DIMS = 4  # of `nn.MultiheadAttention`, which have a batch and heads
-_REACH = 12  # operators: before the softmax scale, bias and mask, which may be made there, too
-_AFTER = 24  # operators after the last product, in which the weights are looked for
+_REACH = 12  # operators: before the softmax scale, bias and mask, which may be created there, too
+_AFTER = 24  # operators after the last product that are searched for the weights
 REACHED, REACHED_AT_BEST = 0.2, 0.4
-"""Parts of their peak in half precision that devices reach in fused attention: an MI300X 0.21 with heads of 64, by what
-flash kernels do on it; newer kernels and larger heads more."""
+"""Parts of their peak in half precision that devices reach in fused attention: an MI300X 0.21 with heads of 64, by its
+flash kernels; newer kernels and larger heads reach more.
+"""
 
 WITH_GRADIENTS = 3.5
 """Multiplications of forward and backward pass together, as a multiple of the forward pass: 2 products and 5."""
@@ -47,13 +48,13 @@ class AttentionCall(msgspec.Struct, frozen=True):
 
     Attributes:
         softmax: its row.
-        between: rows of the operators between the two products that go over the whole matrix of scores.
+        between: rows of the operators between the two products that process the whole matrix of scores.
         products: rows of the operators that multiply.
-        scores: the product that makes the scores.
+        scores: the product that computes the scores.
         sizes: of the scores, the last two being the numbers of queries and of keys.
-        is_masked: whether something is added to or filled into the scores.
-        averages: the row in which `nn.MultiheadAttention` averages the weights over the heads to hand them out; None
-            where it does not.
+        is_masked: True if something is added to or filled into the scores.
+        averages: the row in which `nn.MultiheadAttention` averages the weights over the heads to return them; None
+            if it does not.
     """
 
     softmax: int
@@ -66,7 +67,7 @@ class AttentionCall(msgspec.Struct, frozen=True):
 
 
 def attentions(profile: Profile) -> Iterator[AttentionCall]:
-    """Attention written out that a fused operator could do, since nothing else needs its scores or its weights."""
+    """Written-out attention that a fused operator can replace, since nothing else needs its scores or its weights."""
     for softmax in profile.calls.among(profile.named(*SOFTMAX)).tolist():
         given = profile.inputs(softmax)
         sizes = given.shape(0)
@@ -77,16 +78,16 @@ def attentions(profile: Profile) -> Iterator[AttentionCall]:
 def left_of_products(
     profile: Profile, found: AttentionCall, events: Sequence[int], *, with_gradients: bool
 ) -> tuple[float, float] | None:
-    """Which parts of their time the products take inside a fused operator: most likely, and at least.
+    """Parts of their time that the products take inside a fused operator: most likely, and at least.
 
-    Written out, they mostly write and read scores; fused, they wait for the matrix units only. None where the products
-    do not run on a device of known peak in half precision.
+    Written out, they mostly write and read scores; fused, they wait only for the matrix units. None if the products do
+    not run on a device of known peak in half precision.
 
     Args:
         profile: the profile they are of.
         found: the attention.
         events: device work, or operators, of the products and their gradients.
-        with_gradients: whether there are gradients.
+        with_gradients: True if there are gradients.
     """
     rows, scores = np.array(events, np.int64), found.scores
     device = device_of(profile) if len(rows) and int(rows.min()) >= profile.tree.size else None
@@ -116,7 +117,7 @@ def _around(profile: Profile, softmax: int, sizes: Shape) -> Iterator[AttentionC
 
 
 def _before_next(profile: Profile, output: int) -> Iterator[int]:
-    """The operators that follow, up to the next batched product: the scores of the next layer are as large."""
+    """The following operators, up to the next batched product: the scores of the next layer are equally large."""
     near = profile.operators_after(output, _AFTER)
     return takewhile(lambda row: _batched_product(profile, row) is None, near)
 
@@ -124,9 +125,9 @@ def _before_next(profile: Profile, output: int) -> Iterator[int]:
 def _until_product(
     profile: Profile, near: list[int], sizes: Shape, known: frozenset[str]
 ) -> tuple[int, Product, list[int]] | None:
-    """The first operator with a batched product, that product, and what on the way there goes over the matrix.
+    """The first operator with a batched product, that product, and the operators before it that process the matrix.
 
-    None where anything else than `known` does, or where another softmax comes first.
+    None if any operator outside `known` does, or if another softmax comes first.
     """
     on_the_way: list[int] = []
     for row in near:
@@ -149,7 +150,7 @@ def _batched_product(profile: Profile, row: int) -> Product | None:
 
 
 def _goes_over(profile: Profile, row: int, sizes: Shape) -> bool:
-    """True if an operator that is more than a view is given the matrix of scores or weights."""
+    """True if an operator that is more than a view gets the matrix of scores or weights."""
     name = profile.name(row)
     if is_passing(name) and name != _CAST:
         return False
@@ -159,14 +160,14 @@ def _goes_over(profile: Profile, row: int, sizes: Shape) -> bool:
 
 
 def _fit(scores: Product, output: Product, sizes: Shape) -> bool:
-    """True if the first product makes the softmax's input, and the second one sums over its keys."""
+    """True if the first product computes the softmax's input, and the second one sums over its keys."""
     queries, keys = sizes[-2:]
     makes = scores.batch * queries * keys == prod(sizes) and {scores.m, scores.n} == {queries, keys}
     return makes and output.batch == scores.batch and output.k == keys and queries in (output.m, output.n)
 
 
 def _is_multihead(profile: Profile, row: int) -> bool:
-    """True if `nn.MultiheadAttention` averages the weights here, and nothing that follows is given the average."""
+    """True if `nn.MultiheadAttention` averages the weights here, and no later operator gets the average."""
     averaged = profile.inputs(row).shape(0) or ()
     is_mean = profile.name(row) in AVERAGES and len(averaged) == WEIGHTS_DIMS
     if not is_mean or not any(profile.name(above).endswith(MULTIHEAD) for above in profile.ancestors(row)):

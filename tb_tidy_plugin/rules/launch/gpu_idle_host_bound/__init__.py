@@ -56,7 +56,7 @@ from tb_tidy_plugin.rulekit import (
 from tb_tidy_plugin.rules.launch.gpu_idle_host_bound.idle import HostBoundIdle, host_bound_idle
 
 RECORDER = {True: (1.7, 2.7), False: (1.4, 2.3)}
-"""By how much recording slows the host, likely and at most, with and without Python stacks."""
+"""Factors by which recording slows the host, likely and at most, with and without Python stacks."""
 
 _BACKWARD, ANNOTATIONS = "autograd::engine::", ("Optimizer.", "## ", "enumerate(DataLoader)#")
 EVIDENCE, _NAMED = 200, 3  # longest gaps whose events are shown; places in the text
@@ -68,13 +68,13 @@ class Evidence(msgspec.Struct, frozen=True):
 
     Attributes:
         idle: per step. share: that by the step.
-        places: where most of it is, with the part of it that each has.
-        gaps: how many there are per step. kernel: the median kernel's time.
-        shallow: the part of the launches that find at most one other piece of work to do.
-        has_stacks: whether Python stacks were recorded, which slows the host further.
+        places: where most of it is, each with its part.
+        gaps: their number per step. kernel: the median kernel's time.
+        shallow: the part of the launches that find at most one other unfinished piece of work.
+        has_stacks: True if Python stacks were recorded, which slows the host further.
         beyond: the part of the idle time that recording cannot explain, however slow it is.
         recorded: the part of the idle time that recording likely causes.
-        serves: whether the steps are batches of an inference server.
+        serves: True if the steps are batches of an inference server.
     """
 
     idle: Nanoseconds
@@ -90,7 +90,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def how(self) -> str:
-        """Whose graphs to use."""
+        """The advice on graphs, for a server or a job."""
         if not self.serves:
             return '`torch.compile` with `mode="reduce-overhead"`, CUDA graphs'
         return "the server's CUDA graphs (vLLM without `--enforce-eager`, SGLang without `--disable-cuda-graph`)"
@@ -102,7 +102,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def recorder(self) -> str:
-        """What recording does to the host."""
+        """The effect of recording on the host."""
         what = "Recording Python stacks" if self.has_stacks else "Recording"
         most = RECORDER[self.has_stacks][1]
         return f"{what} slows the host up to {most} times, which leaves {self.beyond} of this time"
@@ -171,13 +171,13 @@ class GpuIdleHostBound(Rule[Evidence]):
                 recorded=Share(1 - likely / total_ns),
                 serves=any(each.batch.phase != "diffusion" for each in iterations_of(profile)),
             ),
-            subject=f"device {nth}",  # of this process: each rank has a device of another number
+            subject=f"device {nth}",  # of this process: each rank has a device with another number
             confidence=self._confidence(has_stacks, likely / steps / mean_ns, most / steps / mean_ns),
             lost=tuple(zip(idle.time.starts.tolist(), idle.time.ends.tolist(), strict=True)),
         )
 
     def _confidence(self, has_stacks: bool, likely: float, at_least: float) -> Confidence:
-        """By what part of the step remains if recording slowed the host as it does often, and as it does at most."""
+        """Confidence by the remaining part of the step if recording slowed the host as usual, and at most."""
         if at_least >= self.min_share:
             return "medium" if has_stacks else "high"
         return "medium" if likely >= self.min_share and not has_stacks else "low"
@@ -194,7 +194,7 @@ def _frame(name: str) -> str | None:
 
 
 def _largest(profile: Profile, places: list[tuple[int, int, int]], total_ns: int) -> tuple[tuple[str, Share], ...]:
-    """The places with most of the time; all of the backward pass is one, whatever its operators."""
+    """The places with most of the time; the whole backward pass is one, whatever its operators."""
     shares: dict[str, int] = {}
     for place, time_ns, _ in places:
         name = profile.name(place)

@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from tb_tidy_plugin.profile.profile import Profile
 
 SHALLOW = 1
-"""Work not yet done when the next is launched, up to which the device lives from hand to mouth."""
+"""Unfinished work at the next launch, up to which the device lives from hand to mouth."""
 
 
 class HostBoundIdle(msgspec.Struct, frozen=True):
-    """Time for which a device had nothing to do because the host had not launched anything yet.
+    """Time in which a device was idle because the host had not launched anything yet.
 
     Attributes:
         time: that time, in pieces of gaps in the device's work.
-        ended_by: for each piece the innermost host event behind the launch that ended its gap; the launch itself where
-            no event encloses it.
-        after_ns: for each piece how long the device was busy just before its gap.
+        ended_by: the innermost host event around the launch that ended each piece's gap; the launch itself if no event
+            encloses it.
+        after_ns: busy time of the device just before each piece's gap.
         median_kernel_ns: median duration of the device's kernels.
-        shallow: which part of the launches found at most `SHALLOW` pieces of launched work not yet done.
+        shallow: part of the launches that found at most `SHALLOW` unfinished pieces of launched work.
     """
 
     time: Intervals
@@ -41,16 +41,16 @@ class HostBoundIdle(msgspec.Struct, frozen=True):
     shallow: float
 
     def beyond_ns(self, slowdown: float) -> int:
-        """What of the time would be there if recording had slowed the host by `slowdown`, in time of the recording.
+        """The part of the time that would remain if recording had slowed the host by `slowdown`, in recorded time.
 
         The host launched the next work as late as the gap and the work before it took together. A faster host leaves
-        what is longer than the work, so of a gap as much goes as the host was slower during that work.
+        what is longer than the work, so a gap shrinks by the time that the host was slower during that work.
         """
         length = self.time.ends - self.time.starts
         return int(np.maximum(length - (slowdown - 1) * self.after_ns, 0).sum())
 
     def longest(self, count: int) -> list[int]:
-        """The host events that ended the longest `count` pieces, in order of rows."""
+        """The host events that ended the longest `count` pieces, in row order."""
         order = np.argsort(self.time.starts - self.time.ends, kind="stable")
         events: list[int] = distinct(self.ended_by[order[:count]]).tolist()
         return events
@@ -58,7 +58,8 @@ class HostBoundIdle(msgspec.Struct, frozen=True):
     def by_place(self, profile: Profile, is_place: Callable[[str], bool]) -> list[tuple[int, int, int]]:
         """The idle time by the nearest event around `ended_by`, or itself, whose name is a place: longest first.
 
-        Per place the row of one such event, the idle time in ns, and the event that ended its longest piece. Without
+        For each place the row of one such event, the idle time in ns, and the event that ended its longest piece.
+        Without
         such an event the event itself is the place; those of one name are one place.
         """
         table, tree = profile.table, profile.tree
@@ -74,11 +75,11 @@ class HostBoundIdle(msgspec.Struct, frozen=True):
 
 
 def host_bound_idle(profile: Profile, device: int, most_gap_ns: float) -> HostBoundIdle:
-    """The idle time of `device` that is the host's pace and nothing else.
+    """The idle time of `device` that only the host's pace explains.
 
-    That is what no loader, compilation, garbage collection, communication or wait for the device explains
-    (`idle_parts`), in gaps of at most `most_gap_ns` whose next work was launched after they began: work launched
-    before waited for something on a device. Steps that warm up do not count, nor does what no step holds.
+    That is time that no loader, compilation, garbage collection, communication or wait for the device explains
+    (`idle_parts`), in gaps of at most `most_gap_ns` whose next work was launched after they began: work launched before
+    waited for something on a device. Warm-up steps do not count, nor does time outside steps.
     """
     table, steady = profile.table, _steady(profile)
     work = np.flatnonzero(table.is_category(DEVICE_WORK) & (table.device == device))
@@ -104,7 +105,7 @@ def host_bound_idle(profile: Profile, device: int, most_gap_ns: float) -> HostBo
 
 
 def _steady(profile: Profile) -> Intervals:
-    """The steps that do not warm up."""
+    """The steps after the warm-up."""
     steps = profile.steps
     wanted = np.array([oddity != "warmup" for oddity in steps.oddities], np.bool_)
     return Intervals.union(steps.starts[wanted], steps.ends[wanted])

@@ -63,17 +63,17 @@ from tb_tidy_plugin.rules.memory.constant_rebuilt_every_step.constants import Co
 from tb_tidy_plugin.units import plural
 
 CHAIN_SHOWN = 8
-BOOL = 11  # the number that ATen has for this dtype
+BOOL = 11  # ATen's number of this dtype
 
 
 class Evidence(msgspec.Struct, frozen=True):
-    """A constant, and how it is made.
+    """A constant, and how it is created.
 
     Attributes:
-        names: the operators that make it, the factory first, as users write them.
-        sizes: what the factory is given. numbers: what each further operator is given; empty where one takes more.
-        elements: of the constant. time: what making it once takes.
-        times, steps: how often it is made, in how many steps.
+        names: the operators that create it, the factory first, as users write them.
+        sizes: arguments of the factory. numbers: argument of each further operator; empty if one has more.
+        elements: of the constant. time: of creating it once.
+        times, steps: number of creations, and of steps with any.
     """
 
     names: tuple[str, ...]
@@ -86,17 +86,17 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def factory(self) -> str:
-        """The operator that makes it out of nothing."""
+        """The operator that creates it without tensors."""
         return self.names[0]
 
     @property
     def size(self) -> str:
-        """How large it is."""
+        """The size, in words."""
         return plural(self.elements, "element")
 
     @property
     def count(self) -> str:
-        """How many operators make it."""
+        """The number of operators that create it."""
         return plural(len(self.names), "operator")
 
     @property
@@ -110,7 +110,7 @@ class ConstantRebuiltEveryStep(Rule[Evidence]):
 
     code = "TT1201"
     needs = frozenset({"shapes"})
-    # Its factories make pieces for the loop: one operator on the whole tensor needs none of them.
+    # Its factories create pieces for the loop: one operator on the whole tensor needs none of them.
     yields_to = ("python-loop-tensor-indexing",)
     action = "Create the constant of `{factory}` once, before the loop"
     message = "`{factory}` rebuilds a constant of {size}: {count}, {time}"
@@ -161,13 +161,13 @@ class ConstantRebuiltEveryStep(Rule[Evidence]):
 
 
 def _numbers(profile: Profile, rows: tuple[int, ...]) -> Sizes:
-    """What each operator behind the factory was given beside its tensor; empty where that is not one integer each."""
+    """The argument of each operator after the factory besides its tensor; empty unless each has one integer."""
     given = [profile.inputs(row).integers(1) for row in rows]
     return Sizes(number for (number,) in given) if all(len(each) == 1 for each in given) else Sizes()
 
 
 def _expression(factory: str, sizes: Sizes, further: Sequence[str], numbers: Sizes) -> str:
-    """The constant in Python, empty where it is not made by a few well-known operators."""
+    """The constant in Python, empty unless a few well-known operators create it."""
     if factory not in {"ones", "zeros"} or not sizes or len(further) != len(numbers):
         return ""
     made = f"torch.{factory}({tuple(sizes)}, device=device)"

@@ -1,4 +1,4 @@
-"""Tensors that hold the same in each step, because all that they are made from are factories and numbers."""
+"""Tensors with the same content in each step, because only factories and numbers create them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _FACTORIES = aten.names(
     new_full new_ones new_zeros ones ones_like zeros zeros_like
     """,
 )
-"""Operators whose result follows from their arguments alone; `rand`, `randperm` and their kin are none."""
+"""Operators whose result follows from their arguments alone; `rand`, `randperm` and the like are excluded."""
 
 _ACTIVATIONS = aten.names(
     "pointwise",
@@ -42,7 +42,7 @@ _ACTIVATIONS = aten.names(
     silu softplus softshrink tanh threshold
     """,
 )
-"""What networks run on their data. All other pointwise operators make constants of constants."""
+"""Operators that networks run on their data. All other pointwise operators turn constants into constants."""
 
 _COPIES = aten.names("known", "_to_copy clone contiguous to")
 REARRANGES = _COPIES | aten.names(
@@ -57,27 +57,26 @@ JOINS_EQUAL_SHAPES = aten.names(
     logical_or logical_xor masked_fill masked_fill_ stack where
     """,
 )
-"""Of both, those that do so with several tensors of one shape. Sums and products of such often are of data too."""
+"""Operators of both kinds that do so with several tensors of one shape. Sums and products are often of data, too."""
 
 SETS_ALL = aten.names("in_place", "fill_ zero_")
 _ALLOCATES = aten.by_name("known", {"empty": 0, "resize_": 1})
-"""What factories run: operators that set all elements, and those that are given a size, with its position."""
+"""Operators that factories run: they set all elements, and get a size at this position."""
 
 _NUMBERS = frozenset({"double", "long int", "bool"})
 """Types of Python's numbers, which are recorded as tensors without dimensions."""
 
-_REACH = 64  # operators after a factory that may make a constant of it
-END_NS = 1 << 62  # behind the last event
+_REACH = 64  # operators after a factory that may turn it into a constant
+END_NS = 1 << 62  # after the last event
 
 
 class Constant(msgspec.Struct, frozen=True):
-    """A constant that is made again and again.
+    """A constant that is created repeatedly.
 
     Attributes:
-        runs: for each time that it need not be made, the factory and the operators right after it that work on nothing
-            but constants.
+        runs: for each needless creation, the factory and the operators right after it that only work on constants.
         elements: of the largest tensor among them.
-        steps: in how many steps.
+        steps: number of steps with any.
     """
 
     runs: tuple[tuple[int, ...], ...]
@@ -90,8 +89,8 @@ class _Repeated(msgspec.Struct, frozen=True):
 
     Attributes:
         rows: those that need not run.
-        calls: these and the ones whose result would take the place of theirs, in order.
-        steps: in how many steps they run.
+        calls: these and the ones whose result would replace theirs, in order.
+        steps: number of steps in which they run.
     """
 
     rows: tuple[int, ...]
@@ -100,7 +99,7 @@ class _Repeated(msgspec.Struct, frozen=True):
 
 
 class _Run(msgspec.Struct, frozen=True):
-    """A factory and what follows it on nothing but constants, the shapes of all these, and the largest one's size."""
+    """A factory and the operators after it that only use constants, the shapes of all these, and the largest size."""
 
     rows: tuple[int, ...]
     shapes: frozenset[Shape]
@@ -108,9 +107,9 @@ class _Run(msgspec.Struct, frozen=True):
 
 
 def constants_made_again(profile: Profile, least_repeats: int, least_elements: float) -> Iterator[Constant]:
-    """Constants made in each step in which their function runs, or `least_repeats` times within one.
+    """Constants created in each step in which their function runs, or `least_repeats` times within one.
 
-    Left out are those that something may be written to afterwards.
+    Without those that something may be written to afterwards.
     """
     factories = of_the_model(profile, profile.calls.among(profile.named(*_FACTORIES)))
     writes, taken = Writes(profile), set[int]()
@@ -124,12 +123,12 @@ def constants_made_again(profile: Profile, least_repeats: int, least_elements: f
 
 
 def _alike(profile: Profile, factory: int, run: Sequence[int]) -> tuple[int, ...]:
-    """`factory` and what follows it, as far as that is what follows in `run`."""
+    """`factory` and the operators after it, as far as they equal those in `run`."""
     pairs = zip((factory, *profile.operators_after(factory, len(run) - 1)), run, strict=False)
     return tuple(row for row, _ in takewhile(lambda pair: profile.name(pair[0]) == profile.name(pair[1]), pairs))
 
 
-# Which factories need not run
+# Factories that need not run
 
 
 def _repeated(profile: Profile, factories: Rows, least: int) -> list[_Repeated]:
@@ -147,7 +146,7 @@ def _repeated(profile: Profile, factories: Rows, least: int) -> list[_Repeated]:
 
 
 def _is_of_numbers(factory: str, inputs: Inputs) -> bool:
-    """True if a factory is given no tensor but the one whose shape it takes: `linspace` may begin at a tensor."""
+    """True if a factory gets no tensor except the one whose shape it takes: `linspace` may start at a tensor."""
     takes_shape = factory.endswith("_like") or aten.short_name(factory).startswith("new_")
     return takes_shape or next(tensors_in(inputs), None) is None
 
@@ -163,16 +162,16 @@ def _those_to_go(calls: list[tuple[int, int]], steps_of_place: set[int], least: 
     return _Repeated(tuple(row for rows in often for row in rows[1:]), every, len(often)) if often else None
 
 
-# Whether anything is written to what they make
+# Writes to their results
 
 
 def _unwritten_run(
     profile: Profile, factory: int, calls: Sequence[int], writes: Writes, least_elements: float
 ) -> _Run | None:
-    """The run that begins with `factory`, one of `calls`, which all make the same.
+    """The run that begins with `factory`, one of `calls`, which all create the same.
 
-    None where its size was not recorded or is too small, or where something may be written to it. Other factories that
-    follow are part of it, as those of positions and frequencies are, unless something is written to what they make.
+    None if its size was not recorded or is too small, or if something may be written to it. Other factories that follow
+    are part of it, as those of positions and frequencies are, unless something is written to their results.
     """
     after = profile.operators_after(factory, _REACH)
     whole = _run(profile, factory, after)
@@ -190,9 +189,9 @@ def _unwritten_run(
 
 
 def _lives(profile: Profile, calls: Sequence[int], run: _Run) -> list[RowSpan]:
-    """For each of `calls` when what it makes, as `run` does, may be written to.
+    """Spans in which the result of each of `calls`, with the shapes of `run`, may be written to.
 
-    From then on to the end of the step; and to where a later step makes it again, for which it may have been kept.
+    From then on to the end of the step; and to where a later step creates it again, for which it may have been kept.
     """
     steps = profile.step_of(np.array(calls))
     following = np.searchsorted(steps, steps, side="right").tolist()  # the first call in a later step
@@ -202,11 +201,11 @@ def _lives(profile: Profile, calls: Sequence[int], run: _Run) -> list[RowSpan]:
     return [(begin, max(end, ends[at])) for begin, end, at in zip(made, of_step, following, strict=True)]
 
 
-# What follows a factory
+# Operators after a factory
 
 
 class _Known:
-    """The constants of a run while it is read; a trace tells tensors apart by nothing but their shapes."""
+    """The known constants of a run in progress; a trace distinguishes tensors only by their shapes."""
 
     def __init__(self) -> None:
         self._counts = Counter[Shape]()
@@ -218,25 +217,26 @@ class _Known:
         return bool(shapes) and all(self._counts[shape] >= count for shape, count in Counter(shapes).items())
 
     def factories_of(self, shapes: Iterable[Shape]) -> frozenset[int]:
-        """The factories that constants of `shapes` may stem from."""
+        """The factories that constants of `shapes` may come from."""
         return frozenset[int]().union(*(self._factories.get(shape, ()) for shape in shapes))
 
     def are_others(self, sources: Iterable[Shape], target: Shape) -> bool:
-        """True if what is written to `target` are constants of other factories.
+        """True if constants of other factories are written to `target`.
 
-        What could stem from the same one mostly is data: `x[1:]`, written to a part of zeros that have the shape of x.
+        A value that may come from the same factory is mostly data: `x[1:]`, written to a part of zeros that have the
+        shape of x.
         """
         own = self.factories_of([target])
         return all(len(own | self._computed.get(source, frozenset())) > 1 for source in sources)
 
     def add(self, shape: Shape, factories: frozenset[int], *, is_computed: bool) -> None:
-        """A further constant."""
+        """Adds a constant."""
         self._counts[shape] += 1
         for kind in (self._factories, self._computed)[: 1 + is_computed]:
             kind[shape] = kind.get(shape, frozenset[int]()) | factories
 
     def drop(self, shape: Shape) -> None:
-        """One of this shape is not used again: what is computed of it takes its place."""
+        """Removes a constant of this shape that is not used again: the result computed from it replaces it."""
         self._counts[shape] -= 1
 
 
@@ -256,9 +256,9 @@ def _run(profile: Profile, factory: int, after: Sequence[int]) -> _Run | None:
 
 
 def _made_from(profile: Profile, row: int, known: _Known) -> frozenset[Shape] | None:
-    """Shapes of what `row` makes of known constants, to which they are added.
+    """Shapes of the results of `row` from known constants, to which they are added.
 
-    None where it is given other tensors, or may be.
+    None if it gets other tensors, or may get some.
     """
     name, inputs = profile.name(row), profile.inputs(row)
     operator, given = aten.operator(name), [shape for _, shape in tensors_in(inputs)]
@@ -284,7 +284,7 @@ def _only(shape: Shape | None) -> frozenset[Shape] | None:
 
 
 def made_shape(profile: Profile, factory: int) -> Shape | None:
-    """The shape of what a factory makes, as the operators say that it runs."""
+    """The shape of a factory's result, by the operators that it runs."""
     found: Shape | None = None
     for row in profile.subtree(factory)[1:]:
         inputs, name = profile.inputs(row), profile.name(row)
@@ -296,7 +296,7 @@ def made_shape(profile: Profile, factory: int) -> Shape | None:
 
 
 def _computed(name: str, inputs: Inputs, known: _Known) -> Shape | None:
-    """The shape of what an operator computes of known constants."""
+    """The shape of an operator's result from known constants."""
     operator = aten.operator(name)
     if aten.without_writing(name) in _ACTIVATIONS or ("pointwise" not in operator.kinds and name not in REARRANGES):
         return None
@@ -305,7 +305,7 @@ def _computed(name: str, inputs: Inputs, known: _Known) -> Shape | None:
         return _overwritten(name, inputs, targets, known)
     given = [shape for at, shape in tensors_in(inputs) if shape or inputs.dtype(at) not in _NUMBERS]
     if "TensorList" in inputs.dtypes:
-        given = list(set(given))  # a list may hold one constant again and again
+        given = list(set(given))  # a list may contain one constant repeatedly
     is_alike = len(given) > 1 and len(set(given)) == 1
     if not known.hold(given) or (is_alike and name not in JOINS_EQUAL_SHAPES):
         return None
@@ -315,9 +315,9 @@ def _computed(name: str, inputs: Inputs, known: _Known) -> Shape | None:
 
 
 def _overwritten(name: str, inputs: Inputs, targets: Sequence[tuple[int, Shape]], known: _Known) -> Shape | None:
-    """The shape of the one known constant that an operator writes to, if all that it writes are other constants."""
+    """The shape of the one known constant that an operator writes to, if it only writes other constants."""
     (at, target), *others = targets
-    numbers = {"double"} - {inputs.dtype(at)}  # where data without dimensions hardly has this type
+    numbers = {"double"} - {inputs.dtype(at)}  # data without dimensions hardly ever has this type
     sources = [
         shape
         for position, shape in tensors_in(inputs)
@@ -331,7 +331,7 @@ def _overwritten(name: str, inputs: Inputs, targets: Sequence[tuple[int, Shape]]
 
 
 def _result_of(name: str, inputs: Inputs, given: Sequence[Shape]) -> Shape | None:
-    """The shape of what an operator makes of tensors of the shapes `given`."""
+    """The shape of an operator's result from tensors of the shapes `given`."""
     if name in JOINS:
         join = join_of(0, inputs, is_stack=name == STACK)
         return None if join is None else join.result

@@ -1,8 +1,8 @@
 """Possible writes to a tensor after its creation, judged by shapes, since a trace does not identify tensors.
 
-An operator may write to each input that PyTorch's schema says it writes to, and one that is not PyTorch's own to all of
-them. It writes to the tensor in question if that input has its shape, or the shape of a view of it. The shapes of views
-stand in the operators that a call of a view runs. Whatever cannot be told counts as a write.
+An operator may write to each input that PyTorch's schema marks as written, and one that is not PyTorch's own to all of
+them. It writes to the tensor in question if that input has its shape, or the shape of a view of it. The operators that
+a call of a view runs show the shapes of views. Unknown effects count as writes.
 """
 
 from __future__ import annotations
@@ -29,8 +29,9 @@ RowSpan: TypeAlias = tuple[int, int]
 """Start and end in ns of the profile."""
 
 HANDS_OUT = aten.names("known", "resolve_neg _has_compatible_shallow_copy_type set_data")
-"""After these others hold the tensor's memory: NumPy, for which `resolve_neg` is the last operator that runs, or the
-tensor whose `.data` it becomes."""
+"""Operators that give the tensor's memory away: to NumPy, for which `resolve_neg` is the last operator that runs, or
+to the tensor whose `.data` it becomes.
+"""
 
 STARTS_SUMS = aten.names(
     "known",
@@ -39,10 +40,10 @@ STARTS_SUMS = aten.names(
     scatter_add scatter_reduce select_scatter slice_scatter
     """,
 )
-"""They put data into a copy of their first input, which then is a start value, like one that is written to."""
+"""Operators that put data into a copy of their first input, which thus is a start value, like one written to."""
 
 SIZES_AT = aten.by_name("shares", {"as_strided": 1, "view": 1, "_unsafe_view": 1, "_reshape_alias": 1, "set_": 3})
-"""Where the operators that all views are made of are given the sizes of their result."""
+"""Positions of the result's sizes among the inputs of the operators that all views consist of."""
 
 KEEPS_SHAPE = aten.names(
     "shares",
@@ -53,23 +54,23 @@ KEEPS_SHAPE = aten.names(
     positive ravel real reshape reshape_as resolve_conj resolve_neg sum_to_size to to_dense type_as
     """,
 )
-"""What gives back the tensor as it is, or a view of its shape, where it runs no operator that makes another one."""
+"""Operators that return the tensor itself, or a view of its shape, if they run no operator that creates another one."""
 
 SETS_STORAGE = "aten::set_"
 STORAGE = 1
-"""Which of its inputs has the memory of the result: a tensor, or a storage, which shows no shape."""
+"""Position of the input with the result's memory: a tensor, or a storage, which shows no shape."""
 
 WIDTHS = sorted(set(BYTES_PER_ELEMENT.values()))
 
 
 class _Effect(msgspec.Struct, frozen=True):
-    """What calls of one operator with the same inputs may do.
+    """Possible effects of calls of one operator with the same inputs.
 
     Attributes:
-        written: shapes of the tensors that it may write to, None where these were not recorded.
+        written: shapes of the tensors that it may write to, None if these were not recorded.
         viewed: shapes of those that it may make views of.
-        views: shapes of these views, None where they are not known.
-        is_of_storage: whether they are views of whatever tensor has some storage.
+        views: shapes of these views, None if unknown.
+        is_of_storage: True if they are views of whatever tensor has some storage.
     """
 
     written: frozenset[Shape] | None
@@ -87,8 +88,8 @@ class _Effect(msgspec.Struct, frozen=True):
 class Writes:
     """The operators of a profile that may write to tensors or make views of them, on all threads, in order of time.
 
-    Calls of one operator with the same inputs do the same: what they do is asked once for all of them, and only where
-    they are given a tensor of a shape in question.
+    Calls of one operator with the same inputs do the same: their effect is computed once for all of them, and only if
+    they get a tensor of a shape in question.
     """
 
     def __init__(self, profile: Profile) -> None:
@@ -96,7 +97,7 @@ class Writes:
         self._effects: dict[int, _Effect] = {}
 
     def may_reach(self, shapes: Iterable[Shape], spans: Sequence[RowSpan]) -> bool:
-        """True if in one of `spans` something may be written to a tensor that has one of `shapes` as it begins."""
+        """True if during one of `spans` something may be written to a tensor that has one of `shapes` at its start."""
         if any(np.searchsorted(self._opaque, start) < np.searchsorted(self._opaque, end) for start, end in spans):
             return True
         own = frozenset(shapes)
@@ -116,8 +117,9 @@ class Writes:
     def _rows(self) -> Rows:
         """The operators that may write or make a view, in order of start.
 
-        Left out are those that one of PyTorch's own operators runs, which answers for them, and the machinery around
-        the model but for where the backward pass adds to gradients: a constant may have become one.
+        Without those inside another of PyTorch's own operators, which stands for them, and without the training code
+        around
+        the model, except where the backward pass adds to gradients: a constant may have become one.
         """
         profile, table, tree = self._profile, self._profile.table, self._profile.tree
         is_operator = table.category[: tree.size] == Category.OPERATOR
@@ -138,7 +140,7 @@ class Writes:
 
     @cached_property
     def _opaque(self) -> Times:
-        """When compiled code begins that shows no operator with a tensor: it may write to anything."""
+        """Start of compiled code that shows no operator with a tensor: it may write to anything."""
         profile = self._profile
         regions = profile.matching(COMPILED_PARTS["region"], Category.OPERATOR)
         hidden = [row for row in regions[~profile.inside(regions)[regions]].tolist() if not self._shows_tensors(row)]
@@ -151,7 +153,7 @@ class Writes:
 
     @cached_property
     def _calls(self) -> tuple[Rows, Rows]:
-        """One row for each operator and inputs that occur, and for each of `_rows` the number of its own."""
+        """One row for each distinct pair of operator and inputs, and the number of each of `_rows` among them."""
         table, rows = self._profile.table, self._rows
         keys = table.name[rows].astype(np.int64) * len(table.input_texts) + table.inputs[rows]
         _, first, number = np.unique(keys, return_index=True, return_inverse=True)
@@ -165,12 +167,12 @@ class Writes:
 
     @cached_property
     def _by_shape(self) -> dict[Shape | None, list[int]]:
-        """Calls by the shapes of tensors that they may write to or make views of; below None those for any shape."""
+        """Calls by the shapes of tensors that they may write to or make views of; None stands for any shape."""
         profile, table, found = self._profile, self._profile.table, dict[Shape | None, list[int]]()
         rows = self._calls[0]
         names = table.name[rows].tolist()
         touched = {number: _touched(table.names[number]) for number in set(names)}
-        first_inside = np.minimum(rows + 1, len(table) - 1)  # which may show other shapes if it is the same operator
+        first_inside = np.minimum(rows + 1, len(table) - 1)  # may show other shapes if it is the same operator
         is_twofold = (table.name[first_inside] == table.name[rows]) & (profile.tree.last_descendant[rows] > rows)
         for call, (name, given) in enumerate(zip(names, profile.inputs_of(rows), strict=True)):
             for shape in set(_shapes_at(given, touched[name])):
@@ -184,7 +186,7 @@ class Writes:
         return found
 
     def _that_concern(self, shapes: frozenset[Shape]) -> list[int]:
-        """Calls that may do something with a tensor of one of `shapes`, or with views of it, in whatever order."""
+        """Calls that may affect a tensor of one of `shapes`, or views of it, in any order."""
         known, waiting, found = set(shapes), list[Shape | None]([None, *shapes]), set[int]()
         while waiting:
             for call in self._by_shape.get(waiting.pop(), ()):
@@ -215,7 +217,7 @@ def _written(name: str) -> frozenset[int] | None:
 
 
 def _touched(name: str) -> frozenset[int] | None:
-    """The same, and of those that it may make a view of."""
+    """The same positions, and those of inputs that it may make a view of."""
     written, shared = _written(name), aten.operator(name).shared
     return None if written is None or shared is None else written | shared
 
@@ -229,7 +231,7 @@ def _shapes_at(given: Inputs, positions: frozenset[int] | None) -> Iterator[Shap
 
 def _is_written(known: frozenset[Shape], effects: Iterable[_Effect]) -> bool:
     """True if one of `effects`, in their order, may write to a tensor of one of the shapes or to a view made of it."""
-    largest = 0  # elements of a tensor of which there is a view of unknown shape
+    largest = 0  # elements of a tensor with a view of unknown shape
     for effect in effects:
         written = effect.written
         if written is None or not known.isdisjoint(written) or any(0 < prod(shape) <= largest for shape in written):
@@ -243,7 +245,7 @@ def _is_written(known: frozenset[Shape], effects: Iterable[_Effect]) -> bool:
 
 
 def _effect_of(profile: Profile, row: int) -> _Effect:
-    """Of a call, in place or of a view also of the same operator inside it: `vmap` shows whole tensors only there."""
+    """Effect of a call; in place or as a view, also of the same operator inside, where `vmap` shows whole tensors."""
     name, own = profile.name(row), profile.inputs(row)
     shows_more = aten.is_a("in_place", name) or aten.is_a("shares", name)
     inside = [profile.inputs(at) for at in profile.subtree(row)[1:] if shows_more and profile.name(at) == name]
@@ -261,7 +263,7 @@ def _effect_of(profile: Profile, row: int) -> _Effect:
 
 
 def _long_lists(given: Inputs) -> list[int]:
-    """Positions of lists of tensors that are too long for their shapes to be recorded, where no list shows any."""
+    """Positions of lists of tensors that are too long for their shapes to be recorded, if no list shows any."""
     if "TensorList" not in given.dtypes:
         return []
     lists = [at for at, dtype in enumerate(given.dtypes) if dtype == "TensorList"]
@@ -269,13 +271,13 @@ def _long_lists(given: Inputs) -> list[int]:
 
 
 def _written_inside(profile: Profile, row: int) -> set[Shape]:
-    """Shapes of what the operators inside a call write to, which may be one for each tensor of a list."""
+    """Shapes that the operators inside a call write to, possibly one for each tensor of a list."""
     inside = [at for at in profile.subtree(row)[1:] if aten.is_a("in_place", profile.name(at))]
     return {shape for at in inside for position, shape in tensors_in(profile.inputs(at)) if position == 0}
 
 
 def shapes_of_views(profile: Profile, row: int) -> frozenset[Shape] | None:
-    """Shapes of the views that a call may return, and of those on the way there; None where they are not known."""
+    """Shapes of the views that a call may return, and of intermediate ones; None if unknown."""
     found = [shape for at in profile.subtree(row) for shape in _views_of(profile.name(at), profile.inputs(at))]
     if not found and profile.name(row) in KEEPS_SHAPE:
         found = [shape for _, shape in tensors_in(profile.inputs(row))]
@@ -283,7 +285,7 @@ def shapes_of_views(profile: Profile, row: int) -> frozenset[Shape] | None:
 
 
 def _views_of(name: str, given: Inputs) -> Iterator[Shape]:
-    """Shapes of the views that one of the operators that all views are made of may return."""
+    """Shapes of the views that one of the operators that all views consist of may return."""
     shape = given.shape(0)
     if shape is None:
         return
@@ -311,12 +313,12 @@ def sizes_in(text: str) -> Shape | None:
 
 
 def tensors_in(given: Inputs) -> Iterator[tuple[int, Shape]]:
-    """Positions and shapes of all tensors, those in lists too."""
+    """Positions and shapes of all tensors, including those in lists."""
     return ((at, shape) for at in range(len(given.dtypes)) for shape in _shapes(given, at))
 
 
 def _shapes(given: Inputs, position: int) -> list[Shape]:
-    """Shapes of the tensor or of the list of tensors at a position; none where something else or nothing is there."""
+    """Shapes of the tensor or of the list of tensors at a position; empty for anything else."""
     if given.dtype(position) == "TensorList" and position < len(given.dims):
         return [each for each in given.dims[position] if isinstance(each, tuple)]
     shape = given.shape(position)

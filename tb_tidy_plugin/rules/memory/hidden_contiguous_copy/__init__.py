@@ -59,7 +59,7 @@ from tb_tidy_plugin.rulekit import (
 from tb_tidy_plugin.rules.memory.hidden_contiguous_copy.layouts import LayoutCopy, layout_copies
 
 LEFT_OF_USELESS, LEFT_OF_NEEDED = 0.1, 0.5
-"""Parts of a copy's time that are expected to be left after the fix."""
+"""Parts of a copy's time that are expected to remain after the fix."""
 
 COST = {
     "transposed": "its dimensions lie in another order in memory",
@@ -70,14 +70,15 @@ COST = {
 
 
 class Evidence(msgspec.Struct, frozen=True):
-    """A copy, and who reads it.
+    """A copy, and its reader.
 
     Attributes:
-        operator: that copies. size, shape, strides, dtype: of what it copies; no strides where they were not recorded.
-        kind: in which way that is not contiguous, a key of `COST`.
-        reader_name: the operator that reads the copy; empty for one far behind.
-        is_needed: whether that may need the copy.
-        part: the part of a step that the copies of this function take; None where there are no steps.
+        operator: the copying one. size, shape, strides, dtype: of the copied tensor; no strides if they were not
+    recorded.
+        kind: how that is not contiguous, a key of `COST`.
+        reader_name: the operator that reads the copy; empty for one much later.
+        is_needed: True if the reader may need the copy.
+        part: the part of a step that the copies of this function take; None without steps.
     """
 
     operator: str
@@ -92,22 +93,22 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def reader(self) -> str:
-        """Who reads the copy."""
+        """The reader of the copy."""
         return self.reader_name or "a later operator"
 
     @property
     def layout(self) -> str:
-        """What is special about the tensor's memory."""
+        """A remark on the tensor's memory."""
         return COST[self.kind]
 
     @property
     def reads(self) -> str:
-        """Whether the reader may need the copy."""
+        """A remark on whether the reader may need the copy."""
         return f"`{self.reader}` " + ("may need this layout." if self.is_needed else "reads a tensor in any layout.")
 
     @property
     def share(self) -> str:
-        """The part of a step, where it is known."""
+        """The part of a step, if it is known."""
         return "an unknown part" if self.part is None else str(self.part)
 
 
@@ -116,7 +117,7 @@ class HiddenContiguousCopy(Rule[Evidence]):
 
     code = "TT1202"
     needs = frozenset({"shapes"})
-    # A copy between the products of attention; that which merges heads behind them lies outside, and may stay.
+    # A copy between the products of attention; the one that merges heads after them lies outside, and may stay.
     yields_to = ("unfused-attention",)
     action = "Remove the copy of `{operator}`"
     message = "`{operator}` copies {size} only to change their memory layout, then `{reader}` reads them"
@@ -165,7 +166,7 @@ class HiddenContiguousCopy(Rule[Evidence]):
         yield Scale(match.events, left, low=0.0, high=1.0)
 
     def benchmark(self, evidence: Evidence) -> Benchmark | None:
-        """A pointwise operator behind the copy, on a tensor laid out as the recorded one."""
+        """A pointwise operator after the copy, on a tensor with the recorded layout."""
         shape, strides, dtype = tuple(evidence.shape), tuple(evidence.strides), known_dtype(evidence.dtype)
         if evidence.is_needed or not strides or not dtype or not fitting(1, 4 * evidence.size):
             return None

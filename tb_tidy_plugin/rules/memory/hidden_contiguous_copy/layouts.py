@@ -1,4 +1,4 @@
-"""Copies that bring a tensor into another layout, and who reads them."""
+"""Copies that change a tensor's memory layout, and their readers."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ CONTIGUOUS = "aten::contiguous"
 CLONE = "aten::clone"
 IN_ORDER = frozenset({CONTIGUOUS, CLONE})
 _COPIES = IN_ORDER | aten.names("shares", "flatten reshape")
-"""Operators that copy a tensor whose layout is not the one wanted."""
+"""Operators that copy a tensor if its layout is not the required one."""
 
 ROW_MAJOR = frozenset({"0", ""})
-"""Memory formats, as numbers, that are no channels-last ones; empty where none was given."""
+"""Memory formats, as numbers, other than channels-last; empty if none was given."""
 
 ANY_LAYOUT = aten.names("known", "_to_copy addmm baddbmm bmm copy_ mean mm scaled_dot_product_attention sum to")
-"""Operators that read a tensor in any layout, as pointwise ones do: copies, products of BLAS, sums, fused attention."""
+"""Operators that read a tensor in any layout, like pointwise ones: copies, products of BLAS, sums, fused attention."""
 
 PRODUCTS_OF_ANY_LAYOUT = aten.by_name("product", {"matmul": 3})
-"""Operators that do so up to so many dimensions; of more dimensions they need to merge some."""
+"""Operators that do so up to this number of dimensions; with more dimensions they must merge some."""
 
 OF_SOME_LAYOUTS = aten.names("view", "_reshape_alias _unsafe_view as_strided view view_as view_as_complex")
 """Views that cannot be made of a tensor in any layout."""
@@ -44,10 +44,10 @@ class LayoutCopy(msgspec.Struct, frozen=True):
     Attributes:
         row: the operator that no other operator runs.
         shape, dtype, size: of the tensor, with its bytes.
-        strides: those of the tensor that is copied, empty where they were not recorded.
-        layout: in what way that is laid out.
-        reader: the operator that reads the copy, empty where none was found near it.
-        is_needed: whether the reader may need it; false where it reads a tensor in any layout.
+        strides: those of the copied tensor, empty if they were not recorded.
+        layout: layout of the copied tensor.
+        reader: the operator that reads the copy, empty if none was found near it.
+        is_needed: True if the reader may need it; False if it reads a tensor in any layout.
     """
 
     row: int
@@ -61,10 +61,10 @@ class LayoutCopy(msgspec.Struct, frozen=True):
 
 
 def layout_copies(profile: Profile, least_bytes: float) -> Iterator[LayoutCopy]:
-    """The model's copies of at least so many bytes that no other operator makes for itself.
+    """The model's copies of at least `least_bytes` that no other operator makes for itself.
 
-    Left out are copies into and from channels-last, which are made once for many convolutions, and those that are
-    written to: these must be copies.
+    Without copies into and from channels-last, which are made once for many convolutions, and without those that are
+    written to, which must be copies.
     """
     outer = of_the_model(profile, profile.calls.among(profile.named(*_COPIES)))
     copies = profile.named("aten::copy_")
@@ -102,7 +102,7 @@ def _copy(profile: Profile, row: int, copied: Inputs, size: int) -> Iterator[Lay
 
 
 def _reader(profile: Profile, row: int, shape: Shape) -> tuple[str, Inputs] | None:
-    """The first operator after `row` that is given a tensor of this shape and makes no mere view of it."""
+    """The first operator after `row` that gets a tensor of this shape and does not only make a view of it."""
     after = profile.operators_after(row, _REACH)
     for following, inputs in zip(after, profile.inputs_of(rows_of(after)), strict=True):
         name = profile.name(following)
@@ -123,7 +123,7 @@ def _strides(inputs: Inputs, position: int) -> Shape:
 
 
 def layout_of(shape: Shape, strides: Shape) -> Layout:
-    """In what way a tensor is laid out that is not laid out row by row."""
+    """The layout of a tensor that is not laid out row by row."""
     if not strides:
         return "not recorded"
     steps = [stride for size, stride in zip(shape, strides, strict=True) if size > 1]

@@ -57,10 +57,10 @@ from tb_tidy_plugin.rulekit import (
 from tb_tidy_plugin.rules.precision.dtype_ping_pong.casts import Cast, casts
 
 _EXACT = aten.names("known", "abs clamp clone dropout hardtanh masked_fill max_pool1d max_pool2d neg relu")
-"""Their results are the same in fewer bits (`clamp` and `masked_fill` up to the rounding of their constant)."""
+"""Operators with the same results in fewer bits (`clamp` and `masked_fill` up to the rounding of their constant)."""
 
 _METHODS = {"float": "float32", "half": "float16", "bfloat16": "bfloat16", "double": "float64"}
-"""Methods of tensors that cast, with the dtype. Dtypes of `torch` have these names, too."""
+"""Methods of tensors that cast, with the dtype, which has the same name in `torch`."""
 
 _BITS = {"double": 64, "float": 32, "c10::Half": 16, "c10::BFloat16": 16}
 BITS_OF = {TORCH_DTYPES[dtype]: bits for dtype, bits in _BITS.items()}
@@ -70,9 +70,9 @@ class Evidence(msgspec.Struct, frozen=True):
     """Two casts.
 
     Attributes:
-        shape, size: of what is cast. dtype, other: from which type, and to which and back.
-        apart: how many operators lie between the casts. others: those of them that work on elements.
-        time: what the casts take.
+        shape, size: of the cast tensor. dtype, other: the original type, and the type in between.
+        apart: number of operators between the casts. others: those of them that work on elements.
+        time: of the casts.
     """
 
     shape: Sizes
@@ -85,12 +85,12 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def distance(self) -> str:
-        """How soon the second cast follows."""
+        """The distance of the second cast."""
         return f"{self.apart + 1} operators later" if self.others else "straight"
 
     @property
     def between(self) -> str:
-        """What runs between the casts."""
+        """The operators between the casts."""
         names = " and ".join(f"`{name}`" for name in self.others)
         return f"between them only {names} runs" if names else "nothing runs between them"
 
@@ -146,7 +146,7 @@ class DtypePingPong(Rule[Evidence]):
         return Change((code.without_call(found[0]),), changes_behaviour(how), check)
 
     def _between(self, profile: Profile, there: Cast, back: Cast) -> list[str] | None:
-        """Names of what runs between two casts; None where that has a reason to run in their dtype, or is too much."""
+        """Names of the operators between two casts; None if any needs their dtype, or if there are too many."""
         near = profile.operators_after(there.operator, int(self.max_operators) + 1)
         if back.operator not in near:
             return None

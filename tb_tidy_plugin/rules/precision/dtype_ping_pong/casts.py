@@ -1,4 +1,4 @@
-"""Casts between floating-point dtypes in the forward pass, and what runs between them."""
+"""Casts between floating-point dtypes in the forward pass, and the operators between them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OF_BACKWARD = re.compile("autograd::engine::")
 
 
 class Cast(msgspec.Struct, frozen=True):
-    """One call that makes a copy in another dtype.
+    """One call that creates a copy in another dtype.
 
     Attributes:
         row: of the outermost operator that does nothing else.
@@ -38,9 +38,10 @@ class Cast(msgspec.Struct, frozen=True):
 
 
 def casts(profile: Profile, min_bytes: int = 0) -> list[Cast]:
-    """The casts of at least `min_bytes` that are made in the forward pass, in row order.
+    """The casts of at least `min_bytes` in the forward pass, in row order.
 
-    The dtypes are those of `aten::copy_` inside the cast: a call that changes nothing makes no copy, and where to cast
+    The dtypes are those of `aten::copy_` inside the cast: a call that changes nothing makes no copy, and its target
+    type
     is not recorded.
     """
     table, tree = profile.table, profile.tree
@@ -48,7 +49,7 @@ def casts(profile: Profile, min_bytes: int = 0) -> list[Cast]:
     large = np.array([number for number, kind in kinds.items() if kind[-1] >= min_bytes], np.int32)
     copies = profile.named("aten::copy_")
     copies = copies[among(table.inputs[copies], large)]
-    is_cast = np.zeros(tree.size + 1, np.bool_)  # the last one stands for ABSENT
+    is_cast = np.zeros(tree.size + 1, np.bool_)  # the last one is for ABSENT
     is_cast[profile.named(*_CASTS)] = True
     copies = copies[is_cast[tree.parent[copies]]]
     rows = copies
@@ -63,7 +64,7 @@ def casts(profile: Profile, min_bytes: int = 0) -> list[Cast]:
 
 
 def _kind(inputs: Inputs) -> tuple[Shape, str, str, int] | None:
-    """The last four attributes of a `Cast` whose copy has these inputs; None where it casts nothing."""
+    """The last four attributes of a `Cast` whose copy has these inputs; None if it casts nothing."""
     target, source = inputs.dtype(0), inputs.dtype(1)
     shape = inputs.shape(0)
     if target == source or not FLOATING.issuperset((target, source)) or shape is None or shape != inputs.shape(1):

@@ -62,9 +62,9 @@ class Evidence(msgspec.Struct, frozen=True):
     """A tensor that grows.
 
     Attributes:
-        calls: how many make it grow. operator: theirs. dim: along which dimension.
-        piece, result: the last piece and the last result. again: the part of what they copy that was copied before.
-        time: what they take.
+        calls: number of calls that extend it. operator: theirs. dim: the dimension that grows.
+        piece, result: the last piece and the last result. again: the part of the copied data that was copied before.
+        time: of the calls.
     """
 
     calls: int

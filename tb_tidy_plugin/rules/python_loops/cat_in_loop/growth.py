@@ -11,15 +11,18 @@ from tb_tidy_plugin.profile.joins import CAT, JOINS, STACK, Join, join_of
 from tb_tidy_plugin.profile.profile import Profile
 
 _REACH = 64  # operators after a call that are searched for one that reads its result
-_NEAR = 8  # of them are searched first: a reader mostly follows at once
-_LOOKED_AT = 4  # calls of a series, the last ones: of the first ones other tensors may have the shape by chance
+_NEAR = 8  # of them are searched first: the reader is mostly next
+_LOOKED_AT = 4  # last calls of a series: other tensors may have the shapes of the first ones by chance
 
 
 def growing_tensors(profile: Profile, least: int, is_own: Callable[[str], bool | None]) -> Iterator[tuple[Join, ...]]:
     """Series of at least `least` calls within one step, each of which takes the result of the one before.
 
-    Which tensor a call is given is not recorded: it takes a result of its size, made by the same function. `is_own`
-    tells by name whether a function is the user's own code, None for no function; calls of other code are left out.
+    The recording does not show which tensor a call gets: it takes a result of its size, made by the same function.
+    `is_own`
+    says by name whether a function is the user's own code, None if the name is not a function; calls of other code are
+    left
+    out.
     """
     rows = profile.calls.among(profile.named(*JOINS))
     by_function: dict[tuple[str, int, int], list[int]] = {}
@@ -32,7 +35,7 @@ def growing_tensors(profile: Profile, least: int, is_own: Callable[[str], bool |
 
 
 def is_read_between(profile: Profile, series: Sequence[Join]) -> bool:
-    """True if between most calls an operator that joins nothing is given the tensor as it is then."""
+    """True if between most calls an operator other than a join reads the current tensor."""
     pairs = list(pairwise(series))[-_LOOKED_AT:]
     return 2 * sum(_is_read(profile, join, following.row) for join, following in pairs) > len(pairs)
 
@@ -53,7 +56,7 @@ def shapes_in(inputs: Inputs) -> set[Shape | None]:
 
 def _series(joins: Iterable[Join]) -> list[list[Join]]:
     found: list[list[Join]] = []
-    waiting: dict[Shape, list[list[Join]]] = {}  # by the result of their last call, the one that waits longest first
+    waiting: dict[Shape, list[list[Join]]] = {}  # by the result of their last call, longest waiting first
     for join in joins:
         before = next((rest for rest in join.rests if waiting.get(rest)), None)
         series = [] if before is None else waiting[before].pop(0)
@@ -65,7 +68,7 @@ def _series(joins: Iterable[Join]) -> list[list[Join]]:
 
 
 def _joins(profile: Profile, calls: Sequence[int]) -> Iterator[Join]:
-    """The calls whose inputs were recorded; `hstack` and its kin say their dimension in the `aten::cat` they run."""
+    """The calls whose inputs were recorded; `hstack` and the like show their dimension in the `aten::cat` they run."""
     named = [STACK if profile.name(row) == STACK else CAT for row in calls]
     pairs = zip(calls, named, strict=True)
     inner = rows_of(next((at for at in profile.subtree(row) if profile.name(at) == name), row) for row, name in pairs)

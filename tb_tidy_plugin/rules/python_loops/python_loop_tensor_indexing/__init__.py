@@ -71,7 +71,7 @@ from tb_tidy_plugin.rules.python_loops.python_loop_tensor_indexing.pieces import
 )
 
 _OTHERS = ("enumerate(DataLoader)#", "Optimizer.")  # annotations around PyTorch's own loops
-MIN_ALIKE = 0.7  # of the groups: conditions and inner loops make them differ, in straight code hardly two are alike
+MIN_ALIKE = 0.7  # of the groups: conditions and inner loops make them differ; in straight code hardly two are alike
 _STORES = aten.names("in_place", "copy_ fill_")  # right after a pick: `x[i] = …`
 _SHOWN, NO_CALLER = 8, -1
 
@@ -80,12 +80,12 @@ class Evidence(msgspec.Struct, frozen=True):
     """A loop over pieces of a tensor.
 
     Attributes:
-        iterations, operators: how many it has. elements: of a piece, 0 where that was not recorded.
-        is_of_items: whether all iterations are equal, and no index moves.
+        iterations, operators: their numbers. elements: of a piece, 0 if that was not recorded.
+        is_of_items: True if all iterations are equal, and no index moves.
         work: the part of the operators' time that is work on elements. part: the part of the loop that is in them.
-        names: the operators of one iteration. step: of the index; 0 for unequal ones, None where it was not recorded.
+        names: the operators of one iteration. step: of the index; 0 for unequal ones, None if it was not recorded.
         time: from the first to the last iteration.
-        least: from how many iterations on it is reported.
+        least: least number of iterations that is reported.
     """
 
     iterations: int
@@ -101,7 +101,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def does(self) -> str:
-        """What it does to how many."""
+        """A sentence on the loop and its number of pieces."""
         if self.is_of_items:
             return f"runs the same operators for {self.iterations} items"
         return f"picks {self.iterations} pieces of a tensor"
@@ -127,7 +127,7 @@ class PythonLoopTensorIndexing(Rule[Evidence]):
     """Tensor handled piece by piece in a Python loop."""
 
     code = "TT601"
-    # A loop that does nothing but read takes a tensor apart only to read it.
+    # A loop that only reads takes a tensor apart only to read it.
     yields_to = ("host-sync-scalar-readback",)
     action = "Replace the loop with operators on the whole tensor"
     message = "A Python loop {does} one by one: {operators} operators, {time}"
@@ -215,7 +215,7 @@ class PythonLoopTensorIndexing(Rule[Evidence]):
 
     def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
         one, work = 1 / match.evidence.iterations, match.evidence.work
-        part = match.evidence.part  # what Python does in between may be for something else
+        part = match.evidence.part  # Python in between may do other work
         yield Scale(match.events, max(one, work * part), 0.4 * one, 1 - part * (1 - min(2 * max(one, work), 1.0)))
 
     def benchmark(self, evidence: Evidence) -> Benchmark | None:
@@ -228,12 +228,12 @@ class PythonLoopTensorIndexing(Rule[Evidence]):
 
 
 def _whole(profile: Profile, found: Iterable[_Found]) -> list[_Found]:
-    """Of loops in loops the outer one, or those in it where they take most of its time."""
+    """The outer one of nested loops, or the inner ones if they take most of its time."""
     last = profile.tree.last_descendant
 
     def order(each: _Found) -> tuple[int, int]:
         calls = each[0].calls
-        return int(last[calls[-1]]), -calls[0]  # what is inside comes before what is around it
+        return int(last[calls[-1]]), -calls[0]  # inner loops come before outer ones
 
     kept: list[_Found] = []
     for loop, match in sorted(found, key=order):

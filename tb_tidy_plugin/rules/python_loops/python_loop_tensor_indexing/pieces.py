@@ -29,21 +29,21 @@ _NEVER = (
 _CELLS = aten.names(
     "known", "_thnn_fused_gru_cell _thnn_fused_lstm_cell gru_cell lstm_cell rnn_relu_cell rnn_tanh_cell"
 )
-"""What no such loop holds: a step, a backward pass, a recurrent cell."""
+"""Events that no such loop contains: a step, a backward pass, a recurrent cell."""
 RAGGED = aten.names("known", "masked_select nonzero unique_consecutive")
-"""Their results have as many elements as the values say, so that those of several items do not fit together."""
+"""Operators whose results have as many elements as the values say, so that those of several items do not match."""
 _LARGEST_BODY = 32  # operators: a loop over batches or layers has more
 MOST_OF_AN_ITEM = 256  # operators: more are a whole step
 
 
 class LoopTime(msgspec.Struct, frozen=True):
-    """When a loop runs.
+    """Time of a loop.
 
     Attributes:
         events: its calls and the gradients of their operators.
-        spans: from its first call to its last with the Python in between, and each gradient; None where a device may
+        spans: from its first call to its last with the Python in between, and each gradient; None if a device may
             hide that Python.
-        part: which part of the spans the events take.
+        part: part of the spans that the events take.
     """
 
     events: tuple[int, ...]
@@ -52,9 +52,9 @@ class LoopTime(msgspec.Struct, frozen=True):
 
 
 def loops_over_pieces(profile: Profile, least: int, is_own: Callable[[str], bool | None]) -> Iterator[Loop]:
-    """Python loops of at least `least` iterations that pick a piece of a tensor in each, or go through one.
+    """Python loops of at least `least` iterations that each pick a piece of a tensor, or iterate over one.
 
-    `is_own` tells by name whether a function is the user's own code, None for no function.
+    `is_own` says by name whether a function is the user's own code, None if the name is not a function.
     """
     picks, unbinds = (profile.calls.among(profile.named(*names)) for names in (PICKS, UNBIND))
     heads = rows_of([*unbinds.tolist(), *profile.matching(ITERATION, Category.PYTHON).tolist()])
@@ -75,7 +75,7 @@ def loops_over_items(profile: Profile, least: int, is_own: Callable[[str], bool 
 def is_over_items(profile: Profile, loop: Loop, names: Iterable[str]) -> bool:
     """True if a loop whose index does not move takes tensors one by one and carries nothing from one to the next.
 
-    So do `for row in x` and comprehensions; those that write into what they get go over parameters.
+    So do `for row in x` and comprehensions; loops that write into their items iterate over parameters.
     """
     body = profile.calls.bodies_with(rows_of(loop.calls[:1]))[0]
     before = body[: body.index(loop.calls[0])][-1:]
@@ -92,13 +92,13 @@ def _never(profile: Profile) -> Rows:
 
 
 def falls(picks: Sequence[tuple[str, Inputs]], least: int) -> bool:
-    """True if the index only falls, as in sums over what comes later; a loop that reverses a tensor has both kinds."""
+    """True if the index only falls, as in sums over later elements; a loop that reverses a tensor has both kinds."""
     in_turns = (movement_of(picks[skipped:], least) for skipped in (0, 1))
     return all(movement is not None and movement.stride < 0 for movement in in_turns)
 
 
 def time_of_loop(profile: Profile, loop: Loop) -> LoopTime:
-    """The time that goes where operators on the whole tensor take the loop's place."""
+    """The time that goes if operators on the whole tensor replace the loop."""
     gradients = gradients_of(profile, profile.calls.operators_in(loop.calls))
     events = (*loop.calls, *gradients)
     if "device" in profile.recorded:

@@ -15,14 +15,14 @@ from tb_tidy_plugin.trace.columns import Numbers, Rows
 Hashes = npt.NDArray[np.uint64]
 
 MOST_CALLS = 64
-"""Calls of its body that a group may have; what they call counts with them."""
+"""Most calls of its body in a group, including those that they make."""
 
 FACTOR, SPREAD = 0x100000001B3, 0x9E3779B97F4A7C15
 INVERSE = pow(FACTOR, -1, 1 << 64)
 
 
 def repeats(profile: Profile, least: int) -> Iterator[Loop]:
-    """Runs of at least `least` equal groups; of those that overlap in a body the longest."""
+    """Runs of at least `least` equal groups; of overlapping ones in a body the longest."""
     calls = profile.calls
     kinds = _kinds(profile)
     distance = _to_the_next(kinds, calls.body[calls.rows])
@@ -45,7 +45,7 @@ def repeats(profile: Profile, least: int) -> Iterator[Loop]:
 
 
 def _runs(kinds: Numbers, period: int, least: int) -> Iterator[tuple[int, int]]:
-    """Where at least `least` groups of `period` calls repeat, and how many there are."""
+    """Positions at which at least `least` groups of `period` calls repeat, and the number of groups."""
     differs = np.ones(len(kinds) - period + 2, np.bool_)
     np.not_equal(kinds[:-period], kinds[period:], out=differs[1:-1])
     ends = np.flatnonzero(differs)
@@ -54,8 +54,8 @@ def _runs(kinds: Numbers, period: int, least: int) -> Iterator[tuple[int, int]]:
 
 
 def _to_the_next(kinds: Numbers, bodies: Numbers) -> Rows:
-    """For each call how far away the next one of its kind is in its body, 0 where there is none."""
-    order = np.lexsort((kinds, bodies))  # stable: equal ones stay in their order
+    """Distance from each call to the next one of its kind in its body, 0 if there is none."""
+    order = np.lexsort((kinds, bodies))  # stable: equal ones keep their order
     follows = (np.diff(kinds[order]) == 0) & (np.diff(bodies[order]) == 0)
     distance = np.zeros(len(kinds), np.int64)
     distance[order[:-1][follows]] = np.diff(order)[follows]
@@ -63,7 +63,7 @@ def _to_the_next(kinds: Numbers, bodies: Numbers) -> Rows:
 
 
 def _kinds(profile: Profile) -> Numbers:
-    """For each of the calls a number: the same for equal names that run equal operators on equal shapes."""
+    """A number for each of the calls: the same for equal names that run equal operators on equal shapes."""
     calls, table, last = profile.calls, profile.table, profile.tree.last_descendant
     operators = np.flatnonzero(calls.outermost)
     signatures = signatures_of(table, operators, profile.known_inputs)
