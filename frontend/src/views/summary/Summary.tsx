@@ -53,7 +53,7 @@ function Verdict({ report }: { report: ProfileReport }) {
     return (
       <p class="verdict">
         {found === 1 ? 'One change' : `${found} changes together`} would save about <b>{nanoseconds(saving.expected_ns)}</b>
-        {now === null ? '' : ` of ${nanoseconds(now)}`} per {per.value}{now === null ? '' : ` (${share(saving.expected_ns / now)})`}.
+        {now === null ? '' : ` of ${nanoseconds(now)}`} per {per.value}{now === null ? '' : <> <span>({share(saving.expected_ns / now)})</span></>}.
       </p>
     );
   }

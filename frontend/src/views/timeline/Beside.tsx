@@ -6,6 +6,7 @@
 import { useState } from 'preact/hooks';
 import { actionOf } from '../../base/actionTitles';
 import { accountOf, folded, partOf } from '../../base/ledger';
+import { placeText } from '../../base/places';
 import { nanoseconds, partShare } from '../../base/units';
 import { SeverityGlyph } from '../../components/Severity';
 import { Message } from '../../components/Spans';
@@ -28,7 +29,7 @@ export function Beside() {
               <li>
                 <button type="button" class="beside-row" aria-pressed={finding.id === marked}
                   onClick={() => go({ finding: finding.id === marked ? '' : finding.id, event: '', at: '' }, 'replace')}>
-                  <SeverityGlyph level={finding.severity} /><span><Message text={actionOf(finding)} /></span>
+                  <SeverityGlyph level={finding.severity} /><span><Message text={actionOf(finding)} />{finding.places[0] && <small class="path">{placeText(finding.places[0])}</small>}</span>
                   <span class="number">{finding.saving && finding.saving.expected_ns > 0 ? nanoseconds(finding.saving.expected_ns) : ''}</span>
                 </button>
               </li>
