@@ -13,7 +13,7 @@ from tests.browser.conftest import Tab
 pytestmark = pytest.mark.browser
 
 UNTIDY, TIDY = "image_classifier_untidy", "image_classifier_tidy"
-WIDTHS = (1400, 700, 320)
+WIDTHS = (1400, 1920, 1280, 768, 700, 390, 320)
 ZOOMED = (640, 400)  # what 1280 x 800 pixels hold at 200 %
 MOST_TABS = 80
 
