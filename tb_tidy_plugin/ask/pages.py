@@ -66,7 +66,7 @@ def page(asked: QuestionBase, found: WholeAnswer) -> bytes:
         size += len(encoded[last]) + 1
         last += 1
     if len(empty) > most or (last == first < len(encoded)):
-        needed = -(-(len(empty) + len(encoded[first] if first < len(encoded) else b"") + 1) // _TOKEN_BYTES)
+        needed = tokens_in(empty + (encoded[first] if first < len(encoded) else b"") + b",")
         raise TokensError(
             f"The answer does not fit into {asked.tokens} tokens.", f"Ask with `tokens` of {needed} or more."
         )
