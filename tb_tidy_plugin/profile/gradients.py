@@ -14,6 +14,7 @@ from tb_tidy_plugin.profile.inputs import Shape
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT, Rows
 from tb_tidy_plugin.trace.sets import among
+from tb_tidy_plugin.units import plural
 
 _NODE = re.compile(r"(?:autograd::engine::evaluate_function: )?(\w+?)Backward\d*")
 """`autograd::engine::evaluate_function: Log1PBackward0`, and the same without its first words in older traces."""
@@ -34,6 +35,14 @@ def gradients_of(profile: Profile, operators: Iterable[int]) -> list[int]:
     """
     found = {row for operator in operators for inner in profile.subtree(operator) for row in _nodes(profile, inner)}
     return sorted(row for row in found if found.isdisjoint(profile.ancestors(row)))
+
+
+def their_backward(gradients: int) -> str:
+    """The end of a sentence about operators: how many operators of the backward pass belong to them, if any do."""
+    if not gradients:
+        return ""
+    of_backward = "operator of the backward pass belongs", "operators of the backward pass belong"
+    return f"; {plural(gradients, *of_backward)} to them"
 
 
 def accumulations(profile: Profile) -> Rows:

@@ -38,7 +38,7 @@ import msgspec
 
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.decoder import DecoderPiece, decoder_pieces
-from tb_tidy_plugin.profile.gradients import gradients_of
+from tb_tidy_plugin.profile.gradients import gradients_of, their_backward
 from tb_tidy_plugin.profile.sides import slower_side
 from tb_tidy_plugin.rulekit import (
     Edit,
@@ -51,7 +51,6 @@ from tb_tidy_plugin.rulekit import (
     Sizes,
     Threshold,
 )
-from tb_tidy_plugin.units import plural
 
 BEYOND_BYTES = 1.25  # times as long as its bytes alone allow for one kernel; it also reduces, or computes sines
 COMPILE = "`torch.compile` the model, or use the Liger kernels (`apply_liger_kernel_to_…`)"
@@ -90,10 +89,7 @@ class Evidence(msgspec.Struct, frozen=True):
     @property
     def backward(self) -> str:
         """The number of operators of the backward pass that belong to it, if any."""
-        if not self.gradients:
-            return ""
-        of_backward = "operator of the backward pass belongs", "operators of the backward pass belong"
-        return f"; {plural(self.gradients, *of_backward)} to them"
+        return their_backward(self.gradients)
 
     @property
     def names(self) -> str:

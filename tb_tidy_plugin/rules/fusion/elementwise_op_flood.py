@@ -38,7 +38,7 @@ import msgspec
 
 from tb_tidy_plugin.fixes.change import SAME_UP_TO_ROUNDING, Change, Spot, Unfixable
 from tb_tidy_plugin.profile.calls import rows_of
-from tb_tidy_plugin.profile.gradients import gradients_of
+from tb_tidy_plugin.profile.gradients import gradients_of, their_backward
 from tb_tidy_plugin.profile.pointwise import Chain, part_left, pointwise_chains
 from tb_tidy_plugin.profile.sides import slower_side
 from tb_tidy_plugin.rulekit import (
@@ -60,7 +60,6 @@ from tb_tidy_plugin.rulekit import (
     fitting,
     known_dtype,
 )
-from tb_tidy_plugin.units import plural
 
 COMPILED_CALL = 8  # operators that take about as long as the guards and the call of a compiled function (15 to 20 µs)
 SHORT_PERIOD = 4  # operators that a hand-written average or update takes for each parameter
@@ -99,10 +98,7 @@ class Evidence(msgspec.Struct, frozen=True):
     @property
     def backward(self) -> str:
         """The number of operators of the backward pass that belong to it, if any."""
-        if not self.gradients:
-            return ""
-        of_backward = "operator of the backward pass belongs", "operators of the backward pass belong"
-        return f"; {plural(self.gradients, *of_backward)} to them"
+        return their_backward(self.gradients)
 
     @property
     def names(self) -> str:
