@@ -48,7 +48,6 @@ class _Steps(Kind[StepRange]):
     name = "steps"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> StepRange:
-        """The range of steps."""
         try:
             return step_range(str(value))
         except StepsError as problem:

@@ -41,7 +41,6 @@ class LoggedRuns:
         self._known: dict[str, LoggedRun] = {}
 
     def __call__(self) -> Mapping[str, LoggedRun]:
-        """The current values."""
         with self._lock:
             if self._provider is not None and time.monotonic() - self._asked_at >= _FRESH_S:
                 self._known = _read(self._provider)

@@ -84,7 +84,6 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def count(self) -> int:
-        """Number of operators."""
         return len(self.operators)
 
     @property
@@ -107,7 +106,6 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def fix(self) -> str:
-        """The replacement to call."""
         return _FIXES[self.piece]
 
 
