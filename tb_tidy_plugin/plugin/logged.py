@@ -90,7 +90,7 @@ def _hparams(provider: DataProvider) -> dict[str, dict[str, str | float | bool]]
     return found
 
 
-def _value(value: Any) -> str | float | bool:  # noqa: ANN401 (a protobuf)
+def _value(value: Any) -> str | float | bool:  # noqa: ANN401 - a protobuf
     kind = value.WhichOneof("kind")
     if kind == "number_value":
         return float(value.number_value)
