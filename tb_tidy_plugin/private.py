@@ -39,7 +39,9 @@ def opened(path: Path) -> Iterator[BinaryIO]:
     with _folder(path.parent) as folder:
         name, below = (path, None) if folder is None else (path.name, folder)
         _check(path, os.stat(name, dir_fd=below, follow_symlinks=False))
-        file = open(name, "rb", opener=lambda name, flags: os.open(name, flags | AS_IT_IS, dir_fd=below))  # noqa: SIM115
+        file = open(  # noqa: SIM115 - closed below
+            name, "rb", opener=lambda name, flags: os.open(name, flags | AS_IT_IS, dir_fd=below)
+        )
     with file:
         _check(path, os.fstat(file.fileno()))
         yield file

@@ -51,7 +51,7 @@ Phase: TypeAlias = Literal["prefill", "decode", "mixed", "diffusion", "unknown"]
 GraphMode: TypeAlias = Literal["graph", "piecewise", "eager", "no_device"]
 
 KnownBy: TypeAlias = Literal["exact", "unique", "renamed", "donor"]
-"""How a replayed kernel and its origin were paired, most certain first."""
+"""Ways to pair a replayed kernel with its origin, most certain first."""
 
 Precision: TypeAlias = Literal["exact", "aligned", "definition"]
 

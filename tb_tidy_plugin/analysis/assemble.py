@@ -89,7 +89,6 @@ class Analysis(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def step_costs(self) -> StepCosts:
-        """The content of each step."""
         return step_costs_of(self.profile, self._ranked)
 
     @cached_property

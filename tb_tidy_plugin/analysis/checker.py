@@ -77,7 +77,7 @@ def unless_broken(rule: AnyRule, ask: Callable[[], _Answer]) -> _Answer | Failed
     """The result of `ask`, or the failure that it raised."""
     try:
         return ask()
-    except MemoryError:  # not the rule's fault: the next rule would run out of memory, too
+    except MemoryError:  # not the rule's fault: the next rule would also run out of memory
         raise
     except Exception as error:  # one broken rule must not cost the user the others
         log.exception("rule %s failed", rule.name())

@@ -167,7 +167,7 @@ def _done(
     """Answers as they come, with at most one item per worker in work; ends early if the whole pool broke."""
     waiting, running, is_broken = iter(items.items()), dict[Future[_Answer], int](), False
     while True:
-        with suppress(BrokenExecutor):  # running futures report it, too
+        with suppress(BrokenExecutor):  # running futures also report it
             for number, item in islice(waiting, 0 if is_broken else pool.width - len(running)):
                 running[pool.submit(work, item)] = number
         if not running:

@@ -37,7 +37,7 @@ class Pair(msgspec.Struct, frozen=True):
 
 
 class Measuring(msgspec.Struct, frozen=True, kw_only=True):
-    """How to measure: `asked` is the device; empty for the recording's kind, else for any that exists."""
+    """Settings of a measurement. `asked` is the device; empty for the recording's kind, or any that exists."""
 
     asked: str = ""
     budget_s: float = BUDGET_S

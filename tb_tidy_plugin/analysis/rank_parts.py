@@ -26,7 +26,7 @@ RANK_PART: Mapping[Cause, RankPart] = {
     "queued_unknown": "idle", "synchronisation": "idle", "unrecorded_host": "idle", "unrecorded_launch": "idle",
     "unrecorded_wait": "idle",
 }  # fmt: skip
-"""Python between operators counts as the host's, too, though its cause is `cpu`."""
+"""Python between operators also counts as the host's, though its cause is `cpu`."""
 
 
 def _part_of(entry: Entry) -> RankPart:

@@ -202,7 +202,6 @@ class _Reported(msgspec.Struct, frozen=True):
 
 
 def _reported(folder: Folder, path: str) -> list[_Reported]:
-    """The runs at a path."""
     job, found = folder.job, list[_Reported]()
     files = folder.traces(path)
     for run, group in groupby(analyse_files(job, files, FIXES), key=lambda each: each.file.run):

@@ -45,7 +45,7 @@ FIRST_LINE = 300  # characters of an error's first line
 
 
 class MeasuringRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """What to measure, on which device (`asked` and `preferred` as in `device_for`), how long, in how much memory."""
+    """A pair to measure, its device (`asked` and `preferred` as in `device_for`), and limits of time and memory."""
 
     rule: str
     pair: Benchmark

@@ -179,7 +179,7 @@ class _Names(msgspec.Struct, frozen=True):
             yield path
 
     def _below(self, node: ast.AST) -> Iterable[ast.AST]:
-        """The parts of a node; a path below a module has none."""
+        """The parts of a node; none of a path below a module."""
         if isinstance(node, ast.Call) and self._path(node.func):
             return [*node.args, *node.keywords]
         return [] if self._path(node) else ast.iter_child_nodes(node)

@@ -34,7 +34,6 @@ class CountBound:
 
     @property
     def words(self) -> str:
-        """The comparison in words."""
         return _WORDS[self.comparison]
 
 

@@ -17,7 +17,7 @@ _MOST_LINES = 5
 def broken_by_findings(analysis: Analysis, allowed: int | Sequence[str]) -> str:
     """Lines of text about too many findings, or about rules that may find nothing; empty if the budget is kept.
 
-    A named rule that could not be checked breaks the budget, too.
+    A named rule that could not be checked also breaks the budget.
 
     Raises:
         ValueError: `allowed` is neither a number nor a list of names of rules.

@@ -31,7 +31,6 @@ class StepPlan:
 
     @property
     def steps(self) -> int:
-        """All steps."""
         return self.until_timed + self.timed
 
 
@@ -74,7 +73,6 @@ class BudgetedProfile(TidyProfile):
 
     @property
     def marked(self) -> int:
-        """Number of marked steps."""
         return self._steps
 
     @property

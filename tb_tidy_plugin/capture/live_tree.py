@@ -52,7 +52,7 @@ def walk(roots: Iterable[Event], own: OwnFiles, *, tensors: bool, budget_s: floa
     Args:
         roots: the result of `experimental_event_tree()`.
         own: knows which frames are the user's own.
-        tensors: True to record the ids of tensors, too.
+        tensors: True to also record the ids of tensors.
         budget_s: time after which the walk stops.
     """
     visitor = _Visitor(own, tensors=tensors)

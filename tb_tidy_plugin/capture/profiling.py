@@ -46,7 +46,7 @@ class Cycle:
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """Names of the files, and what is in them."""
+    """Names and contents of the files to write."""
 
     worker_name: str | None = None
     use_gzip: bool = True

@@ -49,7 +49,7 @@ def settings() -> Mapping[str, _Answer]:
 def _versions() -> _Table:
     import torch
 
-    has_cuda: bool = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+    has_cuda: bool = torch.cuda.is_initialized()  # type: ignore[no-untyped-call] # torch is partly typed
     driver = getattr(torch._C, "_cuda_getDriverVersion", None)  # noqa: SLF001 - the only way without another library
     return {
         "python": platform.python_version(),
@@ -179,4 +179,4 @@ def _loader(loader: torch.utils.data.DataLoader[object]) -> _Table:
 
 
 def _switch_or_number(value: object) -> int | None:
-    return value if type(value) in {int, bool} else None  # type: ignore[return-value] # just looked at
+    return value if type(value) is int or type(value) is bool else None

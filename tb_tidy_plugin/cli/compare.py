@@ -47,7 +47,6 @@ class _Steps(ArgumentType[StepRange]):
     name = "steps"
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> StepRange:
-        """The range of steps."""
         try:
             return step_range(str(value))
         except StepsError as problem:

@@ -14,7 +14,7 @@ SAME_COST = 0.2
 """Costs that differ by less than this part are the same: recorders and machines vary more than that between runs."""
 
 SAME_SHARE = 0.005
-"""So are costs that differ by less than this part of the step, which the report leaves out, too."""
+"""So are costs that differ by less than this part of the step, which the report also leaves out."""
 
 
 class FindingPair(msgspec.Struct, frozen=True):

@@ -67,7 +67,6 @@ class HostLanes(msgspec.Struct, frozen=True):
         return lanes
 
     def cuts_of(self, lane: int) -> slice:
-        """All cuts of a lane."""
         return slice(int(self.first[lane]), int(self.first[lane + 1]))
 
     def at_or_before(self, lane: int, times: Times) -> Rows:

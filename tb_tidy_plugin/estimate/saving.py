@@ -78,7 +78,6 @@ class SavingEstimates:
         self._last: tuple[Fix, SavedTime] | None = None
 
     def prepare(self) -> None:
-        """Builds the graph."""
         _ = self._recorded
 
     def saving(self, *fixes: Fix) -> SavedTime:
@@ -126,7 +125,7 @@ class SavingEstimates:
         return min(OTHERS_GAIN * saved_ns, MOST_GAIN * max((self._true_step_ns or 0) - saved_ns, 0))
 
     def _most_ns(self, high_ns: float) -> float:
-        """Largest saving in a step of known true length: the rest of it takes its time, too."""
+        """Largest saving in a step of known true length: the rest of it also takes its time."""
         if self._graph is self._recorded or not self._true_step_ns:
             return high_ns
         rest = max(1 - high_ns / self._recorded_step_ns, 0.0)

@@ -80,7 +80,6 @@ class Code:
 
     @property
     def calls(self) -> list[cst.Call]:
-        """All calls."""
         return [node for node in self.nodes if isinstance(node, cst.Call)]
 
     @property
@@ -98,7 +97,6 @@ class Code:
         )
 
     def source(self, node: cst.CSTNode) -> str:
-        """The text of a node."""
         start, end = self.span(node)
         return self.text[start:end]
 
@@ -156,7 +154,6 @@ class Code:
         return ""
 
     def functions(self, name: str) -> list[cst.FunctionDef]:
-        """The functions called `name`."""
         return [node for node in self.nodes if isinstance(node, cst.FunctionDef) and node.name.value == name]
 
     def statement_on(self, line: int) -> Statement | None:
@@ -587,7 +584,6 @@ class Code:
         return isinstance(expression, (cst.List, cst.ListComp))
 
     def is_call(self, expression: cst.CSTNode) -> TypeGuard[cst.Call]:
-        """True if an expression is a call."""
         return isinstance(expression, cst.Call)
 
     def is_pure(self, function: cst.FunctionDef) -> bool:

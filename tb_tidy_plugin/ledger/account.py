@@ -102,7 +102,6 @@ class Account(msgspec.Struct, frozen=True):
         return _sums(self.entry, inside, len(self.ledger.entries))
 
     def spans(self, entry: int) -> Intervals:
-        """The spans of the entry at this position."""
         here = self.entry == entry
         return Intervals.union(self.segments.starts[here], self.segments.ends[here])
 

@@ -81,7 +81,7 @@ class Segments(msgspec.Struct, frozen=True):
 
 
 def segments_of(profile: Profile, work: DeviceWork, span: StepSpan, host: Host) -> Segments:
-    """The window of `span`, cut where the cause changes and where a step ends."""
+    """The window of `span`, cut at each change of cause and at the end of each step."""
     if not span.end_ns > span.start_ns:
         none = np.empty(0, np.int64)
         return _segments(none, none, none, none, none, none)

@@ -20,7 +20,7 @@ Cause: TypeAlias = Literal[
     "synchronisation", "allocation", "first_launch", "runtime_call", "host_work", "launch_pace",
     "cpu", "unrecorded_host", "unrecorded_launch", "unrecorded_wait",
 ]  # fmt: skip
-"""Why time passes. Device at work: compute, exposed communication, copies. Device idle with its next work queued: the
+"""Causes of time. Device at work: compute, exposed communication, copies. Device idle with its next work queued: the
 next seven. Device idle for the host: up to `launch_pace`. `cpu` is the work of a job without a device, and the last
 three are what the recording does not explain.
 """

@@ -62,7 +62,7 @@ class Compared(msgspec.Struct, frozen=True, tag="compared"):
 
 
 class NoSuchSteps(msgspec.Struct, frozen=True, tag="refused"):
-    """There are no such steps."""
+    """A recording lacks the requested steps."""
 
     error: str
     advice: str

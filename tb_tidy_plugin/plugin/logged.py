@@ -41,7 +41,6 @@ class LoggedRuns:
         self._known: dict[str, LoggedRun] = {}
 
     def __call__(self) -> Mapping[str, LoggedRun]:
-        """The current values."""
         with self._lock:
             if self._provider is not None and time.monotonic() - self._asked_at >= _FRESH_S:
                 self._known = _read(self._provider)
@@ -91,7 +90,7 @@ def _hparams(provider: DataProvider) -> dict[str, dict[str, str | float | bool]]
     return found
 
 
-def _value(value: Any) -> str | float | bool:  # noqa: ANN401 (a protobuf)
+def _value(value: Any) -> str | float | bool:  # noqa: ANN401 - a protobuf
     kind = value.WhichOneof("kind")
     if kind == "number_value":
         return float(value.number_value)

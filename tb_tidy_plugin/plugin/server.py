@@ -65,7 +65,7 @@ OPEN_PRINTED = "Open the address that `tb-tidy serve` printed."
 
 
 class ServerOptions(msgspec.Struct, frozen=True):
-    """What to serve, and where.
+    """Folders to serve, and the address.
 
     Attributes:
         logdir: a folder of runs, or one trace.

@@ -203,7 +203,6 @@ class _Groups(msgspec.Struct, frozen=True):
 
     @property
     def number(self) -> Rows:
-        """The group of each call."""
         return np.repeat(np.arange(len(self.sizes)), self.sizes)
 
     def quantile(self, share: float) -> Times:
@@ -310,7 +309,6 @@ def _inside_operators(profile: Profile, calls: Rows) -> _ByThread:
 
 
 def _busiest(threads: _ByThread) -> list[Intervals]:
-    """The time of each of the `_MOST_THREADS` busiest threads."""
     thread, starts, ends = threads
     times = [Intervals(starts[here], ends[here]) for here in positions_of_each(thread)]
     return sorted(times, key=lambda busy: -busy.total_ns)[:_MOST_THREADS]

@@ -34,7 +34,7 @@ def critical_time(profile: Profile, rows: Rows) -> Intervals:
 def device_idle(profile: Profile) -> Intervals:
     """Spans in which no device runs, so that a step waits for its host; all time if no device was recorded.
 
-    Time before the first and after the last work of a device is idle, too.
+    Time before the first and after the last work of a device is also idle.
     """
     always = np.array([np.iinfo(np.int64).min]), np.array([np.iinfo(np.int64).max])
     return Intervals(*always).minus(profile.device_busy)

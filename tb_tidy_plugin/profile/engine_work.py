@@ -41,7 +41,7 @@ def functions_that_hold_up(profile: Profile, function: str, *, inside: bool) -> 
     Args:
         profile: one trace.
         function: regular expression that matches the names.
-        inside: True if calls inside an iteration's mark count, too.
+        inside: True if calls inside an iteration's mark also count.
 
     Returns:
         Each function with the calls that the device waits for, from the first iteration's window to the last one's.

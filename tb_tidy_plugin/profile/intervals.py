@@ -42,7 +42,6 @@ class Intervals(msgspec.Struct, frozen=True):
 
     @classmethod
     def none(cls) -> Intervals:
-        """The empty set."""
         return cls(np.empty(0, np.int64), np.empty(0, np.int64))
 
     @property

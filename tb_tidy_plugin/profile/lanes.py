@@ -181,7 +181,6 @@ class _Whole:
 
     @cached_property
     def kinds(self) -> NDArray[np.int8]:
-        """The kernel kind of each name."""
         return np.array([KERNEL_KINDS.index(kernel_kind(name)) for name in self.table.names], np.int8)
 
     def names(self, pattern: re.Pattern[str]) -> Mask:

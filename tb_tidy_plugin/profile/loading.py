@@ -30,7 +30,7 @@ USUAL_WORKERS = 8  # assumed if the machine's number of cores is unknown
 def workers_hiding(share: float, cores: int | None = None) -> int:
     """Number of workers that hide work of this `share` of a step, at most the number of cores.
 
-    PyTorch itself warns of more workers than cores, but not of equally many: the training thread often waits, too.
+    PyTorch itself warns of more workers than cores, but not of equally many: the training thread also waits often.
     """
     return min(ceil(share / (1 - share)) if share < 1 else USUAL_WORKERS, cores or USUAL_WORKERS)
 

@@ -159,7 +159,7 @@ def totals(operators: Operators, keys: Rows, *, outermost: bool = False) -> list
         operators: all calls.
         keys: number of each call's group, `ABSENT` for calls that are not counted.
         outermost: count only calls with no call of their group around them. Without it, as in torch, a call inside
-            another of its group adds its time to the totals once more. Self times are those of all calls either way.
+            another of its group adds its time to the totals again. Self times are those of all calls either way.
     """
     chosen = np.flatnonzero(keys != ABSENT)
     groups, first, number = np.unique(keys[chosen], return_index=True, return_inverse=True)

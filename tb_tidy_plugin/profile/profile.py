@@ -186,7 +186,6 @@ class Profile:
         return aten.without_overload(self.table.names[self.table.name[row]])
 
     def category(self, row: int) -> Category:
-        """The event's category."""
         return Category(int(self.table.category[row]))
 
     def start_ns(self, row: int) -> int:

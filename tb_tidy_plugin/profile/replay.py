@@ -228,7 +228,7 @@ def _key(replay: Replay, record: Record) -> _Key:
 def _best(
     table: EventTable, replay: Replay, records: Sequence[Record], chosen: Sequence[int], compared: dict[_Key, Pairs]
 ) -> tuple[list[int], float]:
-    """Those of `chosen` that explain most of a replay's time for certain, and that part of its time."""
+    """The captures of `chosen` that certainly explain most of a replay's time, and that part of its time."""
     shares = {}
     for number in chosen:
         key = _key(replay, records[number])

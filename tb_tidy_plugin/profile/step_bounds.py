@@ -83,12 +83,10 @@ class StepSpan(msgspec.Struct, frozen=True):
 
     @property
     def start_ns(self) -> int:
-        """Start of the first step."""
         return int(self.bounds[0])
 
     @property
     def end_ns(self) -> int:
-        """End of the last step."""
         return int(self.bounds[-1])
 
 

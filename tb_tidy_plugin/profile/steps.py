@@ -106,12 +106,10 @@ class ProfileSteps(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def starts(self) -> Times:
-        """Start of each step."""
         return np.array([step.start_ns for step in self.items], np.int64)
 
     @cached_property
     def ends(self) -> Times:
-        """End of each step."""
         return np.array([step.end_ns for step in self.items], np.int64)
 
     def index_of(self, times: Times) -> Rows:

@@ -20,7 +20,7 @@ CAP = 2
 """Limit of one step's weight, as a multiple of the middle one: an outlier is not a habit."""
 
 AS_LATE = 0.5
-"""Least part of the largest lateness for a rank to count as late, too, as all ranks of a slow host are."""
+"""Least part of the largest lateness for a rank to also count as late, as all ranks of a slow host are."""
 
 CLOCK_ERRORS = 2
 """Least lateness in units of the clocks' error."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Need: TypeAlias = Literal["stacks", "shapes", "memory", "device", "steps"]
 DeviceKind: TypeAlias = Literal["cpu", "cuda", "mps", "xpu"]
-"""The types of `torch.device`; ROCm's is `cuda`, too."""
+"""Types of `torch.device`; ROCm also uses `cuda`."""
 
 NO_EVIDENCE: Any = None  # for texts without names in braces
 
@@ -200,7 +200,7 @@ class Rule(AnyRule[E]):
 
     @classmethod
     def can_fix(cls) -> bool:
-        """True if the rule has a fixer of its own."""
+        """True if the rule has its own fixer."""
         return cls.fixer is not Rule.fixer
 
     def not_applicable(self, profile: Profile) -> str | None:

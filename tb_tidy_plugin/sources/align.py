@@ -56,7 +56,7 @@ FRAMES = {
     ast.Lambda: "<lambda>", ast.ListComp: "<listcomp>", ast.SetComp: "<setcomp>", ast.DictComp: "<dictcomp>",
     ast.GeneratorExp: "<genexpr>", ast.Module: "<module>",
 }  # fmt: skip
-"""Names of frames whose code has no name of its own."""
+"""Names of frames of unnamed code."""
 
 
 _PARSING = Lock()
@@ -87,7 +87,6 @@ class Aligner:
 
     @cached_property
     def places(self) -> Places:
-        """The functions of all events."""
         return places_of(self._profile)
 
     def place_of(self, row: int, events: Sequence[int] = ()) -> Frame | None:

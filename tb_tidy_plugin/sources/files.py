@@ -135,7 +135,7 @@ def _candidates(name: str, allowed: Sequence[Path]) -> Iterator[Path]:
     for root in real_roots:
         try:
             # An absolute name stays as it is. Strict: no part of it may stay unresolved because a disk did not answer.
-            real = os.path.realpath(os.path.join(root, name), strict=True)  # noqa: PTH118
+            real = os.path.realpath(os.path.join(root, name), strict=True)  # noqa: PTH118 - as realpath
         except OSError as problem:
             if problem.errno in NOT_THERE:
                 continue

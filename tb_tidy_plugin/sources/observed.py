@@ -104,7 +104,6 @@ class Observer:
         return children[at]
 
     def observation(self, row: int) -> Observation:
-        """The observation of one child."""
         profile = self._profile
         if profile.category(row) is Category.OPERATOR and not self.is_span[row]:
             inputs = profile.inputs(row)

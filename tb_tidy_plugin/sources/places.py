@@ -31,7 +31,6 @@ class Places(msgspec.Struct, frozen=True):
     frames: tuple[Frame, ...]
 
     def frame(self, number: int) -> Frame | None:
-        """The frame with this number."""
         return None if number == ABSENT else self.frames[number]
 
     def of(self, row: int) -> Frame | None:

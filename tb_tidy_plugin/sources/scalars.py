@@ -22,8 +22,8 @@ SCALAR_ATTRIBUTES = frozenset(
 CONTAINERS = frozenset({"list", "tuple", "sorted", "dict", "set", "frozenset"})
 _VIEWS = frozenset({"zip", "enumerate", "reversed"})
 CONTAINER_METHODS = frozenset({"items", "keys", "values", "tolist"})
-"""Methods that return one, of dictionaries and of tensors; those of tensors that are operators do, too (`split`)."""
-MOST_ROUNDS = 30  # nobody writes longer chains of names that depend on each other
+"""Methods of dictionaries and tensors that return a container; so do operators such as `split`."""
+MOST_ROUNDS = 30  # code has no longer chains of names that depend on each other
 _ROUNDINGS = frozenset({"min", "max", "abs", "round", "sum", "pow", "divmod"})
 
 

@@ -286,7 +286,7 @@ def _last_end(text: bytes) -> int | None:
 def _end_before_footer(text: bytes) -> int | None:
     """The end of the list of events in damaged text: where the rest of a document follows.
 
-    Lists in the metadata are followed by the rest of a document, too: the first such place counts.
+    Lists in the metadata are also followed by the rest of a document: the first such place counts.
     """
     first, misses = None, 0
     for end in reversed(array("q", (match.start(1) for match in LIST_END.finditer(text)))):

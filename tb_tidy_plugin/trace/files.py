@@ -202,7 +202,6 @@ def _run_with_ranks(folder: str, logdir: Path, prefix: str) -> tuple[str, str]:
 
 
 def _run(folder: str, logdir: Path, prefix: str) -> str:
-    """The name of the run in `folder`."""
     below = os.path.relpath(folder, logdir)
     run = logdir.resolve().name if below == "." else below.replace(os.sep, "/")
     return "/".join(filter(None, (prefix, run)))

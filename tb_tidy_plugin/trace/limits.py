@@ -76,7 +76,6 @@ class Limits(msgspec.Struct, frozen=True):
 
     @property
     def allowance(self) -> Allowance:
-        """The allowance of the analysis."""
         return Allowance(self.processor_s, self.wall_s, self.memory_bytes)
 
     def reached(self, limit: LimitKind, work: str = "analysis") -> TraceError:

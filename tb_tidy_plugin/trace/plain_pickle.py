@@ -147,7 +147,6 @@ class _Reader:
         self._push(tuple(items), TUPLE_BYTES + SLOT_BYTES * len(items))
 
     def append(self) -> None:
-        """Appends a value to a list."""
         value = self._stack.pop()
         self._extend([value])
 
@@ -213,11 +212,9 @@ class _Reader:
         self._push(False, 0)
 
     def empty_dict(self) -> None:
-        """Pushes an empty dictionary."""
         self._push({}, DICT_BYTES)
 
     def empty_list(self) -> None:
-        """Pushes an empty list."""
         self._push([], LIST_BYTES)
 
 

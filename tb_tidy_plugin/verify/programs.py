@@ -100,7 +100,7 @@ class Running(msgspec.Struct):
             self.orders.close()
         os.close(self.answers)
 
-    def _ask(self, order: Mapping[str, float]) -> Any:  # noqa: ANN401 - JSON
+    def _ask(self, order: Mapping[str, float]) -> dict[str, Any]:
         try:
             self.orders.write(json.dumps(order).encode() + b"\n")
             self.orders.flush()
@@ -114,7 +114,7 @@ class Running(msgspec.Struct):
             )
         return answer
 
-    def _answer(self) -> Any:  # noqa: ANN401 - JSON
+    def _answer(self) -> dict[str, Any]:
         deadline = time.monotonic() + self.limit_s
         while b"\n" not in self._unread:
             readable, _, _ = select.select([self.answers], [], [], 0.2)
@@ -126,9 +126,10 @@ class Running(msgspec.Struct):
                 raise self._broken(f"finished no step within {self.limit_s:g} s")
         line, _, self._unread = self._unread.partition(b"\n")
         try:
-            return json.loads(line)
+            answer: dict[str, Any] = json.loads(line)
         except ValueError:
             raise self._broken("sent an unexpected answer") from None
+        return answer
 
     def _broken(self, what: str) -> VerifyError:
         self.output.seek(0)

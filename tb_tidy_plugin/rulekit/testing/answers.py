@@ -16,7 +16,7 @@ def matches_of(rule: type[Rule] | Rule, profile: Profile) -> tuple[Match, ...]:
 
 
 def findings(rule: type[Rule] | Rule, profile: Profile) -> list[Finding]:
-    """The findings, with bounds as savings: what the rule itself says, whatever else happens in the profile."""
+    """The rule's own findings, with bounds as savings, independent of the rest of the profile."""
     return [evidence.finding for evidence in findings_of(profile, _instance(rule), matches_of(rule, profile))]
 
 

@@ -88,12 +88,10 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def pieces(self) -> str:
-        """The number of further pieces."""
         return "one more piece" if self.more == 1 else f"{self.more} more pieces"
 
     @property
     def reads(self) -> str:
-        """A remark on values read in between."""
         return "; the break reads a value back" if self.reads_back else ""
 
 

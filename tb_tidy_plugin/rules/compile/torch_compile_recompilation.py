@@ -97,7 +97,6 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def function(self) -> str:
-        """The function in a sentence."""
         return f"`{self.name}`" if self.name else f"function {self.number}" if self.number else "functions"
 
 

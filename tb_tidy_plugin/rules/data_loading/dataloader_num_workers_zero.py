@@ -105,7 +105,6 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def runs(self) -> str:
-        """Number of its runs, in words."""
         return f"{plural(self.batches, 'time')} in {plural(self.steps, 'step')}"
 
     @property
@@ -115,7 +114,6 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def cores(self) -> str:
-        """The cores, if they are known."""
         if not self.cores_available:
             return ""
         used = ", as many as the step's operators have threads" if self.cores_used >= self.cores_available else ""

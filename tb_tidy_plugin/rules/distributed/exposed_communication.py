@@ -81,7 +81,6 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def state(self) -> str:
-        """Its state, in words."""
         return "computes nothing" if self.on_device else "waits"
 
     @property
@@ -111,7 +110,6 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def advice(self) -> str:
-        """Advice for this kind."""
         return _ADVICE.get(self.kind, ASYNC)
 
 

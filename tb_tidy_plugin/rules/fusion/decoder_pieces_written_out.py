@@ -83,7 +83,6 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def count(self) -> int:
-        """Number of operators."""
         return len(self.operators)
 
     @property
@@ -103,7 +102,6 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def fix(self) -> str:
-        """The replacement to call."""
         return _FIXES[self.piece]
 
 

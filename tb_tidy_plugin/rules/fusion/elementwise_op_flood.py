@@ -92,7 +92,6 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def count(self) -> int:
-        """Number of operators."""
         return len(self.chain)
 
     @property

@@ -100,7 +100,6 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def count(self) -> int:
-        """Number of operators."""
         return len(self.operators)
 
     @property
@@ -115,7 +114,6 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def advice(self) -> str:
-        """The replacement to call."""
         return _FIXES[self.instead]
 
 

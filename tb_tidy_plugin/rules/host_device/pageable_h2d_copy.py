@@ -88,12 +88,10 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def speed(self) -> str:
-        """The rate of the copy."""
         return "an unknown speed" if self.bytes_per_ns is None else f"{self.bytes_per_ns:.1f} GB/s"
 
     @property
     def pinned(self) -> str:
-        """The rate from pinned memory."""
         return f"{self.pinned_bytes_per_ns:.1f} GB/s"
 
     @property

@@ -92,7 +92,6 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def of(self) -> str:
-        """The content of the tensor."""
         return f" of {self.shape} {self.dtype} values" if self.shape else ""
 
 

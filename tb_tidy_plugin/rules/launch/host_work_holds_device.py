@@ -79,7 +79,6 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def where(self) -> str:
-        """The places, with their times."""
         return ", ".join(f"{place} for {time}" for place, time in self.places)
 
 

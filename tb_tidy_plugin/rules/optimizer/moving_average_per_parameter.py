@@ -78,7 +78,6 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def operators(self) -> str:
-        """The operators for each parameter."""
         return SAID[self.each]
 
 

@@ -99,12 +99,10 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def per_parameter(self) -> str:
-        """Number of operators for each parameter."""
         return plural(self.each, "operator")
 
     @property
     def device(self) -> str:
-        """The device of the step."""
         return "GPU" if self.on_gpu else "CPU"
 
     @property

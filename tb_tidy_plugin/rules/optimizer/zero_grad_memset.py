@@ -83,7 +83,6 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def additions(self) -> str:
-        """A sentence on the additions."""
         return f", then {self.adds} × `{ADDITION}` to them" if self.adds else ""
 
 

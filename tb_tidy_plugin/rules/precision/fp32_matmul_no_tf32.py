@@ -94,7 +94,6 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def device(self) -> str:
-        """The GPU in a sentence."""
         return self.device_name or "this GPU"
 
 

@@ -66,7 +66,6 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def device(self) -> str:
-        """The GPU in a sentence."""
         return self.device_name or "this GPU"
 
     @property
@@ -76,7 +75,6 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def dtype(self) -> str:
-        """The type to compute in."""
         return "bfloat16" if self.has_bfloat16 else "float16"
 
     @property

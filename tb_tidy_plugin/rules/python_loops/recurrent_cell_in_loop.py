@@ -86,7 +86,6 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def called(self) -> str:
-        """The class of the called module."""
         return f"{self.fused}Cell" if self.is_cell else self.fused
 
     @property

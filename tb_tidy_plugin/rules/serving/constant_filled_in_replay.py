@@ -46,7 +46,7 @@ from tb_tidy_plugin.rulekit import Match, Nanoseconds, Profile, Rows, Rule, Thre
 from tb_tidy_plugin.trace.columns import ABSENT
 from tb_tidy_plugin.trace.sets import distinct
 
-FILL = "aten::fill_"  # `zeros`, `ones` and `full` call it, too
+FILL = "aten::fill_"  # `zeros`, `ones` and `full` also call it
 _COMPILED = re.compile(r"triton_poi_fused_(?:\w+_)?(?:zeros|ones|full|arange)(?:_like)?(?:_\w+)?")
 """Compiled operators, named after their sources, that write a constant if they have one tensor."""
 
@@ -67,7 +67,6 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def what(self) -> str:
-        """The tensor."""
         return "one element" if self.elements == 1 else f"{self.elements} elements"
 
     @property

@@ -54,7 +54,6 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def batches(self) -> str:
-        """The batch sizes."""
         if not self.sizes:
             return ""
         low, high = self.sizes[0], self.sizes[-1]

@@ -55,12 +55,10 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def times(self) -> str:
-        """The number of iterations."""
         return times(self.iterations)
 
     @property
     def batches(self) -> str:
-        """Requests of the batches."""
         return f"{self.low}" if self.low == self.high else f"{self.low} to {self.high}"
 
 

@@ -63,7 +63,6 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def names(self) -> str:
-        """The operators."""
         more = len(self.operators) - _MOST_NAMED
         shown = ", ".join(f"`{name}`" for name in self.operators[:_MOST_NAMED])
         return f"{shown} and {more} more" if more > 0 else shown

@@ -63,13 +63,11 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def products(self) -> str:
-        """The number and size of the products."""
         reads = "reads its weight" if self.calls == 1 else "read their weights"
         return f"{plural(self.calls, 'product')} of up to {plural(self.rows, 'row')}{self.where} {reads}"
 
     @property
     def where(self) -> str:
-        """The caller of the library."""
         return f" in {self.caller}" if self.caller else ""
 
 

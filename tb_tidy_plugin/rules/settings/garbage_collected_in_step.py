@@ -61,7 +61,6 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def who(self) -> str:
-        """The origin of the collections."""
         return "`gc.collect()`" if self.explicit else "Python"
 
     @property

@@ -95,7 +95,6 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def limit(self) -> str:
-        """The limit, in words."""
         return "memory bandwidth" if self.moves else "peak rate"
 
     @property

@@ -96,12 +96,10 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def odd(self) -> str:
-        """These sizes, in words."""
         return " and ".join(map(str, self.odd_sizes))
 
     @property
     def padded(self) -> str:
-        """The padded sizes, in words."""
         return " and ".join(str(size + -size % MULTIPLE) for size in self.odd_sizes)
 
 

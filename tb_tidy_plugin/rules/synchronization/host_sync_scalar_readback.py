@@ -84,7 +84,6 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def reader(self) -> str:
-        """The reading code."""
         if self.values:
             return "A Python loop reads single values of tensors"
         names = ", ".join(f"`{name}`" for name in self.names)
@@ -92,19 +91,16 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def calls(self) -> str:
-        """The number of reads."""
         if self.values:
             return f"{round(self.per_step)} times"
         return times(self.per_step)
 
     @property
     def effect(self) -> str:
-        """The nature of the time."""
         return "this takes" if self.values else "then the device idles for"
 
     @property
     def reason(self) -> str:
-        """The reason why that is slow."""
         if self.values:
             return "Each read is a separate call for one number, while one operator can read a whole tensor"
         if not self.held:

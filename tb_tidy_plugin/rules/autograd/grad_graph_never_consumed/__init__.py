@@ -71,7 +71,6 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def where(self) -> str:
-        """The module, in words."""
         return f" of `{self.module}`" if self.module else ""
 
     @property

@@ -92,7 +92,6 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def mode(self) -> str:
-        """The mode of the norm."""
         return "training mode" if self.is_training else "a mode that was not recorded"
 
 

@@ -44,7 +44,6 @@ def costs_of_parameters(profile: Profile) -> ParameterCosts:
 
 
 def _by_step(rows: Rows, steps: Rows) -> dict[int, Rows]:
-    """The rows of each step."""
     parts = positions_of_each(steps)
     return {step: rows[here] for here in parts if (step := int(steps[here[0]])) != ABSENT}
 

@@ -98,12 +98,10 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def backward(self) -> str:
-        """The operators of the backward pass."""
         return f", and {self.gradients} more in the backward pass," if self.gradients else ""
 
     @property
     def fix(self) -> str:
-        """The replacement to call."""
         return WITHOUT_WEIGHTS if self.averages_weights else _FUSED
 
 

@@ -22,7 +22,7 @@ _BATCHED = aten.names("product", "baddbmm bmm")
 
 _MASKS = aten.names("pointwise", "add masked_fill where")
 ON_SCORES = _MASKS | aten.names("known", "clone div mul rsub sub to")
-"""Operators on scores that a fused operator replaces, too: scale, mask or bias, and casts to more bits."""
+"""Operators on scores that a fused operator also replaces: scale, mask or bias, and casts to more bits."""
 
 ON_WEIGHTS = aten.names("known", "alpha_dropout clone dropout native_dropout to")
 AVERAGES = aten.names("reduction", "mean sum")
@@ -30,7 +30,7 @@ _CAST = "aten::to"
 ADDS_SCORES = "aten::baddbmm"
 LEAST_DIMS = 3  # of scores: a batch, queries and keys
 WEIGHTS_DIMS = 4  # of `nn.MultiheadAttention`, which have a batch and heads
-_REACH = 12  # operators: before the softmax scale, bias and mask, which may be created there, too
+_REACH = 12  # operators: before the softmax scale, bias and mask, which may also be created there
 _AFTER = 24  # operators after the last product that are searched for the weights
 REACHED, REACHED_AT_BEST = 0.2, 0.4
 """Parts of their peak in half precision that devices reach in fused attention: an MI300X 0.21 with heads of 64, by its

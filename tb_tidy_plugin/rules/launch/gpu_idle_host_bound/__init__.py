@@ -97,7 +97,6 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def where(self) -> str:
-        """The places, with their parts."""
         return ", ".join(f"{place} {share}" for place, share in self.places)
 
     @property

@@ -91,7 +91,6 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def size(self) -> str:
-        """The size, in words."""
         return plural(self.elements, "element")
 
     @property

@@ -48,7 +48,7 @@ _COPIES = aten.names("known", "_to_copy clone contiguous to")
 REARRANGES = _COPIES | aten.names(
     "known", "cat concat copy_ cumsum fill_ flip outer repeat stack tril tril_ triu triu_ zero_"
 )
-"""Operators that do so, too, and are not pointwise."""
+"""Operators that also do so and are not pointwise."""
 
 JOINS_EQUAL_SHAPES = aten.names(
     "known",
@@ -57,7 +57,7 @@ JOINS_EQUAL_SHAPES = aten.names(
     logical_or logical_xor masked_fill masked_fill_ stack where
     """,
 )
-"""Operators of both kinds that do so with several tensors of one shape. Sums and products are often of data, too."""
+"""Operators of both kinds that do so with several tensors of one shape. Sums and products are often of data as well."""
 
 SETS_ALL = aten.names("in_place", "fill_ zero_")
 _ALLOCATES = aten.by_name("known", {"empty": 0, "resize_": 1})
@@ -230,7 +230,6 @@ class _Known:
         return all(len(own | self._computed.get(source, frozenset())) > 1 for source in sources)
 
     def add(self, shape: Shape, factories: frozenset[int], *, is_computed: bool) -> None:
-        """Adds a constant."""
         self._counts[shape] += 1
         for kind in (self._factories, self._computed)[: 1 + is_computed]:
             kind[shape] = kind.get(shape, frozenset[int]()) | factories

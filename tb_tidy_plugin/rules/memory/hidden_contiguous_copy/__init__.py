@@ -93,7 +93,6 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def reader(self) -> str:
-        """The reader of the copy."""
         return self.reader_name or "a later operator"
 
     @property

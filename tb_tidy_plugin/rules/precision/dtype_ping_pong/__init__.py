@@ -85,12 +85,10 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def distance(self) -> str:
-        """The distance of the second cast."""
         return f"{self.apart + 1} operators later" if self.others else "straight"
 
     @property
     def between(self) -> str:
-        """The operators between the casts."""
         names = " and ".join(f"`{name}`" for name in self.others)
         return f"between them only {names} runs" if names else "nothing runs between them"
 

@@ -108,12 +108,10 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def body(self) -> str:
-        """The operators of one iteration."""
         return ", ".join(self.names)
 
     @property
     def stride(self) -> str:
-        """The steps of the index."""
         if self.is_of_items:
             return ""
         step = "not recorded" if self.step is None else str(self.step) if self.step else "irregular"
