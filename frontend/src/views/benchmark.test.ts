@@ -5,14 +5,34 @@ import { benchmarksAnswer, finding, job, measurement, report, saving, state } fr
 import { openPage, rows } from '../testing/page';
 import { Refusal, serveProfile, type TestServer } from '../testing/server';
 
-/** A stream that sends each state when the test asks for it. */
-function told(): { response: Response; say: (state: BenchmarkState) => void; end: () => void } {
-  const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>();
-  const writer = writable.getWriter();
+/** Streams that send each state when the test asks for it. A page may ask again: each request has a response of its own. */
+function told(): { readonly response: Response; say: (state: BenchmarkState) => void; end: () => void } {
+  const sent: Uint8Array[] = [];
+  const following = new Set<ReadableStreamDefaultController<Uint8Array>>();
+  let ended = false;
+  const start = (controller: ReadableStreamDefaultController<Uint8Array>): void => {
+    for (const each of sent) controller.enqueue(each);
+    if (ended) controller.close();
+    else following.add(controller);
+  };
   return {
-    response: new Response(readable),
-    say: (each) => void writer.write(new TextEncoder().encode(`${JSON.stringify(each)}\n`)),
-    end: () => void writer.close(),
+    get response() {
+      let mine: ReadableStreamDefaultController<Uint8Array> | null = null;
+      return new Response(new ReadableStream<Uint8Array>({
+        start: (controller) => { mine = controller; start(controller); },
+        cancel: () => { if (mine) following.delete(mine); },
+      }));
+    },
+    say: (each) => {
+      const line = new TextEncoder().encode(`${JSON.stringify(each)}\n`);
+      sent.push(line);
+      for (const controller of following) controller.enqueue(line);
+    },
+    end: () => {
+      ended = true;
+      for (const controller of following) controller.close();
+      following.clear();
+    },
   };
 }
 
