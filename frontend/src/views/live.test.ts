@@ -69,12 +69,12 @@ it('an analysis is cancelled, and made on the next try', async () => {
   const stopped = state({ state: 'error', problem });
   server.answers['cancel'] = (_, body) => { posted.push(body); return stopped; };
   await openPage();
-  await vi.waitFor(() => expect(lines.length).toBe(1));
+  await vi.waitFor(() => expect(lines.length).toBeGreaterThan(0)); // a page may ask again: the last request counts
   fireEvent.click(await screen.findByRole('button', { name: 'Cancel' }));
   await vi.waitFor(() => expect(posted.length).toBe(1));
   expect(JSON.parse(posted[0] ?? '')).toEqual({ run: 'job', worker: 'host_1', span: '1' });
   server.answers['report'] = () => ({ states: [stopped], report: { run: 'job', profiles: [] }, ranks: [], pending: 0 });
-  lines[0]?.(`${JSON.stringify(stopped)}\n`);
+  lines.at(-1)?.(`${JSON.stringify(stopped)}\n`);
   expect(await screen.findByText('The analysis was stopped.')).toBeTruthy();
   expect(screen.getByRole('button', { name: 'Try again' })).toBeTruthy();
 });

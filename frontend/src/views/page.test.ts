@@ -38,15 +38,15 @@ describe('before there is a report', () => {
     server.answers['report'] = (query) => (done ? finished?.(query, null) : { states: [state({ state: 'queued' })], report: { run: 'job', profiles: [] } });
     server.answers['progress'] = () => new Response(new ReadableStream<Uint8Array>({ start: (controller) => void pieces.push(controller) }));
     const body = await openPage();
-    const send = (each: ProfileState | undefined) => pieces[0]?.enqueue(new TextEncoder().encode(`${JSON.stringify(each)}\n`));
-    await vi.waitFor(() => expect(pieces.length).toBe(1));
+    const send = (each: ProfileState | undefined) => pieces.at(-1)?.enqueue(new TextEncoder().encode(`${JSON.stringify(each)}\n`));
+    await vi.waitFor(() => expect(pieces.length).toBeGreaterThan(0)); // a page may ask again: the last request counts
     send(states[0]);
     await vi.waitFor(() => expect(body.textContent).toContain('Reading 14 of 35 MB40 %'));
     send(states[1]);
     expect(await screen.findByRole('heading', { name: 'Looking for patterns' })).toBeTruthy();
     done = true;
     send(states[2]);
-    pieces[0]?.close();
+    pieces.at(-1)?.close();
     expect((await rows()).length).toBe(1);
   });
 
