@@ -38,8 +38,8 @@ def test_what_was_fixed_is_gone(truths: list[Truth]) -> None:
 
 
 def test_fixes_that_help_are_not_called_slower(truths: list[Truth]) -> None:
-    """All take less than half of the time; on a machine as busy as it likes, that is what can be promised."""
-    assert all(each.measured is not None and each.measured < 0.55 for each in truths)
+    """All take two thirds of the time or less; on a machine as busy as it likes, that is what can be promised."""
+    assert all(each.measured is not None and each.measured < 0.67 for each in truths)
     assert [each.comparison.verdict for each in truths].count("slower") == 0
     assert all(each.comparison.step_ratio is not None and each.comparison.step_ratio.low < 0.9 for each in truths)
 
