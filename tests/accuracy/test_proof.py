@@ -43,7 +43,8 @@ class TestProof:
     @pytest.mark.slow
     def test_slow_is_held_against_fixed_in_every_round(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(turns, "TURNS", 2)
-        waits = "def build():\n    import time, torch\n    return lambda: (torch.ones(4), sum(range(50_000)), time.sleep({}))\n"
+        work = "torch.ones(4), sum(range(50_000)), time.sleep({})"
+        waits = f"def build():\n    import time, torch\n    return lambda: ({work})\n"
         files = {"a-b/slow.py": waits.format(0.06), "a-b/fixed.py": waits.format(0.001)}
         ((slow, fixed),) = pairs(write(tmp_path, files))
         measured = proof(slow, fixed, rounds=2)
