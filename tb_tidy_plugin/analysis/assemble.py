@@ -8,6 +8,7 @@ from functools import cached_property, partial
 import msgspec
 import numpy as np
 
+from tb_tidy_plugin.allocator import give_back
 from tb_tidy_plugin.analysis.checker import Clean, Failed, Found, NotChecked, RuleOutcome, check_rule, unless_broken
 from tb_tidy_plugin.analysis.described import breakdown_of, described_devices, described_steps, lanes_of
 from tb_tidy_plugin.analysis.findings import (
@@ -121,9 +122,10 @@ class Analysis(msgspec.Struct, frozen=True, dict=True):
     def _checked(self) -> tuple[dict[str, RuleOutcome], list[TracedFinding]]:
         known = Known(self.aligner.place_of, self._measurements.of, self._estimates, self.sources)
         progress = partial(self.job.report, self.file, "analysing")
-        of_all = (partial(account_of, self.profile), self._estimates.prepare)
+        of_all = (partial(account_of, self.profile), give_back, self._estimates.prepare)
         with meanwhile(*(of_all if self.job.is_alone else ())):
             outcomes = looked(self.profile, self.job.of_profiles, progress)
+        give_back()
         return with_findings(self.profile, self.job.of_profiles, outcomes, self.job.ignores, known)
 
     @property
@@ -148,13 +150,16 @@ def read_file(file: TraceFile, job: Job) -> Analysis:
 
     # In one expression: nobody else holds the table while it is put in order.
     profile = Profile(with_replayed(_table(file, progress, job)), job.devices)
+    give_back()
     sources = sources_of(file, job.source_roots, profile.metadata.captured.sources)
     profile = with_cached_lines(profile, sources, folder_of_cache())
     return Analysis(file, job, profile, Aligner(profile, sources), sources)
 
 
 def _table(file: TraceFile, progress: Callable[[int], object], job: Job) -> EventTable:
-    return read_with_side_files(file.path, progress, job.cache, job.limits, job.graph_captures)
+    table = read_with_side_files(file.path, progress, job.cache, job.limits, job.graph_captures)
+    give_back()
+    return table
 
 
 def checked(
