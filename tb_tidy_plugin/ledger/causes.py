@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import msgspec
 import numpy as np
-from msgspec.structs import fields
+from msgspec.structs import fields, replace
 from numpy.typing import NDArray
 
 from tb_tidy_plugin.event_names import COPY_OR_FILL, GRAPH_LAUNCH, STREAM_WAIT
@@ -22,7 +22,20 @@ from tb_tidy_plugin.profile.intervals import Intervals, cut
 from tb_tidy_plugin.profile.kernels import kernel_kind
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.step_bounds import DeviceWork, StepSpan
-from tb_tidy_plugin.trace.columns import ABSENT, Category, EventTable, Ids, Mask, Numbers, Rows, Times
+from tb_tidy_plugin.trace.columns import (
+    ABSENT,
+    Category,
+    EventTable,
+    Ids,
+    Mask,
+    Numbers,
+    Rows,
+    Times,
+    blocks_of,
+    joined_columns,
+    repeated,
+    taken,
+)
 from tb_tidy_plugin.trace.sets import among, distinct, united
 from tb_tidy_plugin.trace.strings import numbers_where
 
@@ -54,7 +67,7 @@ class Segments(msgspec.Struct, frozen=True):
     """Pieces of the window, in order of time, without gaps; all arrays have one entry per piece.
 
     A recording has twice as many pieces as events, so numbers are as small as they can be: cast before they are
-    multiplied.
+    multiplied. What is the same for all pieces takes no memory (`columns.repeated`), and is not to be written to.
 
     Attributes:
         cause: position in `CAUSES`.
@@ -72,14 +85,15 @@ class Segments(msgspec.Struct, frozen=True):
 
     def take(self, chosen: Rows | Mask) -> Segments:
         """Only the `chosen` ones."""
-        return Segments(*(getattr(self, column.name)[chosen] for column in fields(self)))
+        at = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen.astype(np.int64, copy=False)
+        return Segments(*(taken(getattr(self, column.name), at) for column in fields(self)))
 
     def cut(self, edges: Times) -> Segments:
         """The same, cut at `edges`."""
         span, starts, ends = cut(self.starts, self.ends, edges)
         if len(span) == len(self.starts):
-            return self
-        return Segments(starts, ends, *(getattr(self, column.name)[span] for column in fields(self)[2:]))
+            return replace(self, starts=starts, ends=ends)
+        return Segments(starts, ends, *(taken(getattr(self, column.name), span) for column in fields(self)[2:]))
 
 
 def segments_of(profile: Profile, work: DeviceWork, span: StepSpan, host: Host) -> Segments:
@@ -97,10 +111,11 @@ def segments_of(profile: Profile, work: DeviceWork, span: StepSpan, host: Host) 
 
 def joined(*parts: Segments) -> Segments:
     """All pieces of `parts`, each in order of time, in that order."""
-    if len(there := [part for part in parts if len(part.starts)]) == 1:
+    there = [part for part in parts if len(part.starts)] or [*parts[:1]]
+    if len(there) == 1:
         return there[0]
-    columns = [np.concatenate([getattr(part, column.name) for part in parts]) for column in fields(Segments)]
-    return Segments(*columns).take(np.argsort(columns[0], kind="stable"))
+    found = Segments(*(joined_columns([getattr(part, column.name) for part in there]) for column in fields(Segments)))
+    return found.take(np.argsort(found.starts, kind="stable"))
 
 
 def _segments(
@@ -286,11 +301,14 @@ def _asked(host: Host, segments: Segments, thread: int) -> Segments:
     # Pieces begin at one change after the other; the first one of a segment lies behind the last change before that.
     first = np.searchsorted(piece, np.arange(len(segments.starts)))
     since = np.searchsorted(changes, segments.starts, side="right") - 1
-    at = (since - first)[piece]
-    at += np.arange(len(piece))
-    call = np.append(innermost, np.int32(ABSENT))[at]
-    own = np.full(len(piece), thread, np.int32)
-    told = Segments(starts, ends, segments.cause[piece], segments.work[piece], call, own)
+    before, labels = since - first, np.append(innermost, np.int32(ABSENT))
+    call = np.empty(len(piece), np.int32)
+    for block in blocks_of(len(piece)):
+        call[block] = labels[before[piece[block]] + np.arange(block.start, block.stop)]
+    told = Segments(
+        starts, ends, taken(segments.cause, piece), taken(segments.work, piece), call,
+        repeated(thread, len(piece), np.int32),
+    )  # fmt: skip
     for cause, when in host.layers(thread):
         told = _painted(told, NUMBER[cause], when, told.cause == _UNSET)  # type: ignore[index]
     return told
@@ -409,8 +427,8 @@ def _on_cpu(profile: Profile, span: StepSpan, host: Host) -> Segments:
     """What the thread does that the step waits for."""
     bounds = distinct(np.concatenate([[span.start_ns], span.bounds, [span.end_ns]]))
     bounds = bounds[(bounds >= span.start_ns) & (bounds <= span.end_ns)]
-    none = np.full(len(bounds) - 1, ABSENT, np.int64)
-    told = _told(host, _segments(bounds[:-1], bounds[1:], none, none, none, np.full(len(none), host.main, np.int64)))
+    none = repeated(ABSENT, len(bounds) - 1, np.int32)
+    told = _told(host, _segments(bounds[:-1], bounds[1:], _UNSET, none, none, repeated(host.main, len(none), np.int32)))
     cause, length = told.cause.copy(), told.ends - told.starts
     cause[(cause == _UNSET) & host.synchronises[told.call]] = NUMBER["synchronisation"]
     calls = np.flatnonzero((cause == _UNSET) & host.is_runtime[told.call])

@@ -18,7 +18,7 @@ from tb_tidy_plugin.profile.flops import PLAUSIBLE, WorkEstimates, device_of
 from tb_tidy_plugin.profile.kernels import OF_NARROW_TYPE, QUANTISED
 from tb_tidy_plugin.profile.paged_attention import serving_estimates_of
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.trace.columns import ABSENT, Ids, Mask, Rows, Times
+from tb_tidy_plugin.trace.columns import ABSENT, Ids, Mask, Numbers, Rows, Times
 from tb_tidy_plugin.trace.sets import among, distinct
 from tb_tidy_plugin.trace.strings import numbers_where
 
@@ -85,11 +85,11 @@ class WorkLimits:
         return serving_estimates_of(self.profile)
 
     @cached_property
-    def _rated(self) -> Rows:
+    def _rated(self) -> Numbers:
         """By row, and one more for `ABSENT`: the call of the host around it of which work and time are known."""
         nested, found = self.profile.operators.nested, self._estimates
         known = (found.time_ns > 0) & ((found.flops != ABSENT) | (found.bytes != ABSENT))
-        around = np.full(len(self.profile.table) + 1, ABSENT, np.int64)
+        around = np.full(len(self.profile.table) + 1, ABSENT, np.int32)
         around[nested.rows] = nested.nearest(known)
         return around
 

@@ -71,6 +71,8 @@ class Intervals(msgspec.Struct, frozen=True):
 
     def within(self, starts: Times, ends: Times) -> Times:
         """Time covered inside each of the given windows, one entry per window."""
+        if len(starts) > 1 and (starts[1:] == ends[:-1]).all():
+            return np.diff(self.covered_before(np.append(starts, ends[-1:])))
         return self.covered_before(ends) - self.covered_before(starts)
 
     def intersection(self, other: Intervals) -> Intervals:
@@ -110,16 +112,24 @@ class Intervals(msgspec.Struct, frozen=True):
 def cut(starts: Times, ends: Times, edges: Times) -> tuple[Rows, Times, Times]:
     """The given spans (ascending, disjoint), cut at each of `edges` (ascending) that lies inside one of them.
 
-    For each piece the number of its span, its start and its end.
+    For each piece the number of its span, its start and its end. Where spans follow each other without gaps, starts and
+    ends are parts of one array.
     """
+    if not len(starts):
+        return np.empty(0, np.int64), starts, ends
+    edges = edges[np.searchsorted(edges, starts[0], side="right") : np.searchsorted(edges, ends[-1])]
     at = np.searchsorted(starts, edges, side="right") - 1
-    at, edges = at[at != ABSENT], edges[at != ABSENT]
     inside = (edges > starts[at]) & (edges < ends[at])
-    at, edges = at[inside], edges[inside]
+    if not inside.all():
+        at, edges = at[inside], edges[inside]
     span = np.repeat(np.arange(len(starts)), 1 + np.bincount(at, minlength=len(starts)))
+    at += np.arange(1, len(at) + 1)  # the piece that begins at each edge
+    if (starts[1:] == ends[:-1]).all():
+        bounds = np.append(starts[span], ends[-1:])
+        bounds[at] = edges
+        return span, bounds[:-1], bounds[1:]
     new_starts, new_ends = starts[span], ends[span]
-    begun = at + np.arange(1, len(at) + 1)  # the piece that begins at each edge
-    new_starts[begun], new_ends[begun - 1] = edges, edges
+    new_starts[at], new_ends[at - 1] = edges, edges
     return span, new_starts, new_ends
 
 
