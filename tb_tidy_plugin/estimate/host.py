@@ -82,7 +82,7 @@ class HostLanes(msgspec.Struct, frozen=True):
     def passed_ns(self, places: Rows, cuts: Rows, left: Floats) -> Floats:
         """What has passed up to each of `places`, ascending cuts; only differences on one lane count.
 
-        Of the time from each of `cuts`, which are ascending, to the next only the part `left` passes.
+        Of the time from each of `cuts`, which are ascending, to the next of them only the part `left` passes.
         """
         if IS_COMPILED:
             found = np.empty(len(places), np.float64)
@@ -92,7 +92,8 @@ class HostLanes(msgspec.Struct, frozen=True):
         length_ns = np.append(np.diff(self.time_ns), 0)
         length_ns[self.first[1:] - 1] = 0
         work_ns = self._left(length_ns, self.recorded_ns)
-        work_ns[cuts] *= left
+        for first, last, part in zip(cuts[:-1].tolist(), cuts[1:].tolist(), left.tolist(), strict=True):
+            work_ns[first:last] *= part
         passed_ns: Floats = np.append(0.0, np.cumsum(work_ns[:-1]))[places]
         return passed_ns
 

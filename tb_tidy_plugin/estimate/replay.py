@@ -40,7 +40,7 @@ class Changes(msgspec.Struct, frozen=True):
     """What edits do to a graph.
 
     Attributes:
-        cuts, left: cuts of host lanes, ascending, and which part of the time up to the next one remains of each.
+        cuts, left: cuts of host lanes, ascending, and which part of the time from each to the next of them remains.
         device: for each activity which part of its time remains.
         gone: activities that do not happen, or not in line with the others.
         unblocked: waits that do not happen.
