@@ -79,6 +79,7 @@ class Analysis(msgspec.Struct, frozen=True, dict=True):
     def report(self) -> model.ProfileReport:
         """The report, the same for all readers."""
         found = _profile_report(self.file, self.profile, self._outcomes, self._ranked, self._estimates)
+        give_back()
         if has_outliers(found.steps):
             found = msgspec.structs.replace(found, outliers=outliers_of(found.steps, found.lanes, self.step_costs))
         return _noted(found, *(each.said for each in self._measurements.unused), *self.sources.complaints)
@@ -250,6 +251,9 @@ def _profile_report(
 ) -> model.ProfileReport:
     table = profile.table
     joint = estimates.joint_saving(*(traced.fix for traced in ranked))
+    quality, residual = quality_of(profile, estimates), estimates.residual
+    estimates.forget_graphs()
+    give_back()
     lanes = step_parts(table, profile.steps)
     return model.ProfileReport(
         worker=file.worker,
@@ -264,10 +268,10 @@ def _profile_report(
         steps=described_steps(profile),
         breakdown=breakdown_of(profile, lanes),
         lanes=lanes_of(profile, lanes),
-        quality=quality_of(profile, estimates),
+        quality=quality,
         outcomes=[_outcome(rule, outcome) for rule, outcome in outcomes.items()],
         findings=[traced.finding for traced in ranked],
-        residual=estimates.residual,
+        residual=residual,
         joint_saving=None if joint is None else saving_in_report(profile, joint, *measured_in(ranked)),
         settings=table.metadata.captured.settings,
         true_step_ns=profile.pace.true_ns,

@@ -79,6 +79,11 @@ class SavingEstimates:
         """Builds the graph."""
         _ = self._recorded
 
+    def forget_graphs(self) -> None:
+        """Lets go of all graphs, which are as large as a recording's times; what is asked later is built again."""
+        for name in ("_recorded", "_graph", "_shortest", "_ends_ns"):
+            vars(self).pop(name, None)
+
     def saving(self, *fixes: Fix) -> SavedTime:
         """What `fixes` save when all of them are made: replayed, and never more than the time that they touch.
 

@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from tb_tidy_plugin.allocator import give_back
 from tb_tidy_plugin.event_names import BEGIN_CAPTURE, GRAPH_LAUNCH
 from tb_tidy_plugin.ledger import advice
 from tb_tidy_plugin.ledger.causes import LAUNCHES, NUMBER, Segments, has, rank_of, segments_of
@@ -37,7 +38,7 @@ from tb_tidy_plugin.profile.iteration_marks import merged
 from tb_tidy_plugin.profile.kept import once
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.step_bounds import DeviceWork, StepSpan
-from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Numbers, Rows, Times, blocks_of
+from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Numbers, Rows, Times, blocks_of, repeated
 from tb_tidy_plugin.trace.sets import distinct
 from tb_tidy_plugin.units import Nanoseconds, Share
 from tb_tidy_plugin.vocabulary import Phase
@@ -84,7 +85,8 @@ class Account(msgspec.Struct, frozen=True):
     """A ledger and the pieces that it was added up from.
 
     Attributes:
-        segments: the window in pieces. entry: for each piece the position of its entry in `ledger.entries`.
+        segments: the window in pieces, without `call`, whose rows are in `calls`.
+        entry: for each piece the position of its entry in `ledger.entries`.
         calls: for each piece the row of what the host does, `ABSENT` for none.
         limits: what is known of the limits of the profile's device work.
     """
@@ -116,7 +118,9 @@ def account_of(profile: Profile) -> Account:
     host = Host(profile, span.main)
     segments = segments_of(profile, work, span, host)
     host.forget_lanes()
+    give_back()
     book = _Book(profile, work, span, host, segments, Names(profile, host, segments))
+    give_back()
     entries, entry = book.entries()
     recording, banner = book.recording(entries)
     bounds = span.bounds
@@ -133,7 +137,7 @@ def account_of(profile: Profile) -> Account:
         unnamed_ns=sum(each.ns_total for each in entries if each.cause in UNNAMED or each.kind == "other"),
         entries=entries,
     )
-    return Account(ledger, segments, entry, book.calls, book.limits)
+    return Account(ledger, msgspec.structs.replace(segments, call=repeated(ABSENT, len(entry), np.int32)), entry, book.calls, book.limits)
 
 
 def linked(account: Account, findings: dict[str, tuple[Intervals, int]]) -> Ledger:

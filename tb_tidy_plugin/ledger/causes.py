@@ -429,12 +429,13 @@ def _on_cpu(profile: Profile, span: StepSpan, host: Host) -> Segments:
     bounds = bounds[(bounds >= span.start_ns) & (bounds <= span.end_ns)]
     none = repeated(ABSENT, len(bounds) - 1, np.int32)
     told = _told(host, _segments(bounds[:-1], bounds[1:], _UNSET, none, none, repeated(host.main, len(none), np.int32)))
-    cause, length = told.cause.copy(), told.ends - told.starts
+    host.forget_lanes()
+    cause, is_silent = told.cause.copy(), (told.call == ABSENT) & (told.ends - told.starts > UNRECORDED_NS)
     cause[(cause == _UNSET) & host.synchronises[told.call]] = NUMBER["synchronisation"]
     calls = np.flatnonzero((cause == _UNSET) & host.is_runtime[told.call])
     rows = host.rows[told.call[calls]]
     is_long = ~has(profile, COPY_OR_FILL)[rows] & (profile.table.duration_ns[rows] > LONG_CALL_NS)
     cause[calls[is_long]] = _call_causes(profile, rows[is_long])
-    cause[(cause == _UNSET) & (told.call == ABSENT) & (length > UNRECORDED_NS)] = NUMBER["unrecorded_host"]
+    cause[(cause == _UNSET) & is_silent] = NUMBER["unrecorded_host"]
     cause[cause == _UNSET] = NUMBER["cpu"]
     return Segments(told.starts, told.ends, cause, told.work, told.call, told.thread)

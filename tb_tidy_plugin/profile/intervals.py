@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from tb_tidy_plugin.trace.columns import ABSENT, Ids, Rows, Times
+from tb_tidy_plugin.trace.columns import ABSENT, Ids, Rows, Times, blocks_of
 from tb_tidy_plugin.trace.sets import distinct, order_by
 
 Spans: TypeAlias = tuple[tuple[int, int], ...]
@@ -63,6 +63,12 @@ class Intervals(msgspec.Struct, frozen=True):
     def covered_before(self, times: Times) -> Times:
         """Time covered before each of `times`."""
         sums = np.concatenate([[0], np.cumsum(self.ends - self.starts)])
+        found = np.empty(len(times), np.int64)
+        for block in blocks_of(len(times)):
+            found[block] = self._covered_before(times[block], sums)
+        return found
+
+    def _covered_before(self, times: Times, sums: Times) -> Times:
         at = np.searchsorted(self.starts, times, side="right")
         overshoot = np.zeros(len(times), np.int64)
         inside = at > 0
@@ -122,6 +128,8 @@ def cut(starts: Times, ends: Times, edges: Times) -> tuple[Rows, Times, Times]:
     inside = (edges > starts[at]) & (edges < ends[at])
     if not inside.all():
         at, edges = at[inside], edges[inside]
+    if not len(edges):
+        return np.arange(len(starts)), starts, ends
     span = np.repeat(np.arange(len(starts)), 1 + np.bincount(at, minlength=len(starts)))
     at += np.arange(1, len(at) + 1)  # the piece that begins at each edge
     if (starts[1:] == ends[:-1]).all():
