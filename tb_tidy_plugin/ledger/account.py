@@ -137,7 +137,8 @@ def account_of(profile: Profile) -> Account:
         unnamed_ns=sum(each.ns_total for each in entries if each.cause in UNNAMED or each.kind == "other"),
         entries=entries,
     )
-    return Account(ledger, msgspec.structs.replace(segments, call=repeated(ABSENT, len(entry), np.int32)), entry, book.calls, book.limits)
+    pieces = msgspec.structs.replace(segments, call=repeated(ABSENT, len(entry), np.int32))
+    return Account(ledger, pieces, entry, book.calls, book.limits)
 
 
 def linked(account: Account, findings: dict[str, tuple[Intervals, int]]) -> Ledger:

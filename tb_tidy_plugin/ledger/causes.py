@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import msgspec
 import numpy as np
-from msgspec.structs import fields, replace
+from msgspec.structs import fields
 from numpy.typing import NDArray
 
 from tb_tidy_plugin.event_names import COPY_OR_FILL, GRAPH_LAUNCH, STREAM_WAIT
@@ -31,7 +31,6 @@ from tb_tidy_plugin.trace.columns import (
     Numbers,
     Rows,
     Times,
-    blocks_of,
     joined_columns,
     repeated,
     taken,
@@ -90,10 +89,9 @@ class Segments(msgspec.Struct, frozen=True):
 
     def cut(self, edges: Times) -> Segments:
         """The same, cut at `edges`."""
-        span, starts, ends = cut(self.starts, self.ends, edges)
-        if len(span) == len(self.starts):
-            return replace(self, starts=starts, ends=ends)
-        return Segments(starts, ends, *(taken(getattr(self, column.name), span) for column in fields(self)[2:]))
+        pieces = cut(self.starts, self.ends, edges)
+        others = (pieces.of_spans(getattr(self, column.name)) for column in fields(self)[2:])
+        return Segments(pieces.starts, pieces.ends, *others)
 
 
 def segments_of(profile: Profile, work: DeviceWork, span: StepSpan, host: Host) -> Segments:
@@ -101,11 +99,10 @@ def segments_of(profile: Profile, work: DeviceWork, span: StepSpan, host: Host) 
     if not span.end_ns > span.start_ns:
         none = np.empty(0, np.int64)
         return _segments(none, none, none, none, none, none)
-    if len(work.rows):
-        busy, order = _busy(profile, work, span)
-        found = joined(busy, _idle(profile, work, span, host, Intervals.union(busy.starts, busy.ends), order))
-    else:
-        found = _on_cpu(profile, span, host)
+    if not len(work.rows):
+        return _on_cpu(profile, span, host)
+    busy, order = _busy(profile, work, span)
+    found = joined(busy, _idle(profile, work, span, host, Intervals.union(busy.starts, busy.ends), order))
     return found.cut(span.bounds)
 
 
@@ -147,9 +144,9 @@ def _busy(profile: Profile, work: DeviceWork, span: StepSpan) -> tuple[Segments,
         over = np.maximum.accumulate(np.append(span.start_ns, ends[at]))[:-1]
         first = np.maximum(starts[at], over)
         at, first = at[first < ends[at]], first[first < ends[at]]
-        piece, begin, end = cut(first, ends[at], taken.edges)
-        free = np.searchsorted(taken.edges, begin, side="right") % 2 == 0
-        piece, begin, end = at[piece[free]], begin[free], end[free]
+        pieces = cut(first, ends[at], taken.edges)
+        free = np.searchsorted(taken.edges, pieces.starts, side="right") % 2 == 0
+        piece, begin, end = pieces.of_spans(at)[free], pieces.starts[free], pieces.ends[free]
         none = np.full(len(piece), ABSENT, np.int64)
         parts.append(_segments(begin, end, number, work.rows[piece], none, none))
         taken = taken.plus(Intervals.union(begin, end))
@@ -297,18 +294,16 @@ def _asked(host: Host, segments: Segments, thread: int) -> Segments:
     if thread == ABSENT or not len(segments.starts):
         return segments
     changes, innermost = host.lane(thread)
-    piece, starts, ends = cut(segments.starts, segments.ends, changes)
-    # Pieces begin at one change after the other; the first one of a segment lies behind the last change before that.
-    first = np.searchsorted(piece, np.arange(len(segments.starts)))
+    pieces = cut(segments.starts, segments.ends, changes)
     since = np.searchsorted(changes, segments.starts, side="right") - 1
-    before, labels = since - first, np.append(innermost, np.int32(ABSENT))
-    call = np.empty(len(piece), np.int32)
-    for block in blocks_of(len(piece)):
-        call[block] = labels[before[piece[block]] + np.arange(block.start, block.stop)]
     told = Segments(
-        starts, ends, taken(segments.cause, piece), taken(segments.work, piece), call,
-        repeated(thread, len(piece), np.int32),
-    )  # fmt: skip
+        pieces.starts,
+        pieces.ends,
+        pieces.of_spans(segments.cause),
+        pieces.of_spans(segments.work),
+        pieces.begun(np.append(innermost, np.int32(ABSENT))[since], innermost),
+        repeated(thread, len(pieces.starts), np.int32),
+    )
     for cause, when in host.layers(thread):
         told = _painted(told, NUMBER[cause], when, told.cause == _UNSET)  # type: ignore[index]
     return told
@@ -359,11 +354,8 @@ def _host_parts(profile: Profile, host: Host, gaps: _Gaps, until: Times, late: R
 
 def _quiet_cut(profile: Profile, told: Segments, gap: Rows) -> tuple[Segments, Rows]:
     """Cut where launching stops and begins again; what a call encloses is not looked at more closely."""
-    span, starts, ends = cut(told.starts, told.ends, _quiet(profile).edges)
-    return (
-        Segments(starts, ends, told.cause[span], told.work[span], told.call[span], told.thread[span]),
-        gap[span],
-    )
+    edges = _quiet(profile).edges
+    return told.cut(edges), cut(told.starts, told.ends, edges).of_spans(gap)
 
 
 def _quiet(profile: Profile) -> Intervals:

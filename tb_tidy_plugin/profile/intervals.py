@@ -7,7 +7,7 @@ lanes (threads, streams) at once is answered without a loop over them, of which 
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
@@ -15,6 +15,8 @@ from numpy.typing import NDArray
 
 from tb_tidy_plugin.trace.columns import ABSENT, Ids, Rows, Times, blocks_of
 from tb_tidy_plugin.trace.sets import distinct, order_by
+
+_Scalar = TypeVar("_Scalar", bound=np.generic)
 
 Spans: TypeAlias = tuple[tuple[int, int], ...]
 """Starts and ends."""
@@ -115,30 +117,60 @@ class Intervals(msgspec.Struct, frozen=True):
         return int(self.within(other.starts, other.ends).sum())
 
 
-def cut(starts: Times, ends: Times, edges: Times) -> tuple[Rows, Times, Times]:
-    """The given spans (ascending, disjoint), cut at each of `edges` (ascending) that lies inside one of them.
+class Pieces(msgspec.Struct, frozen=True):
+    """Spans that were cut at edges; where they follow each other without gaps, starts and ends are parts of one array.
 
-    For each piece the number of its span, its start and its end. Where spans follow each other without gaps, starts and
-    ends are parts of one array.
+    Attributes:
+        starts, ends: of each piece.
+        first: the first piece of each span.
+        edges: positions of the edges at which all other pieces begin.
     """
+
+    starts: Times
+    ends: Times
+    first: Rows
+    edges: Rows | slice
+
+    def of_spans(self, column: NDArray[_Scalar]) -> NDArray[_Scalar]:
+        """For each piece what `column` has for its span. Of one value again and again, so is what comes back."""
+        if len(column) and column.strides == (0,):
+            return np.broadcast_to(column[0], len(self.starts))
+        return np.repeat(column, np.diff(self.first, append=len(self.starts)))
+
+    def begun(self, firsts: NDArray[_Scalar], others: NDArray[_Scalar]) -> NDArray[_Scalar]:
+        """For the first piece of each span what `firsts` has for the span, else what `others` has for the edge."""
+        is_other = np.ones(len(self.starts), np.bool_)
+        is_other[self.first] = False
+        found = np.empty(len(self.starts), firsts.dtype)
+        found[self.first], found[is_other] = firsts, others[self.edges]
+        return found
+
+
+def cut(starts: Times, ends: Times, edges: Times) -> Pieces:
+    """The given spans (ascending, disjoint), cut at each of `edges` (ascending) that lies inside one of them."""
+    low = np.searchsorted(edges, starts, side="right")
+    count = np.maximum(np.searchsorted(edges, ends) - low, 0)
+    before = np.cumsum(count) - count
+    first, total = np.arange(len(starts)) + before, int(count.sum())
+    low = low[count > 0]
+    inside: Rows | slice = slice(0)
+    if total:
+        is_run = int(low[-1] + count[count > 0][-1] - low[0]) == total
+        inside = (
+            slice(low[0], low[0] + total)
+            if is_run
+            else np.arange(total) + np.repeat(low - before[count > 0], count[count > 0])
+        )
+    bounds = np.empty(len(starts) + total + 1, np.int64)
+    pieces = Pieces(bounds[:-1], bounds[1:], first, inside)
     if not len(starts):
-        return np.empty(0, np.int64), starts, ends
-    edges = edges[np.searchsorted(edges, starts[0], side="right") : np.searchsorted(edges, ends[-1])]
-    at = np.searchsorted(starts, edges, side="right") - 1
-    inside = (edges > starts[at]) & (edges < ends[at])
-    if not inside.all():
-        at, edges = at[inside], edges[inside]
-    if not len(edges):
-        return np.arange(len(starts)), starts, ends
-    span = np.repeat(np.arange(len(starts)), 1 + np.bincount(at, minlength=len(starts)))
-    at += np.arange(1, len(at) + 1)  # the piece that begins at each edge
+        return pieces
+    bounds[:-1], bounds[-1] = pieces.begun(starts, edges), ends[-1]
     if (starts[1:] == ends[:-1]).all():
-        bounds = np.append(starts[span], ends[-1:])
-        bounds[at] = edges
-        return span, bounds[:-1], bounds[1:]
-    new_starts, new_ends = starts[span], ends[span]
-    new_starts[at], new_ends[at - 1] = edges, edges
-    return span, new_starts, new_ends
+        return pieces
+    ended = bounds[1:].copy()
+    ended[np.append(first[1:], len(ended)) - 1] = ends
+    return Pieces(bounds[:-1], ended, first, inside)
 
 
 def positions_of_each(values: Ids) -> list[Rows]:
