@@ -123,7 +123,7 @@ class Analysis(msgspec.Struct, frozen=True, dict=True):
     def _checked(self) -> tuple[dict[str, RuleOutcome], list[TracedFinding]]:
         known = Known(self.aligner.place_of, self._measurements.of, self._estimates, self.sources)
         progress = partial(self.job.report, self.file, "analysing")
-        of_all = (partial(account_of, self.profile), give_back, self._estimates.prepare)
+        of_all = (partial(account_of, self.profile), give_back, self._estimates.prepare, give_back)
         with meanwhile(*(of_all if self.job.is_alone else ())):
             outcomes = looked(self.profile, self.job.of_profiles, progress)
         give_back()

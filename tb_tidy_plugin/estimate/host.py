@@ -159,6 +159,7 @@ def host_lanes(profile: Profile) -> HostLanes:
         start_cut[lane], end_cut[lane] = start_at + first[-1], end_at + first[-1]
         times.append(time_ns)
         first.append(first[-1] + len(time_ns))
+        del starts, ends, start_at, end_at  # as long as the recording, and not wanted below
     bounds = np.array(first)
     recorded_ns = np.zeros(first[-1], np.float32)
     half_ns = np.array([RECORDED_NS.get(category, 0) / 2 for category in Category], np.float32)[table.category[rows]]

@@ -7,6 +7,7 @@ from functools import cached_property
 import msgspec
 import numpy as np
 
+from tb_tidy_plugin.allocator import give_back
 from tb_tidy_plugin.ledger.advice import NO_SHAPES
 from tb_tidy_plugin.ledger.causes import Segments
 from tb_tidy_plugin.ledger.model import Bound, Communication, Limit, Rate
@@ -91,6 +92,7 @@ class WorkLimits:
         known = (found.time_ns > 0) & ((found.flops != ABSENT) | (found.bytes != ABSENT))
         around = np.full(len(self.profile.table) + 1, ABSENT, np.int32)
         around[nested.rows] = nested.nearest(known)
+        give_back()  # what nesting and rating took
         return around
 
     @cached_property

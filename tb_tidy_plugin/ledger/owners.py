@@ -46,26 +46,22 @@ class Names:
     def __init__(self, profile: Profile, host: Host, segments: Segments) -> None:
         of_device = _is_cause(segments, OF_DEVICE)
         self.by_work: Mask = of_device | _is_cause(segments, OF_QUEUE)
-        self._segments, self._calls = segments, _CallNames(host)
-        self._of_work = _launching_operators(profile, host, segments.work[self.by_work])
+        self._segments, self._of_work = segments, _launching_operators(profile, host, segments.work[self.by_work])
         operator = self._of_work[of_device[self.by_work]]
         self.kind = np.full(len(segments.starts), ABSENT, np.int8)
         self.kind[of_device] = _kinds_of_work(profile, host, segments, operator, of_device)
         self.key: Numbers = np.full(len(segments.starts), ABSENT, np.int32)
         self.key[self.by_work] = _keys_of_work(profile, host, segments.work[self.by_work], self._of_work)
-        computes = segments.cause == NUMBER["cpu"]
-        if len(computes) and computes.all():  # as where no device was recorded
-            self.kind, self.key = self._calls.kind[segments.call], self._calls.known.key[segments.call]
-        else:
-            at = np.flatnonzero(computes)
-            self.kind[at] = self._calls.kind[segments.call[at]]
-            for these, shown in ((computes, self._calls.known), (~(self.by_work | computes), self._calls.outermost)):
-                self.key[these] = shown.key[segments.call[these]]
-        self._name_bare(host)
-
-    def _name_bare(self, host: Host) -> None:
-        """The keys of segments of which only an annotation may be known."""
-        calls, segments = self._calls, self._segments
+        calls, computes = _CallNames(host), segments.cause == NUMBER["cpu"]
+        self._known = self._outermost = np.empty(0, np.int32)
+        if computes.any():
+            call = segments.call[computes]
+            self.kind[computes], self.key[computes] = calls.kind[call], calls.known.key[call]
+            self._known = calls.known.operator
+        if (others := ~(self.by_work | computes)).any():
+            self.key[others] = calls.outermost.key[segments.call[others]]
+            self._outermost = calls.outermost.operator
+        self._library = calls.library
         bare = np.flatnonzero(~self.by_work & calls.is_bare[segments.call])
         for thread in distinct(segments.thread[bare]).tolist():
             here = bare[segments.thread[bare] == thread]
@@ -76,12 +72,11 @@ class Names:
         if self.by_work[at]:
             return int(self._of_work[np.count_nonzero(self.by_work[:at])])
         computes = self._segments.cause[at] == NUMBER["cpu"]
-        shown = self._calls.known if computes else self._calls.outermost
-        return int(shown.operator[self._segments.call[at]])
+        return int((self._known if computes else self._outermost)[self._segments.call[at]])
 
     def library(self, at: int) -> int:
         """Of host time the nearest function outside PyTorch and the standard library."""
-        return ABSENT if self.by_work[at] else int(self._calls.library[self._segments.call[at]])
+        return ABSENT if self.by_work[at] else int(self._library[self._segments.call[at]])
 
 
 class _OperatorNames(msgspec.Struct, frozen=True):

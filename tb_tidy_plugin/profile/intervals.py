@@ -32,9 +32,11 @@ class Intervals(msgspec.Struct, frozen=True):
     def union(cls, starts: Times, ends: Times) -> Intervals:
         """What the given intervals cover together; empty and negative ones cover nothing."""
         real = ends > starts
-        starts, ends = starts[real], ends[real]
-        order = np.argsort(starts, kind="stable")
-        starts, ends = starts[order], ends[order]
+        if not real.all():
+            starts, ends = starts[real], ends[real]
+        if (starts[1:] < starts[:-1]).any():
+            order = np.argsort(starts, kind="stable")
+            starts, ends = starts[order], ends[order]
         if not len(starts):
             return cls(starts, ends)
         reach = np.maximum.accumulate(ends)
