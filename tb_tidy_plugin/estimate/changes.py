@@ -54,7 +54,7 @@ class Stretches(msgspec.Struct, frozen=True):
         return cls(cuts[begins], cuts[np.append(begins[1:], begins[:1])] + 1, share[begins])
 
 
-NOWHERE = Stretches(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+NO_STRETCHES = Stretches(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
 
 
 class Touch(msgspec.Struct, frozen=True):
@@ -166,7 +166,7 @@ def _touch(
     waits = _inside(np.where(graph.wait_for_device, graph.places[graph.wait_begin], ABSENT), begin, end)
     waits = waits if kind in (Remove, Unblock) else nothing
     if kind is Unblock:
-        return Touch(left, NOWHERE, nothing, np.empty(0), waits, leaves_line=False)
+        return Touch(left, NO_STRETCHES, nothing, np.empty(0), waits, leaves_line=False)
     work = np.flatnonzero(among(graph.device.row, rows))
     if kind is not Overlap:
         work = united(work, _inside(graph.device.launch_cut, begin, end))
@@ -245,7 +245,7 @@ def _stretches(graph: Graph, begin: Rows, end: Rows, spans: Intervals | None) ->
         there = Intervals.union(begin, end)
         return Stretches(there.starts, there.ends, np.ones(len(there.starts)))
     if not len(begin):
-        return NOWHERE
+        return NO_STRETCHES
     host = graph.host
     near = [_near(host, lane, spans) for lane in range(len(host.first) - 1)]
     cuts = np.concatenate([expanded(each.starts, each.ends)[0] for each in near])
