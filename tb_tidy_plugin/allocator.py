@@ -7,12 +7,17 @@ process that only imports this package.
 
 from __future__ import annotations
 
+import mmap
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import ClassVar
 
 M_ARENA_MAX = -8  # malloc.h
+STATM = Path("/proc/self/statm")
+LEAST_BYTES = 96 << 20
+"""A process that holds less keeps what it freed, which takes no time."""
 
 
 class _Process:
@@ -36,6 +41,14 @@ def spare_memory() -> None:
 
 
 def give_back() -> None:
-    """Gives back what was freed until now, in a process that spares memory; to be called where much was."""
-    if _Process.trim is not None:
+    """Gives back what was freed until now, in a large process that spares memory; to be called where much was."""
+    if _Process.trim is not None and _held_bytes() >= LEAST_BYTES:
         _Process.trim(0)
+
+
+def _held_bytes() -> int:
+    """Memory of this process; 0 where the system does not say."""
+    try:
+        return int(STATM.read_text("ascii").split()[1]) * mmap.PAGESIZE
+    except OSError:
+        return 0
