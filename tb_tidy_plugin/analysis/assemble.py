@@ -8,6 +8,7 @@ from functools import cached_property, partial
 import msgspec
 import numpy as np
 
+from tb_tidy_plugin.allocator import give_back
 from tb_tidy_plugin.analysis.checker import Clean, Failed, Found, NotChecked, RuleOutcome, check_rule, unless_broken
 from tb_tidy_plugin.analysis.described import breakdown_of, described_devices, described_steps, lanes_of
 from tb_tidy_plugin.analysis.findings import (
@@ -78,6 +79,7 @@ class Analysis(msgspec.Struct, frozen=True, dict=True):
     def report(self) -> model.ProfileReport:
         """The report, the same for all readers."""
         found = _profile_report(self.file, self.profile, self._outcomes, self._ranked, self._estimates)
+        give_back()
         if has_outliers(found.steps):
             found = msgspec.structs.replace(found, outliers=outliers_of(found.steps, found.lanes, self.step_costs))
         return _noted(found, *(each.said for each in self._measurements.unused), *self.sources.complaints)
@@ -120,9 +122,10 @@ class Analysis(msgspec.Struct, frozen=True, dict=True):
     def _checked(self) -> tuple[dict[str, RuleOutcome], list[TracedFinding]]:
         known = Known(self.aligner.place_of, self._measurements.of, self._estimates, self.sources)
         progress = partial(self.job.report, self.file, "analysing")
-        of_all = (partial(account_of, self.profile), self._estimates.prepare)
+        of_all = (partial(account_of, self.profile), give_back, self._estimates.prepare, give_back)
         with meanwhile(*(of_all if self.job.is_alone else ())):
             outcomes = looked(self.profile, self.job.of_profiles, progress)
+        give_back()
         return with_findings(self.profile, self.job.of_profiles, outcomes, self.job.ignores, known)
 
     @property
@@ -147,13 +150,16 @@ def read_file(file: TraceFile, job: Job) -> Analysis:
 
     # In one expression: no other reference to the table exists while it is sorted.
     profile = Profile(with_replayed(_table(file, progress, job)), job.devices)
+    give_back()
     sources = sources_of(file, job.source_roots, profile.metadata.captured.sources)
     profile = with_cached_lines(profile, sources, folder_of_cache())
     return Analysis(file, job, profile, Aligner(profile, sources), sources)
 
 
 def _table(file: TraceFile, progress: Callable[[int], object], job: Job) -> EventTable:
-    return read_with_side_files(file.path, progress, job.cache, job.limits, job.graph_captures)
+    table = read_with_side_files(file.path, progress, job.cache, job.limits, job.graph_captures)
+    give_back()
+    return table
 
 
 def checked(
@@ -244,6 +250,9 @@ def _profile_report(
 ) -> model.ProfileReport:
     table = profile.table
     joint = estimates.joint_saving(*(traced.fix for traced in ranked))
+    quality, residual = quality_of(profile, estimates), estimates.residual
+    estimates.forget_graphs()
+    give_back()
     lanes = step_parts(table, profile.steps)
     return model.ProfileReport(
         worker=file.worker,
@@ -258,10 +267,10 @@ def _profile_report(
         steps=described_steps(profile),
         breakdown=breakdown_of(profile, lanes),
         lanes=lanes_of(profile, lanes),
-        quality=quality_of(profile, estimates),
+        quality=quality,
         outcomes=[_outcome(rule, outcome) for rule, outcome in outcomes.items()],
         findings=[traced.finding for traced in ranked],
-        residual=estimates.residual,
+        residual=residual,
         joint_saving=None if joint is None else saving_in_report(profile, joint, *measured_in(ranked)),
         settings=table.metadata.captured.settings,
         true_step_ns=profile.pace.true_ns,

@@ -23,7 +23,7 @@ from typing import Literal, Protocol, TypeAlias, TypeVar, get_args
 
 import msgspec
 
-from tb_tidy_plugin import allowance, child
+from tb_tidy_plugin import allocator, allowance, child
 from tb_tidy_plugin.errors import TidyError
 
 Item = TypeVar("Item")
@@ -219,6 +219,7 @@ def _belong_to(parent: int) -> None:
     """Leaves Ctrl-C to the parent process, which ends this one; ends this process if the parent is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     allowance.enforce(raising=True)
+    allocator.spare_memory()
     threading.Thread(target=_end_after, args=(parent,), daemon=True).start()
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from tb_tidy_plugin import __version__, allowance
+from tb_tidy_plugin import __version__, allocator, allowance
 from tb_tidy_plugin.cli.exit_codes import NOTHING_READ
 from tb_tidy_plugin.collector import held_off
 from tb_tidy_plugin.errors import TidyError
@@ -72,6 +72,7 @@ def main() -> None:
     log, shown = log_called("tb_tidy_plugin"), _OnStderr()
     log.addHandler(shown)
     allowance.enforce(raising=True)
+    allocator.spare_memory()
     for stream in ("stdout", "stderr"):
         if getattr(sys, stream) is None:  # the parent process has closed it
             setattr(sys, stream, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - open until the end

@@ -144,7 +144,7 @@ def add_up(
         time: of each cut. first: of each lane its first cut, and the number of cuts.
         recorded: what the profiler takes at each cut; so many times, `unrecorded`, it is taken off what passes to the
             next one. kept: which part of the rest passes.
-        cuts, left: ascending; which part of that passes from each of them to the next.
+        cuts, left: ascending; which part of that passes from each of `cuts` to the next one, so there is one fewer.
         places: ascending. passed: what is filled, one entry per place.
     """
     cdef Py_ssize_t at, change = 0, place = 0, lane = 1
@@ -162,7 +162,8 @@ def add_up(
             else:
                 work = <double> (time[at + 1] - time[at])
             work = max(work - recorded[at] * unrecorded, 0.0) * kept
-            if change < cuts.shape[0] and cuts[change] == at:
-                work = work * left[change]
+            while change < left.shape[0] and cuts[change + 1] <= at:
                 change += 1
+            if change < left.shape[0] and cuts[change] <= at:
+                work = work * left[change]
             sum_ += work

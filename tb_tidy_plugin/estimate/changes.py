@@ -39,12 +39,30 @@ _Kind: TypeAlias = tuple[type[Edit], tuple[float, float, float], int]
 """Kind of an edit; the part it leaves at least, most likely and at most; how much of it runs at once."""
 
 
+class Stretches(msgspec.Struct, frozen=True):
+    """Stretches of host lanes, ascending: those from the cut `first` to `last`, without it, and a share of each."""
+
+    first: Rows
+    last: Rows
+    share: Floats
+
+    @classmethod
+    def of_cuts(cls, cuts: Rows, share: Floats) -> Stretches:
+        """Those of the shares of ascending cuts, of which many that follow each other have the same share."""
+        begins = np.ones(len(cuts), np.bool_)
+        begins[1:] = (np.diff(cuts) != 1) | (share[1:] != share[:-1])
+        return cls(cuts[begins], cuts[np.append(begins[1:], begins[:1])] + 1, share[begins])
+
+
+NO_STRETCHES = Stretches(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))
+
+
 class Touch(msgspec.Struct, frozen=True):
     """Parts of a graph that edits of one kind change.
 
     Attributes:
         left: remaining part of it, by outlook.
-        cuts, cut_shares: stretches of host time, and the affected part of each.
+        host: stretches of host time, and the affected part of each.
         work, work_shares: activities, and the affected part of each.
         waits: those that no longer happen.
         leaves_line: the activities no longer happen in line with others.
@@ -54,8 +72,7 @@ class Touch(msgspec.Struct, frozen=True):
     """
 
     left: tuple[float, float, float]
-    cuts: Rows
-    cut_shares: Floats
+    host: Stretches
     work: Rows
     work_shares: Floats
     waits: Rows
@@ -90,23 +107,25 @@ class Touched(msgspec.Struct, frozen=True):
     """Touches of one or more fixes together.
 
     Attributes:
-        cuts: all stretches of host time, ascending. at: positions of each touch's own among them.
+        cuts: starts and ends of all their stretches of host time, ascending.
+        at: for each touch the positions in `cuts` after which its stretches take the time up to the next one, and the
+            affected part of each.
     """
 
     graph: Graph
     touches: tuple[Touch, ...]
     cuts: Rows
-    at: tuple[Rows, ...]
+    at: tuple[tuple[Rows, Floats], ...]
 
     def changes(self, outlook: Outlook) -> Changes:
         """All touches together; a part that several of them touch keeps the least that any of them leaves."""
         graph = self.graph
-        host, device = np.ones(len(self.cuts)), np.ones(len(graph.device))
+        host, device = np.ones(max(len(self.cuts) - 1, 0)), np.ones(len(graph.device))
         gone, unblocked = np.zeros(len(graph.device), np.bool_), np.zeros(len(graph.waits), np.bool_)
         beside_ns = 0.0
-        for touch, at in zip(self.touches, self.at, strict=True):
+        for touch, (at, share) in zip(self.touches, self.at, strict=True):
             left = touch.left[("most", "expected", "least").index(outlook)]
-            host[at] = np.minimum(host[at], 1 - touch.cut_shares * (1 - left))
+            host[at] = np.minimum(host[at], 1 - share * (1 - left))
             device[touch.work] = np.minimum(device[touch.work], 1 - touch.work_shares * (1 - left))
             if left < 1:
                 gone[touch.work] |= touch.leaves_line
@@ -118,8 +137,13 @@ class Touched(msgspec.Struct, frozen=True):
 def together(graph: Graph, touches: Iterable[Touch]) -> Touched:
     """These touches as one."""
     found = tuple(touches)
-    cuts = united(np.empty(0, np.int64), *(touch.cuts for touch in found))
-    return Touched(graph, found, cuts, tuple(np.flatnonzero(among(cuts, touch.cuts)) for touch in found))
+    cuts = united(np.empty(0, np.int64), *(edges for touch in found for edges in (touch.host.first, touch.host.last)))
+
+    def taken(host: Stretches) -> tuple[Rows, Floats]:
+        at, stretch = expanded(np.searchsorted(cuts, host.first), np.searchsorted(cuts, host.last))
+        return at, host.share[stretch]
+
+    return Touched(graph, found, cuts, tuple(taken(touch.host) for touch in found))
 
 
 def _kind(edit: Edit) -> _Kind:
@@ -142,18 +166,17 @@ def _touch(
     waits = _inside(np.where(graph.wait_for_device, graph.places[graph.wait_begin], ABSENT), begin, end)
     waits = waits if kind in (Remove, Unblock) else nothing
     if kind is Unblock:
-        return Touch(left, nothing, np.empty(0), nothing, np.empty(0), waits, leaves_line=False)
+        return Touch(left, NO_STRETCHES, nothing, np.empty(0), waits, leaves_line=False)
     work = np.flatnonzero(among(graph.device.row, rows))
     if kind is not Overlap:
         work = united(work, _inside(graph.device.launch_cut, begin, end))
-    cuts, cut_shares = _stretches(graph, begin, end, spans)
     work_shares = _shares(graph, work, spans)
     work, work_shares = work[work_shares > 0], work_shares[work_shares > 0]
     beside_ns = 0.0
     if kind is Overlap:
         beside_ns = (covered(graph.profile.table, rows) if spans is None else spans).total_ns / at_once
     leaves_line = kind is Overlap or (kind is Remove and spans is None)
-    return Touch(left, cuts, cut_shares, work, work_shares, waits, leaves_line, beside_ns)
+    return Touch(left, _stretches(graph, begin, end, spans), work, work_shares, waits, leaves_line, beside_ns)
 
 
 def _freed(graph: Graph, left: tuple[float, float, float], rows: Rows) -> Touch:
@@ -185,7 +208,8 @@ def _freed(graph: Graph, left: tuple[float, float, float], rows: Rows) -> Touch:
     beyond_ns = float((host.work_ns(cuts) * share_of).sum())
     is_habit = len(rows) >= max(len(graph.profile.steps.items), LEAST)
     spared = (left[0], left[1] if is_habit else 1.0, 1.0)
-    return Touch(spared, cuts, share_of, nothing, np.empty(0), nothing, leaves_line=False, beyond_ns=beyond_ns)
+    freed = Stretches.of_cuts(cuts, share_of)
+    return Touch(spared, freed, nothing, np.empty(0), nothing, leaves_line=False, beyond_ns=beyond_ns)
 
 
 def _others_ns(graph: Graph, left: tuple[float, float, float], rows: Rows, spans: Intervals | None) -> float:
@@ -216,21 +240,20 @@ def _inside(cuts: Rows, begin: Rows, end: Rows) -> Rows:
     return distinct(order[found])
 
 
-def _stretches(graph: Graph, begin: Rows, end: Rows, spans: Intervals | None) -> tuple[Rows, Floats]:
+def _stretches(graph: Graph, begin: Rows, end: Rows, spans: Intervals | None) -> Stretches:
     """The whole stretches between cuts that edited host events take; else those in `spans` on any thread."""
     if spans is None:
         there = Intervals.union(begin, end)
-        cuts, _ = expanded(there.starts, there.ends)
-        return cuts, np.ones(len(cuts))
+        return Stretches(there.starts, there.ends, np.ones(len(there.starts)))
     if not len(begin):
-        return np.empty(0, np.int64), np.empty(0)
+        return NO_STRETCHES
     host = graph.host
     near = [_near(host, lane, spans) for lane in range(len(host.first) - 1)]
     cuts = np.concatenate([expanded(each.starts, each.ends)[0] for each in near])
     starts, ends = host.time_ns[cuts], host.time_ns[cuts + 1]
     covered_ns = spans.within(starts, ends)
     found = np.flatnonzero(covered_ns)
-    return cuts[found], covered_ns[found] / (ends - starts)[found]
+    return Stretches.of_cuts(cuts[found], covered_ns[found] / (ends - starts)[found])
 
 
 def _near(host: HostLanes, lane: int, spans: Intervals) -> Intervals:

@@ -83,7 +83,7 @@ class HostLanes(msgspec.Struct, frozen=True):
     def passed_ns(self, places: Rows, cuts: Rows, left: Floats) -> Floats:
         """Time passed up to each of `places`, ascending cuts; only differences on one lane count.
 
-        Of the time from each of `cuts`, which are ascending, to the next, only the part `left` passes.
+        Of the time from each of `cuts`, which are ascending, to the next of them, only the part `left` passes.
         """
         if IS_COMPILED:
             found = np.empty(len(places), np.float64)
@@ -93,7 +93,8 @@ class HostLanes(msgspec.Struct, frozen=True):
         length_ns = np.append(np.diff(self.time_ns), 0)
         length_ns[self.first[1:] - 1] = 0
         work_ns = self._left(length_ns, self.recorded_ns)
-        work_ns[cuts] *= left
+        for first, last, part in zip(cuts[:-1].tolist(), cuts[1:].tolist(), left.tolist(), strict=True):
+            work_ns[first:last] *= part
         passed_ns: Floats = np.append(0.0, np.cumsum(work_ns[:-1]))[places]
         return passed_ns
 
@@ -106,22 +107,27 @@ class HostLanes(msgspec.Struct, frozen=True):
 class Rests:
     """Pauses from an operator's end to the next event, by cuts; computed on first use."""
 
-    def __init__(self, first: Rows, time_ns: Times, starts: Numbers, operators: tuple[Numbers, Numbers]) -> None:
-        """`first` and `time_ns` are those of the lanes, `starts` the cuts at which events begin.
+    def __init__(
+        self, first: Rows, time_ns: Times, start_cut: Numbers, end_cut: Numbers, category: NDArray[np.int8]
+    ) -> None:
+        """`first`, `time_ns`, `start_cut` and `end_cut` are those of the lanes, `category` that of each row."""
+        self._first, self._time_ns = first, time_ns
+        self._start_cut, self._end_cut, self._category = start_cut, end_cut, category
 
-        `operators` are the cuts at which operators begin and end.
-        """
-        self._first, self._time_ns, self._starts, self._operators = first, time_ns, starts, operators
+    @property
+    def _operators(self) -> Rows:
+        return np.flatnonzero((self._category == Category.OPERATOR) & (self._start_cut != ABSENT))
 
     @cached_property
     def next_start(self) -> Numbers:
         """The next cut from each cut on at which an event begins; else the lane's last."""
-        return _next_starts(self._first, self._starts)
+        return _next_starts(self._first, self._start_cut[self._start_cut != ABSENT])
 
     @cached_property
     def next_end(self) -> Numbers:
         """The end of the first outermost operator that begins at each cut or later; else the cut itself."""
-        starts, ends = self._operators
+        operators = self._operators
+        starts, ends = self._start_cut[operators], self._end_cut[operators]
         end_of = np.arange(int(self._first[-1]), dtype=np.int32)
         np.maximum.at(end_of, starts, ends)
         found: Numbers = end_of[_next_starts(self._first, starts)]
@@ -130,7 +136,7 @@ class Rests:
     @cached_property
     def usual_ns(self) -> float:
         """Usual time in ns from an operator's end to the next event."""
-        ends = self._operators[1]
+        ends = self._end_cut[self._operators]
         return float(np.median(self._time_ns[self.next_start[ends]] - self._time_ns[ends])) if len(ends) else 0.0
 
 
@@ -154,12 +160,12 @@ def host_lanes(profile: Profile) -> HostLanes:
         start_cut[lane], end_cut[lane] = start_at + first[-1], end_at + first[-1]
         times.append(time_ns)
         first.append(first[-1] + len(time_ns))
+        del starts, ends, start_at, end_at  # as long as the recording, and not wanted below
     bounds = np.array(first)
     recorded_ns = np.zeros(first[-1], np.float32)
     half_ns = np.array([RECORDED_NS.get(category, 0) / 2 for category in Category], np.float32)[table.category[rows]]
     for cuts in (start_cut[rows], end_cut[rows]):
         np.add.at(recorded_ns, cuts, half_ns)
-    operators = rows[table.category[rows] == Category.OPERATOR]
     time_ns = times[0] if len(times) == 1 else np.concatenate(times)
     burst_start, burst_end = _bursts(lanes, main, start_cut, end_cut)
     return HostLanes(
@@ -170,7 +176,7 @@ def host_lanes(profile: Profile) -> HostLanes:
         recorded_ns=recorded_ns,
         main=main,
         runs_backward=_run_backward(profile, lanes, main),
-        rests=Rests(bounds, time_ns, start_cut[rows], (start_cut[operators], end_cut[operators])),
+        rests=Rests(bounds, time_ns, start_cut, end_cut, table.category),
         burst_start=burst_start,
         burst_end=burst_end,
     )

@@ -42,7 +42,7 @@ class Changes(msgspec.Struct, frozen=True):
     """Effect of edits on a graph.
 
     Attributes:
-        cuts, left: cuts of host lanes, ascending, and the remaining part of the time from each to the next one.
+        cuts, left: cuts of host lanes, ascending, and the remaining part of the time from each to the next of them.
         device: remaining part of each activity's time.
         gone: activities that do not happen, or not in line with the others.
         unblocked: waits that do not happen.

@@ -80,6 +80,11 @@ class SavingEstimates:
     def prepare(self) -> None:
         _ = self._recorded
 
+    def forget_graphs(self) -> None:
+        """Lets go of all graphs, which are as large as a recording's times; what is asked later is built again."""
+        for name in ("_recorded", "_graph", "_shortest", "_ends_ns"):
+            vars(self).pop(name, None)
+
     def saving(self, *fixes: Fix) -> SavedTime:
         """Saving of all `fixes` together: replayed, and never more than the time that they touch.
 

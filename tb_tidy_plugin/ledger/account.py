@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from tb_tidy_plugin.allocator import give_back
 from tb_tidy_plugin.event_names import BEGIN_CAPTURE, GRAPH_LAUNCH
 from tb_tidy_plugin.ledger import advice
 from tb_tidy_plugin.ledger.causes import LAUNCHES, NUMBER, Segments, has, rank_of, segments_of
@@ -31,13 +32,13 @@ from tb_tidy_plugin.ledger.model import (
     StepLength,
     Window,
 )
-from tb_tidy_plugin.ledger.owners import LONGEST_NAME, Names, ledger_name, names_of, owner_of
+from tb_tidy_plugin.ledger.owners import LONGEST_NAME, Names, ledger_name, owner_of
 from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.iteration_marks import merged
 from tb_tidy_plugin.profile.kept import once
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.step_bounds import DeviceWork, StepSpan
-from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Numbers, Rows
+from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Numbers, Rows, Times, blocks_of, repeated
 from tb_tidy_plugin.trace.sets import distinct
 from tb_tidy_plugin.units import Nanoseconds, Share
 from tb_tidy_plugin.vocabulary import Phase
@@ -85,7 +86,8 @@ class Account(msgspec.Struct, frozen=True):
     """A ledger and the pieces that it was added up from.
 
     Attributes:
-        segments: the window in pieces. entry: position of each piece's entry in `ledger.entries`.
+        segments: the window in pieces, without `call`, whose rows are in `calls`.
+        entry: position of each piece's entry in `ledger.entries`.
         calls: row of the host's call in each piece, `ABSENT` for none.
         limits: limits of the profile's device work.
     """
@@ -98,8 +100,11 @@ class Account(msgspec.Struct, frozen=True):
 
     def overlaps(self, time: Intervals) -> Rows:
         """Overlap of `time` with each entry in ns."""
-        inside = time.within(self.segments.starts, self.segments.ends)
-        return _sums(self.entry, inside, len(self.ledger.entries))
+        found = np.zeros(len(self.ledger.entries), np.int64)
+        for block in blocks_of(len(self.entry)):
+            inside = time.within(self.segments.starts[block], self.segments.ends[block])
+            np.add.at(found, self.entry[block], inside)
+        return found
 
     def spans(self, entry: int) -> Intervals:
         here = self.entry == entry
@@ -112,8 +117,10 @@ def account_of(profile: Profile) -> Account:
     work, span = profile.device_work, profile.step_bounds
     host = Host(profile, span.main)
     segments = segments_of(profile, work, span, host)
-    names = names_of(profile, host, segments)
-    book = _Book(profile, work, span, host, segments, names)
+    host.forget_lanes()
+    give_back()
+    book = _Book(profile, work, span, host, segments, Names(profile, host, segments))
+    give_back()
     entries, entry = book.entries()
     recording, banner = book.recording(entries)
     bounds = span.bounds
@@ -130,7 +137,8 @@ def account_of(profile: Profile) -> Account:
         unnamed_ns=sum(each.ns_total for each in entries if each.cause in UNNAMED or each.kind == "other"),
         entries=entries,
     )
-    return Account(ledger, segments, entry, book.calls, book.limits)
+    pieces = msgspec.structs.replace(segments, call=repeated(ABSENT, len(entry), np.int32))
+    return Account(ledger, pieces, entry, book.calls, book.limits)
 
 
 def linked(account: Account, findings: dict[str, tuple[Intervals, int]]) -> Ledger:
@@ -167,26 +175,22 @@ class _Book:
     ) -> None:
         self.profile, self.work, self.span, self.host = profile, work, span, host
         self.segments, self.names = segments, names
-        self.length = segments.ends - segments.starts
         self.limits = WorkLimits(profile)
 
     def entries(self) -> tuple[list[Entry], NDArray[np.int16]]:
         """All entries, largest first, and the position of each segment's entry."""
         code = self.segments.cause.astype(np.int16) * np.int16(len(KINDS) + 1) + self.names.kind + np.int16(1)
-        total = _sums(code, self.length, len(CAUSES) * (len(KINDS) + 1))
+        total = self._sums(code, len(CAUSES) * (len(KINDS) + 1))
         there = np.flatnonzero(total)
         there = there[np.argsort(-total[there], kind="stable")]
         position = np.full(len(total), ABSENT, np.int16)
         position[there] = np.arange(len(there))
         entry = position[code] if len(code) else code
-        # Runs of one entry, and segments in the order of entries: everything below takes slices of these.
-        order = np.argsort(entry, kind="stable")  # a small type is sorted by its digits
-        bounds = np.append(0, np.cumsum(np.bincount(entry, minlength=len(there))))
         by_step = self._by_step(entry, len(there))
         pieces = self._pieces(entry, len(there))
         found = []
         for at, number in enumerate(there.tolist()):
-            mine = order[bounds[at] : bounds[at + 1]]
+            mine = np.flatnonzero(entry == at)
             found.append(self._entry(number, int(total[number]), mine, by_step[at], pieces[at]))
         return found, entry
 
@@ -194,8 +198,18 @@ class _Book:
         steps = len(self.span.names)
         first = np.searchsorted(self.segments.starts, self.span.bounds)  # segments are cut at steps
         step = np.repeat(np.arange(steps, dtype=np.int32), np.diff(first))
-        sums = _sums(entry * np.int32(steps) + step, self.length, count * steps)
-        found: list[list[int]] = sums.reshape(count, steps).tolist()
+        step += entry * np.int32(steps)
+        found: list[list[int]] = self._sums(step, count * steps).reshape(count, steps).tolist()
+        return found
+
+    def _length(self, of: Rows | slice) -> Times:
+        return self.segments.ends[of] - self.segments.starts[of]
+
+    def _sums(self, number: NDArray[np.integer], count: int) -> Times:
+        """How long all segments of each number are, exact."""
+        found = np.zeros(count, np.int64)
+        for block in blocks_of(len(number)):
+            np.add.at(found, number[block], self._length(block))
         return found
 
     def _pieces(self, entry: NDArray[np.int16], count: int) -> list[tuple[int, list[tuple[int, int, int]]]]:
@@ -228,7 +242,7 @@ class _Book:
         limit = self.limits.of(self.segments.take(mine)) if has_limit else None
         if kind == "mixture_of_experts":
             limit = self.limits.of_experts(self.segments.take(mine)) or limit
-        rate = self.limits.rate(self.calls[mine], self.length[mine]) if cause == "cpu" and kind != "python" else None
+        rate = self.limits.rate(self.calls[mine], self._length(mine)) if cause == "cpu" and kind != "python" else None
         said, nothing = (
             advice.on_cpu(kind, rate, has_shapes="shapes" in self.profile.recorded)
             if cause == "cpu"
@@ -278,13 +292,14 @@ class _Book:
         return next(iter(phases)) if phases in ({"prefill"}, {"diffusion"}) else "decode"
 
     def _owners(self, mine: Rows) -> list[Owner]:
-        key = self.names.key[mine]
-        sums = _sums(key, self.length[mine], int(key.max(initial=ABSENT)) + 1)
+        key, length = self.names.key[mine], self._length(mine)
+        sums = np.zeros(int(key.max(initial=ABSENT)) + 1, np.int64)
+        np.add.at(sums, key, length)
         there = np.flatnonzero(sums)
         found = []
         for which in there[np.argsort(-sums[there], kind="stable")][:MOST_OWNERS].tolist():
-            here = mine[key == which]
-            longest = int(here[np.argmax(self.length[here])])
+            here = np.flatnonzero(key == which)
+            longest = int(mine[here[np.argmax(length[here])]])
             found.append(owner_of(self.profile, self.host, self.segments, self.names, longest, int(sums[which])))
         return found
 
@@ -299,7 +314,8 @@ class _Book:
         if not len(work) or (work == ABSENT).any():
             return False
         launch = np.where(self.profile.replayed.operator[work] == ABSENT, self.profile.launch[work], ABSENT)
-        return bool(self.length[mine][self._graph_launches[launch]].sum() * 2 > self.length[mine].sum())
+        length = self._length(mine)
+        return bool(length[self._graph_launches[launch]].sum() * 2 > length.sum())
 
     @cached_property
     def _graph_launches(self) -> Mask:
@@ -374,13 +390,6 @@ class _Book:
         numbers = distinct(table.external_id[table.category == Category.OPERATOR].astype(np.int64))
         gaps = np.diff(numbers[numbers > 0])
         return len(gaps) >= LEAST_NUMBERED and 2 * int(np.count_nonzero(gaps >= THINNED_GAP)) > len(gaps)
-
-
-def _sums(number: NDArray[np.integer], values: Rows, count: int) -> Rows:
-    """Sum of `values` by number, exact."""
-    found = np.zeros(count, np.int64)
-    np.add.at(found, number, values)
-    return found
 
 
 def _median(values: Rows) -> int:

@@ -22,7 +22,19 @@ from tb_tidy_plugin.profile.intervals import Intervals, cut
 from tb_tidy_plugin.profile.kernels import kernel_kind
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.step_bounds import DeviceWork, StepSpan
-from tb_tidy_plugin.trace.columns import ABSENT, Category, EventTable, Ids, Mask, Numbers, Rows, Times
+from tb_tidy_plugin.trace.columns import (
+    ABSENT,
+    Category,
+    EventTable,
+    Ids,
+    Mask,
+    Numbers,
+    Rows,
+    Times,
+    joined_columns,
+    repeated,
+    taken,
+)
 from tb_tidy_plugin.trace.sets import among, distinct, united
 from tb_tidy_plugin.trace.strings import numbers_where
 
@@ -54,6 +66,7 @@ class Segments(msgspec.Struct, frozen=True):
     """Pieces of the window, in order of time, without gaps; all arrays have one entry per piece.
 
     A recording has twice as many pieces as events, so numbers have the smallest possible type: cast before multiplying.
+    A column with one value takes no memory (`columns.repeated`) and is read-only.
 
     Attributes:
         cause: position in `CAUSES`.
@@ -70,14 +83,15 @@ class Segments(msgspec.Struct, frozen=True):
     thread: Numbers
 
     def take(self, chosen: Rows | Mask) -> Segments:
-        return Segments(*(getattr(self, column.name)[chosen] for column in fields(self)))
+        """Only the `chosen` ones."""
+        at = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen.astype(np.int64, copy=False)
+        return Segments(*(taken(getattr(self, column.name), at) for column in fields(self)))
 
     def cut(self, edges: Times) -> Segments:
         """The same pieces, cut at `edges`."""
-        span, starts, ends = cut(self.starts, self.ends, edges)
-        if len(span) == len(self.starts):
-            return self
-        return Segments(starts, ends, *(getattr(self, column.name)[span] for column in fields(self)[2:]))
+        pieces = cut(self.starts, self.ends, edges)
+        others = (pieces.of_spans(getattr(self, column.name)) for column in fields(self)[2:])
+        return Segments(pieces.starts, pieces.ends, *others)
 
 
 def segments_of(profile: Profile, work: DeviceWork, span: StepSpan, host: Host) -> Segments:
@@ -85,20 +99,20 @@ def segments_of(profile: Profile, work: DeviceWork, span: StepSpan, host: Host) 
     if not span.end_ns > span.start_ns:
         none = np.empty(0, np.int64)
         return _segments(none, none, none, none, none, none)
-    if len(work.rows):
-        busy, order = _busy(profile, work, span)
-        found = joined(busy, _idle(profile, work, span, host, Intervals.union(busy.starts, busy.ends), order))
-    else:
-        found = _on_cpu(profile, span, host)
+    if not len(work.rows):
+        return _on_cpu(profile, span, host)
+    busy, order = _busy(profile, work, span)
+    found = joined(busy, _idle(profile, work, span, host, Intervals.union(busy.starts, busy.ends), order))
     return found.cut(span.bounds)
 
 
 def joined(*parts: Segments) -> Segments:
     """All pieces of `parts`, in the order of `parts`; each part is in order of time."""
-    if len(there := [part for part in parts if len(part.starts)]) == 1:
+    there = [part for part in parts if len(part.starts)] or [*parts[:1]]
+    if len(there) == 1:
         return there[0]
-    columns = [np.concatenate([getattr(part, column.name) for part in parts]) for column in fields(Segments)]
-    return Segments(*columns).take(np.argsort(columns[0], kind="stable"))
+    found = Segments(*(joined_columns([getattr(part, column.name) for part in there]) for column in fields(Segments)))
+    return found.take(np.argsort(found.starts, kind="stable"))
 
 
 def _segments(
@@ -130,9 +144,9 @@ def _busy(profile: Profile, work: DeviceWork, span: StepSpan) -> tuple[Segments,
         over = np.maximum.accumulate(np.append(span.start_ns, ends[at]))[:-1]
         first = np.maximum(starts[at], over)
         at, first = at[first < ends[at]], first[first < ends[at]]
-        piece, begin, end = cut(first, ends[at], taken.edges)
-        free = np.searchsorted(taken.edges, begin, side="right") % 2 == 0
-        piece, begin, end = at[piece[free]], begin[free], end[free]
+        pieces = cut(first, ends[at], taken.edges)
+        free = np.searchsorted(taken.edges, pieces.starts, side="right") % 2 == 0
+        piece, begin, end = pieces.of_spans(at)[free], pieces.starts[free], pieces.ends[free]
         none = np.full(len(piece), ABSENT, np.int64)
         parts.append(_segments(begin, end, number, work.rows[piece], none, none))
         taken = taken.plus(Intervals.union(begin, end))
@@ -280,15 +294,16 @@ def _asked(host: Host, segments: Segments, thread: int) -> Segments:
     if thread == ABSENT or not len(segments.starts):
         return segments
     changes, innermost = host.lane(thread)
-    piece, starts, ends = cut(segments.starts, segments.ends, changes)
-    # Each piece begins at one change; the first piece of a segment lies behind the last change before the segment.
-    first = np.searchsorted(piece, np.arange(len(segments.starts)))
+    pieces = cut(segments.starts, segments.ends, changes)
     since = np.searchsorted(changes, segments.starts, side="right") - 1
-    at = (since - first)[piece]
-    at += np.arange(len(piece))
-    call = np.append(innermost, np.int32(ABSENT))[at]
-    own = np.full(len(piece), thread, np.int32)
-    told = Segments(starts, ends, segments.cause[piece], segments.work[piece], call, own)
+    told = Segments(
+        pieces.starts,
+        pieces.ends,
+        pieces.of_spans(segments.cause),
+        pieces.of_spans(segments.work),
+        pieces.begun(np.append(innermost, np.int32(ABSENT))[since], innermost),
+        repeated(thread, len(pieces.starts), np.int32),
+    )
     for cause, when in host.layers(thread):
         told = _painted(told, NUMBER[cause], when, told.cause == _UNSET)
     return told
@@ -339,11 +354,8 @@ def _host_parts(profile: Profile, host: Host, gaps: _Gaps, until: Times, late: R
 
 def _quiet_cut(profile: Profile, told: Segments, gap: Rows) -> tuple[Segments, Rows]:
     """`told`, cut where launching stops and starts again, and the gap of each piece."""
-    span, starts, ends = cut(told.starts, told.ends, _quiet(profile).edges)
-    return (
-        Segments(starts, ends, told.cause[span], told.work[span], told.call[span], told.thread[span]),
-        gap[span],
-    )
+    edges = _quiet(profile).edges
+    return told.cut(edges), cut(told.starts, told.ends, edges).of_spans(gap)
 
 
 def _quiet(profile: Profile) -> Intervals:
@@ -408,14 +420,15 @@ def _on_cpu(profile: Profile, span: StepSpan, host: Host) -> Segments:
     """Activity of the thread that the step waits for."""
     bounds = distinct(np.concatenate([[span.start_ns], span.bounds, [span.end_ns]]))
     bounds = bounds[(bounds >= span.start_ns) & (bounds <= span.end_ns)]
-    none = np.full(len(bounds) - 1, ABSENT, np.int64)
-    told = _told(host, _segments(bounds[:-1], bounds[1:], none, none, none, np.full(len(none), host.main, np.int64)))
-    cause, length = told.cause.copy(), told.ends - told.starts
+    none = repeated(ABSENT, len(bounds) - 1, np.int32)
+    told = _told(host, _segments(bounds[:-1], bounds[1:], _UNSET, none, none, repeated(host.main, len(none), np.int32)))
+    host.forget_lanes()
+    cause, is_silent = told.cause.copy(), (told.call == ABSENT) & (told.ends - told.starts > UNRECORDED_NS)
     cause[(cause == _UNSET) & host.synchronises[told.call]] = NUMBER["synchronisation"]
     calls = np.flatnonzero((cause == _UNSET) & host.is_runtime[told.call])
     rows = host.rows[told.call[calls]]
     is_long = ~has(profile, COPY_OR_FILL)[rows] & (profile.table.duration_ns[rows] > LONG_CALL_NS)
     cause[calls[is_long]] = _call_causes(profile, rows[is_long])
-    cause[(cause == _UNSET) & (told.call == ABSENT) & (length > UNRECORDED_NS)] = NUMBER["unrecorded_host"]
+    cause[(cause == _UNSET) & is_silent] = NUMBER["unrecorded_host"]
     cause[cause == _UNSET] = NUMBER["cpu"]
     return Segments(told.starts, told.ends, cause, told.work, told.call, told.thread)

@@ -70,6 +70,10 @@ class Nest:
             self._lanes[thread] = self._unfolded(thread)
         return self._lanes[thread]
 
+    def forget_lanes(self) -> None:
+        """Lets go of what `lane` keeps, which is as large as a recording's times; to be called when it is done with."""
+        self._lanes.clear()
+
     def _unfolded(self, thread: int) -> tuple[Times, Numbers]:
         low, high = (0, 0) if thread == ABSENT else self.first[thread : thread + 2].tolist()
         rows = self.rows[low:high]

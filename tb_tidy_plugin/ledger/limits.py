@@ -7,6 +7,7 @@ from functools import cached_property
 import msgspec
 import numpy as np
 
+from tb_tidy_plugin.allocator import give_back
 from tb_tidy_plugin.ledger.advice import NO_SHAPES
 from tb_tidy_plugin.ledger.causes import Segments
 from tb_tidy_plugin.ledger.model import Bound, Communication, Limit, Rate
@@ -18,7 +19,7 @@ from tb_tidy_plugin.profile.flops import PLAUSIBLE, WorkEstimates, device_of
 from tb_tidy_plugin.profile.kernels import OF_NARROW_TYPE, QUANTISED
 from tb_tidy_plugin.profile.paged_attention import serving_estimates_of
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.trace.columns import ABSENT, Ids, Mask, Rows, Times
+from tb_tidy_plugin.trace.columns import ABSENT, Ids, Mask, Numbers, Rows, Times
 from tb_tidy_plugin.trace.sets import among, distinct
 from tb_tidy_plugin.trace.strings import numbers_where
 
@@ -85,12 +86,13 @@ class WorkLimits:
         return serving_estimates_of(self.profile)
 
     @cached_property
-    def _rated(self) -> Rows:
+    def _rated(self) -> Numbers:
         """By row, and one more for `ABSENT`: the nearest host call around it with known work and time."""
         nested, found = self.profile.operators.nested, self._estimates
         known = (found.time_ns > 0) & ((found.flops != ABSENT) | (found.bytes != ABSENT))
-        around = np.full(len(self.profile.table) + 1, ABSENT, np.int64)
+        around = np.full(len(self.profile.table) + 1, ABSENT, np.int32)
         around[nested.rows] = nested.nearest(known)
+        give_back()  # what nesting and rating took
         return around
 
     @cached_property

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from tb_tidy_plugin import allowance, child
+from tb_tidy_plugin import allocator, allowance, child
 from tb_tidy_plugin.collector import held_off
 from tb_tidy_plugin.errors import ConfigurationError, TraceError
 from tb_tidy_plugin.plugin.models import StackAnswer, StackFrame
@@ -136,6 +136,7 @@ def main() -> None:
         return
     child.end_with_input()
     allowance.enforce()
+    allocator.spare_memory()
 
     def send(message: AnalysisMessage) -> None:
         output.write(msgspec.json.encode(message) + b"\n")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
-from tb_tidy_plugin import allowance, child
+from tb_tidy_plugin import allocator, allowance, child
 from tb_tidy_plugin.compare.model import Comparison
 from tb_tidy_plugin.compare.recording import Recording, StepsError, step_range
 from tb_tidy_plugin.configuration.limits import limits_in
@@ -85,6 +85,7 @@ def main() -> None:
     child.end_with_input()
     child.step_back(nice=_NICE)
     allowance.enforce()
+    allocator.spare_memory()
     output.write(_answer_to(question))
     output.close()
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
-from tb_tidy_plugin import allowance, child
+from tb_tidy_plugin import allocator, allowance, child
 from tb_tidy_plugin.analysis.timeline import read_timeline
 from tb_tidy_plugin.configuration.limits import limits_in
 from tb_tidy_plugin.errors import ConfigurationError, TraceError
@@ -112,6 +112,7 @@ def main() -> None:
     output = child.private_output()
     child.step_back()
     allowance.enforce()
+    allocator.spare_memory()
     shelf = Shelf()
     for line in child.questions():
         output.write(msgspec.json.encode(shelf.reply(msgspec.json.decode(line, type=FileQuestion))) + b"\n")

@@ -158,9 +158,9 @@ def device_name_of(profile: Profile) -> str | None:
 
 def _ideal(device: DeviceModel | None, found: list[Estimate | None], number: Rows, operators: Operators) -> Reals:
     """Least time of each call on `device`, depending on the units that its kernels ran on."""
-    ideal = np.full(len(number), np.nan)
     if device is None:
-        return ideal
+        return np.broadcast_to(np.nan, len(number))
+    ideal = np.full(len(number), np.nan)
     on_device = operators.device_total_ns > 0
     for tensor_cores, calls in _by_units(operators):
         limits = np.array([_least_ns(device, entry, tensor_cores) for entry in found])

@@ -7,14 +7,16 @@ lanes (threads, streams) are answered without a loop over lanes, since a recordi
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from tb_tidy_plugin.trace.columns import ABSENT, Ids, Rows, Times
+from tb_tidy_plugin.trace.columns import ABSENT, Ids, Rows, Times, blocks_of
 from tb_tidy_plugin.trace.sets import distinct, order_by
+
+_Scalar = TypeVar("_Scalar", bound=np.generic)
 
 Spans: TypeAlias = tuple[tuple[int, int], ...]
 """Pairs of start and end in ns."""
@@ -30,9 +32,11 @@ class Intervals(msgspec.Struct, frozen=True):
     def union(cls, starts: Times, ends: Times) -> Intervals:
         """The union of the given intervals; empty and negative ones are ignored."""
         real = ends > starts
-        starts, ends = starts[real], ends[real]
-        order = np.argsort(starts, kind="stable")
-        starts, ends = starts[order], ends[order]
+        if not real.all():
+            starts, ends = starts[real], ends[real]
+        if (starts[1:] < starts[:-1]).any():
+            order = np.argsort(starts, kind="stable")
+            starts, ends = starts[order], ends[order]
         if not len(starts):
             return cls(starts, ends)
         reach = np.maximum.accumulate(ends)
@@ -62,6 +66,12 @@ class Intervals(msgspec.Struct, frozen=True):
     def covered_before(self, times: Times) -> Times:
         """Covered time before each of `times`."""
         sums = np.concatenate([[0], np.cumsum(self.ends - self.starts)])
+        found = np.empty(len(times), np.int64)
+        for block in blocks_of(len(times)):
+            found[block] = self._covered_before(times[block], sums)
+        return found
+
+    def _covered_before(self, times: Times, sums: Times) -> Times:
         at = np.searchsorted(self.starts, times, side="right")
         overshoot = np.zeros(len(times), np.int64)
         inside = at > 0
@@ -70,6 +80,8 @@ class Intervals(msgspec.Struct, frozen=True):
 
     def within(self, starts: Times, ends: Times) -> Times:
         """Covered time inside each of the given windows, one entry per window."""
+        if len(starts) > 1 and (starts[1:] == ends[:-1]).all():
+            return np.diff(self.covered_before(np.append(starts, ends[-1:])))
         return self.covered_before(ends) - self.covered_before(starts)
 
     def intersection(self, other: Intervals) -> Intervals:
@@ -107,20 +119,60 @@ class Intervals(msgspec.Struct, frozen=True):
         return int(self.within(other.starts, other.ends).sum())
 
 
-def cut(starts: Times, ends: Times, edges: Times) -> tuple[Rows, Times, Times]:
-    """The given spans (ascending, disjoint), cut at each of `edges` (ascending) that lies inside one of them.
+class Pieces(msgspec.Struct, frozen=True):
+    """Spans that were cut at edges; where they follow each other without gaps, starts and ends are parts of one array.
 
-    Returns the number of each piece's span, its start and its end.
+    Attributes:
+        starts, ends: of each piece.
+        first: the first piece of each span.
+        edges: positions of the edges at which all other pieces begin.
     """
-    at = np.searchsorted(starts, edges, side="right") - 1
-    at, edges = at[at != ABSENT], edges[at != ABSENT]
-    inside = (edges > starts[at]) & (edges < ends[at])
-    at, edges = at[inside], edges[inside]
-    span = np.repeat(np.arange(len(starts)), 1 + np.bincount(at, minlength=len(starts)))
-    new_starts, new_ends = starts[span], ends[span]
-    begun = at + np.arange(1, len(at) + 1)  # the piece that begins at each edge
-    new_starts[begun], new_ends[begun - 1] = edges, edges
-    return span, new_starts, new_ends
+
+    starts: Times
+    ends: Times
+    first: Rows
+    edges: Rows | slice
+
+    def of_spans(self, column: NDArray[_Scalar]) -> NDArray[_Scalar]:
+        """For each piece what `column` has for its span. Of one value again and again, so is what comes back."""
+        if len(column) and column.strides == (0,):
+            return np.broadcast_to(column[0], len(self.starts))
+        return np.repeat(column, np.diff(self.first, append=len(self.starts)))
+
+    def begun(self, firsts: NDArray[_Scalar], others: NDArray[_Scalar]) -> NDArray[_Scalar]:
+        """For the first piece of each span what `firsts` has for the span, else what `others` has for the edge."""
+        is_other = np.ones(len(self.starts), np.bool_)
+        is_other[self.first] = False
+        found = np.empty(len(self.starts), firsts.dtype)
+        found[self.first], found[is_other] = firsts, others[self.edges]
+        return found
+
+
+def cut(starts: Times, ends: Times, edges: Times) -> Pieces:
+    """The given spans (ascending, disjoint), cut at each of `edges` (ascending) that lies inside one of them."""
+    low = np.searchsorted(edges, starts, side="right")
+    count = np.maximum(np.searchsorted(edges, ends) - low, 0)
+    before = np.cumsum(count) - count
+    first, total = np.arange(len(starts)) + before, int(count.sum())
+    low = low[count > 0]
+    inside: Rows | slice = slice(0)
+    if total:
+        is_run = int(low[-1] + count[count > 0][-1] - low[0]) == total
+        inside = (
+            slice(low[0], low[0] + total)
+            if is_run
+            else np.arange(total) + np.repeat(low - before[count > 0], count[count > 0])
+        )
+    bounds = np.empty(len(starts) + total + 1, np.int64)
+    pieces = Pieces(bounds[:-1], bounds[1:], first, inside)
+    if not len(starts):
+        return pieces
+    bounds[:-1], bounds[-1] = pieces.begun(starts, edges), ends[-1]
+    if (starts[1:] == ends[:-1]).all():
+        return pieces
+    ended = bounds[1:].copy()
+    ended[np.append(first[1:], len(ended)) - 1] = ends
+    return Pieces(bounds[:-1], ended, first, inside)
 
 
 def positions_of_each(values: Ids) -> list[Rows]:

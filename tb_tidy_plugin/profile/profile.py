@@ -163,10 +163,10 @@ class Profile:
 
     def inside(self, ancestors: Rows) -> Mask:
         """Mask of the tree's rows that are proper descendants of one of `ancestors`; one entry per row of the table."""
-        change = np.zeros(len(self.table) + 1, np.int64)
+        change = np.zeros(len(self.table) + 1, np.int32)
         np.add.at(change, ancestors + 1, 1)
         np.add.at(change, self.tree.last_descendant[ancestors] + 1, -1)
-        return np.cumsum(change)[:-1] > 0
+        return np.cumsum(change, dtype=np.int32, out=change)[:-1] > 0
 
     def covering(self, rows: Rows, spans: Rows) -> Rows:
         """The last begun of `spans` that contains the start of each of `rows`, on the same thread; `ABSENT` for none.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from typing import Annotated, Any, TypeAlias, TypeVar
 
@@ -29,6 +29,8 @@ Mask: TypeAlias = NDArray[np.bool_]
 ABSENT = -1
 """In every column of ids: the event does not carry that id."""
 
+BLOCK_ROWS = 1 << 15
+
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 _Args = TypeVar("_Args", bound=msgspec.Struct)
 
@@ -43,6 +45,18 @@ def taken(column: NDArray[_Scalar], rows: Rows) -> NDArray[_Scalar]:
     if len(column) and column.strides == (0,):
         return np.broadcast_to(column[0], len(rows))
     return column[rows]
+
+
+def blocks_of(count: int) -> Iterator[slice]:
+    """Slices of columns with `count` entries, each so short that what is made of it fits the processor's cache."""
+    return (slice(first, min(first + BLOCK_ROWS, count)) for first in range(0, count, BLOCK_ROWS))
+
+
+def joined_columns(columns: Sequence[NDArray[_Scalar]]) -> NDArray[_Scalar]:
+    """The values of `columns`, of which at least one is given. Where all are one value again and again, so are they."""
+    if all(len(column) and column.strides == (0,) and column[0] == columns[0][0] for column in columns):
+        return np.broadcast_to(columns[0][0], sum(map(len, columns)))
+    return np.concatenate(columns)
 
 
 class Category(IntEnum):

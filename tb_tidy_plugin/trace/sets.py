@@ -89,6 +89,7 @@ def _are_in_order(*keys: NDArray[np.bool_ | np.integer]) -> bool:
         one, other = (key[:-1], key[1:]) if undecided is None else (key[undecided], key[undecided + 1])
         if (other < one).any():
             return False
-        equal = np.flatnonzero(other == one)
-        undecided = equal if undecided is None else undecided[equal]
+        equal = other == one
+        if not equal.all():
+            undecided = np.flatnonzero(equal) if undecided is None else undecided[equal]
     return True

@@ -75,9 +75,21 @@ def test_containing(pairs: list[tuple[int, int]], time: int) -> None:
 @given(PAIRS, st.sets(st.integers(-5, 95)))
 def test_cut_at_edges(pairs: list[tuple[int, int]], edges: set[int]) -> None:
     spans = make(pairs)
-    number, starts, ends = cut(spans.starts, spans.ends, np.array(sorted(edges), np.int64))
+    times = np.array(sorted(edges), np.int64)
+    pieces = cut(spans.starts, spans.ends, times)
+    number = pieces.of_spans(np.arange(len(spans.starts)))
     expected = []
     for at, (start, end) in enumerate(spans.spans):
         stops = [start, *sorted(edge for edge in edges if start < edge < end), end]
         expected += [(at, *piece) for piece in pairwise(stops)]
-    assert list(zip(number.tolist(), starts.tolist(), ends.tolist(), strict=True)) == expected
+    assert list(zip(number.tolist(), pieces.starts.tolist(), pieces.ends.tolist(), strict=True)) == expected
+    assert pieces.begun(spans.starts, times).tolist() == pieces.starts.tolist()
+
+
+@given(st.lists(st.integers(0, 90), min_size=2, unique=True), st.sets(st.integers(-5, 95)))
+def test_cut_without_gaps(bounds: list[int], edges: set[int]) -> None:
+    times = np.array(sorted(bounds), np.int64)
+    pieces = cut(times[:-1], times[1:], np.array(sorted(edges), np.int64))
+    expected = sorted({*bounds, *(edge for edge in edges if min(bounds) < edge < max(bounds))})
+    assert [*pieces.starts.tolist(), int(pieces.ends[-1])] == expected
+    assert np.shares_memory(pieces.starts[1:], pieces.ends) == (len(expected) > 2)
