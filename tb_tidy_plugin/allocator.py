@@ -41,7 +41,7 @@ def spare_memory() -> None:
 
 
 def give_back() -> None:
-    """Returns what was freed until now, if `spare_memory` was called and the process is large; call it after a large stage."""
+    """Returns what was freed until now, in a large process that spares memory; to be called after a large stage."""
     if _Process.trim is not None and _held_bytes() >= LEAST_BYTES:
         _Process.trim(0)
 
