@@ -152,6 +152,7 @@ def _synchronised(profile: Profile, device: Activities) -> Iterator[tuple[int, i
     table = profile.table
     named = named_waits(profile, BY_HOST, device)
     is_named = device.end_ns[named.awaited] <= table.end_ns[named.call] + CLOCKS_NS
+    is_named &= device.start_ns[named.awaited] < table.end_ns[named.call]
     yield from zip(named.call[is_named].tolist(), named.awaited[is_named].tolist(), strict=True)
     calls = without(profile.matching(SYNCHRONISATION.pattern, Category.RUNTIME), named.call[is_named])
     begin, end = table.start_ns[calls], table.end_ns[calls]
@@ -159,7 +160,9 @@ def _synchronised(profile: Profile, device: Activities) -> Iterator[tuple[int, i
         ours = of_stream[np.argsort(device.launched_ns[of_stream], kind="stable")]
         launched = np.searchsorted(device.launched_ns[ours], begin)
         reach = np.maximum.accumulate(device.end_ns[ours])
+        begun = np.searchsorted(np.maximum.accumulate(device.start_ns[ours]), end)
         done = np.minimum(launched, np.searchsorted(reach, end + CLOCKS_NS, side="right"))
+        done = np.minimum(done, begun)  # no clock is needed to see that later work was not waited for
         all_done = (done == launched) & (done > 0)
         some_done = (done > 0) & (end - reach[done - 1] <= COINCIDENCE_NS)
         for at in np.flatnonzero(all_done | some_done).tolist():
@@ -171,7 +174,7 @@ def _own_work(profile: Profile, device: Activities) -> Iterator[tuple[int, int]]
     table, launch = profile.table, profile.launch[device.row]
     blocking = united(profile.matching(COPY_OR_FILL, Category.RUNTIME), blocking_launches(profile))
     ended = among(launch, blocking) & (device.launch_cut != ABSENT)
-    ended &= device.end_ns <= table.end_ns[launch] + CLOCKS_NS
+    ended &= (device.end_ns <= table.end_ns[launch] + CLOCKS_NS) & (device.start_ns < table.end_ns[launch])
     for number in np.flatnonzero(ended).tolist():
         yield int(launch[number]), number
 

@@ -64,6 +64,11 @@ def expected_us(profile: Profile, *edits: Edit) -> float:
 
 
 class TestLaws:
+    @pytest.mark.parametrize("kernels", [2, 5, 9])
+    def test_a_wait_that_ends_within_a_graph_waits_for_none_of_its_later_kernels(self, kernels: int) -> None:
+        program = [Instruction(1, kernel_us=1, stream=1, kernels=kernels), Instruction(1, sync="stream")]
+        assert SavingEstimates(recorded([program])).residual == 0
+
     @settings(max_examples=30)
     @given(PROGRAMS)
     def test_without_an_edit_the_recording_comes_out(self, program: list[list[Instruction]]) -> None:
