@@ -116,6 +116,11 @@ class TestLines:
 
 
 class TestLeftOut:
+    def test_graphs_after_the_time_limit(self, graph: CompiledFxGraph, monkeypatch: pytest.MonkeyPatch) -> None:
+        assert len(captured()) == 1
+        monkeypatch.setattr(of_capture, "MOST_SECONDS", 0.0)
+        assert captured() == []
+
     @pytest.mark.parametrize(
         "broken",
         [

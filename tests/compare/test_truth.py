@@ -29,7 +29,7 @@ def pair(rule: str) -> tuple[Program, Program]:
 
 @pytest.fixture(scope="module")
 def truths(tmp_path_factory: pytest.TempPathFactory) -> list[Truth]:
-    rules = ("cat-in-loop", "dataloader-num-workers-zero", "elementwise-op-flood")
+    rules = ("cat-in-loop", "dataloader-num-workers-zero", "python-loop-tensor-indexing")
     return [truth(*pair(rule), tmp_path_factory.mktemp("truth"), ROUNDS) for rule in rules]
 
 
@@ -38,8 +38,8 @@ def test_what_was_fixed_is_gone(truths: list[Truth]) -> None:
 
 
 def test_fixes_that_help_are_not_called_slower(truths: list[Truth]) -> None:
-    """All take two thirds of the time or less; on a machine as busy as it likes, that is what can be promised."""
-    assert all(each.measured is not None and each.measured < 0.67 for each in truths)
+    """All take about half of the time or less: a busy machine can hide a smaller difference."""
+    assert all(each.measured is not None and each.measured < 0.55 for each in truths)
     assert [each.comparison.verdict for each in truths].count("slower") == 0
     assert all(each.comparison.step_ratio is not None and each.comparison.step_ratio.low < 0.9 for each in truths)
 
