@@ -162,7 +162,7 @@ def _synchronised(profile: Profile, device: Activities) -> Iterator[tuple[int, i
         reach = np.maximum.accumulate(device.end_ns[ours])
         begun = np.searchsorted(np.maximum.accumulate(device.start_ns[ours]), end)
         done = np.minimum(launched, np.searchsorted(reach, end + CLOCKS_NS, side="right"))
-        done = np.minimum(done, begun)  # no clock is needed to see that later work was not waited for
+        done = np.minimum(done, begun)  # nothing waits for work that begins after its end
         all_done = (done == launched) & (done > 0)
         some_done = (done > 0) & (end - reach[done - 1] <= COINCIDENCE_NS)
         for at in np.flatnonzero(all_done | some_done).tolist():

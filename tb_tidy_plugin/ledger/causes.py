@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tb_tidy_plugin.event_names import COPY_OR_FILL, GRAPH_LAUNCH, STREAM_WAIT
 from tb_tidy_plugin.ledger.host import Host
 from tb_tidy_plugin.ledger.model import CAUSES, Cause
-from tb_tidy_plugin.profile.intervals import Intervals, cut
+from tb_tidy_plugin.profile.intervals import Intervals, Pieces, cut
 from tb_tidy_plugin.profile.kernels import kernel_kind
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.step_bounds import DeviceWork, StepSpan
@@ -89,7 +89,10 @@ class Segments(msgspec.Struct, frozen=True):
 
     def cut(self, edges: Times) -> Segments:
         """The same pieces, cut at `edges`."""
-        pieces = cut(self.starts, self.ends, edges)
+        return self.divided(cut(self.starts, self.ends, edges))
+
+    def divided(self, pieces: Pieces) -> Segments:
+        """The same pieces, divided into smaller ones."""
         others = (pieces.of_spans(getattr(self, column.name)) for column in fields(self)[2:])
         return Segments(pieces.starts, pieces.ends, *others)
 
@@ -354,8 +357,8 @@ def _host_parts(profile: Profile, host: Host, gaps: _Gaps, until: Times, late: R
 
 def _quiet_cut(profile: Profile, told: Segments, gap: Rows) -> tuple[Segments, Rows]:
     """`told`, cut where launching stops and starts again, and the gap of each piece."""
-    edges = _quiet(profile).edges
-    return told.cut(edges), cut(told.starts, told.ends, edges).of_spans(gap)
+    pieces = cut(told.starts, told.ends, _quiet(profile).edges)
+    return told.divided(pieces), pieces.of_spans(gap)
 
 
 def _quiet(profile: Profile) -> Intervals:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -42,13 +41,6 @@ LINES_BUDGET_S = 0.5  # for the costs of lines; takes 0.2 s on the sample runs, 
 ADDING_UP = "Adding up operators"
 MOST_CALLERS = 20
 NICE = 5  # TensorBoard goes first
-
-_NEEDED = (
-    *(f"analysis.{name}" for name in ("answers", "assemble", "code_fixes", "lines", "runs", "tables")),
-    "configuration.checks",
-    "plugin.events",
-)
-"""Modules that `analyse` imports."""
 
 
 class AnalysisRequest(msgspec.Struct, frozen=True):
@@ -147,11 +139,12 @@ def main() -> None:
 
 @held_off()
 def _import_all() -> None:
-    """Imports what `analyse` needs, so that a spare process is ready before its request."""
+    """Imports what `send_analysis` needs, so that a spare process is ready before its request."""
+    from tb_tidy_plugin.analysis import answers, assemble, code_fixes, lines, runs, tables  # noqa: F401 - imported ahead
+    from tb_tidy_plugin.configuration import checks  # noqa: F401
+    from tb_tidy_plugin.plugin import events  # noqa: F401
     from tb_tidy_plugin.rules import catalogue
 
-    for module in _NEEDED:
-        import_module(f"tb_tidy_plugin.{module}")
     catalogue()
 
 
