@@ -89,7 +89,10 @@ def _side(side: Side) -> str:
 def _promise(comparison: Comparison) -> str:
     if not comparison.predicted_ns or comparison.realised_ns is None:
         return ""
-    return f"predicted {time_text(comparison.predicted_ns)} per step, realised {time_text(comparison.realised_ns)}"
+    alone_ns = sum(each.predicted_ns or 0 for each in comparison.findings if each.realised_ns is not None)
+    shared = " (less than the sum, since some findings share time)" if comparison.predicted_ns < alone_ns else ""
+    predicted, realised = time_text(comparison.predicted_ns), time_text(comparison.realised_ns)
+    return f"predicted {predicted} per step{shared}, realised {realised}"
 
 
 def _findings(findings: Sequence[FindingChange], named: Callable[[FindingChange], tuple[Line, Line]]) -> Block:
