@@ -157,7 +157,7 @@ def _lines(served: Served, asked: queries.FileQuery) -> models.LinesAnswer:
 
 def _files(served: Served, asked: queries.ProfileQuery) -> models.FilesAnswer:
     result = _result(served, asked)
-    return tables.files_answer(result.tables, result.source_files)
+    return tables.files_answer(result.tables, frozenset(result.source_files))
 
 
 def _stack(served: Served, asked: queries.StackQuery) -> models.StackAnswer:

@@ -44,7 +44,7 @@ class Roofline(Model, frozen=True):
     Attributes:
         device: as the recording names it; empty without one, or with several kinds.
         bytes_per_second: to the device's own memory; null for unknown devices. ceilings: empty for them.
-        missing: why there are no dots, and which option records them; null if there are some.
+        missing: the reason for missing dots, and the option that records them; null if there are dots.
     """
 
     device: str

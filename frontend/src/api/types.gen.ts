@@ -2407,7 +2407,7 @@ export interface RetryRequest {
  * Attributes:
  *     device: as the recording names it; empty without one, or with several kinds.
  *     bytes_per_second: to the device's own memory; null for unknown devices. ceilings: empty for them.
- *     missing: why there are no dots, and which option records them; null if there are some.
+ *     missing: the reason for missing dots, and the option that records them; null if there are dots.
  */
 export interface Roofline {
   bytes_per_second: number | null;

@@ -61,7 +61,7 @@ function early<A>({ known, ask, about }: Table<A>): void {
 }
 
 const EARLY: Partial<Record<View, () => void>> = {
-  modules: () => early(modules), memory: () => early(memory), cpu: () => early(cpu), flame: () => early(flame), roofline: () => early(roofline),
+  modules: () => early(modules), memory: () => early(memory), cpu: () => early(cpu), flame: () => early(flame), roofline: () => early(roofline), source: () => early(sourceFiles),
   timeline: () => early(timelineLanes), ranks: () => early(rankTable),
 };
 

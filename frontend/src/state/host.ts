@@ -12,7 +12,7 @@ const handlers = new Map<string, Handler>();
 let port: MessagePort | undefined;
 let messages = 0;
 
-/** True if there is no page of TensorBoard around ours: `tb-tidy serve`. */
+/** True outside TensorBoard, under `tb-tidy serve`. */
 export const standsAlone = (): boolean => window.parent === window;
 
 /** The window with the user's address: the parent's, our own if we stand alone, null if access is forbidden. */

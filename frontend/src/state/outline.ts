@@ -1,8 +1,9 @@
 /** The findings by file and line, for the source view. */
 
 import { computed } from '@preact/signals';
-import type { Finding, Place } from '../api/types.gen';
+import type { FileCost, Finding, Place } from '../api/types.gen';
 import { fileName, shortNames } from '../base/places';
+import { sourceFiles, useAnswer } from './answers';
 import { findings } from './findings';
 import { go, route } from './route';
 
@@ -35,6 +36,14 @@ export const openLine = computed<number | null>(() => {
 
 export const showSpot = ({ finding, place }: Spot): void =>
   go({ view: 'source', file: place.file, line: String(place.line), finding: finding.id }, 'replace');
+
+/** For a component: the files without findings in which calls were placed, the costliest first. */
+export function useOtherFiles(): (FileCost & { name: string })[] {
+  const files = useAnswer(sourceFiles);
+  const found = files.kind === 'ready' ? files.answer.files : [];
+  const names = shortNames(found.map(({ file }) => file));
+  return found.filter(({ file }) => !outline.value.some((each) => each.file === file)).map((each) => ({ ...each, name: names.get(each.file) ?? each.file }));
+}
 
 /** A file at a line, whether or not it has findings; the open finding stays open. */
 export const showFile = (file: string, line: number): void => go({ view: 'source', file, line: String(line) }, 'replace');

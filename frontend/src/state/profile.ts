@@ -38,7 +38,7 @@ const progress = signal<ProfileState | null>(null);
 /** Progress of the selected profile's analysis; null if none runs. */
 export const working = computed<ProfileState | null>(() => (reports.asking.value.has(shown.value) ? progress.value : null));
 
-/** Why there is no report, if the fault is not the profile's. */
+/** The reason for a missing report, unless the profile itself is at fault. */
 export const reportError = computed<ErrorInfo | null>(() => reports.failures.value.get(shown.value) ?? null);
 
 /** The file has changed since the report on the screen was made. */

@@ -114,6 +114,17 @@ describe('the other files of the recording', () => {
     expect(others[0]?.getAttribute('aria-current')).toBe('true');
   });
 
+  it('can be chosen on a narrow page, which has no list beside the source', async () => {
+    await open(({ answers }) => { answers['files'] = () => ({ wall_ns: 300e6, files: files.map(([file, line, time]) => ({ file, line, host_ns: time, device_ns: 0 })) }); });
+    const { narrow } = await import('../state/viewport');
+    narrow.value = true;
+    const select = await screen.findByRole('combobox', { name: 'File' });
+    await vi.waitFor(() => expect(within(select).getAllByRole('option').map((each) => each.textContent)).toEqual(['train.py', 'model.py', '<b>data.py']));
+    fireEvent.change(select, { target: { value: '/job/model.py' } });
+    await vi.waitFor(() => expect(window.location.hash).toContain('file=%2Fjob%2Fmodel.py'));
+    expect(window.location.hash).toContain('line=12');
+  });
+
   it('leave no heading where there are none', async () => {
     await open(({ answers }) => { answers['files'] = () => ({ wall_ns: 1, files: [{ file: '/job/train.py', line: 1, host_ns: 1, device_ns: 0 }] }); });
     expect(screen.queryByRole('heading', { name: /Other files/ })).toBeNull();

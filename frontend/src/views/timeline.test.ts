@@ -222,6 +222,7 @@ it('marks the events of a finding that is chosen beside it, and leads to the lon
   await openPage('torchtidy&p.torchtidy.view=timeline');
   const beside = within(await screen.findByRole('complementary', { name: 'Findings and parts of the step' }));
   const [first] = beside.getAllByRole('button');
+  expect(first?.textContent).toContain('train.py:42');
   for (const marked of [true, false]) {
     if (first) fireEvent.click(first);
     await waitFor(() => expect(screen.queryAllByText(/matched events of/).length).toBe(marked ? 1 : 0));

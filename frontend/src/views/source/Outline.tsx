@@ -1,13 +1,11 @@
 /** The files with findings, and in each the lines; then the other files that the recording leads to. */
 
 import { actionOf } from '../../base/actionTitles';
-import { shortNames } from '../../base/places';
 import { nanoseconds } from '../../base/units';
 import { SeverityGlyph } from '../../components/Severity';
 import { Message } from '../../components/Spans';
-import { sourceFiles, useAnswer } from '../../state/answers';
 import { finding } from '../../state/findings';
-import { openFile, openLine, outline, showFile, showSpot } from '../../state/outline';
+import { openFile, openLine, outline, showFile, showSpot, useOtherFiles } from '../../state/outline';
 
 export const Outline = () => (
   <div class="list">
@@ -34,20 +32,17 @@ export const Outline = () => (
 
 /** Each opens at its costliest line; the time is that of the line's calls, with all that they call. */
 function OtherFiles() {
-  const files = useAnswer(sourceFiles);
-  const found = files.kind === 'ready' ? files.answer.files : [];
-  const names = shortNames(found.map(({ file }) => file));
-  const others = found.filter(({ file }) => !outline.value.some((each) => each.file === file));
+  const others = useOtherFiles();
   if (others.length === 0) return null;
   return (
     <div class="outline-file">
       <h2>{outline.value.length > 0 ? 'Other files' : 'Files'} <span class="count">{others.length}</span></h2>
       <ul>
-        {others.map(({ file, line, host_ns: time }) => (
+        {others.map(({ file, name, line, host_ns: time }) => (
           <li>
             <button type="button" class="spot other-file" title={`${file}: line ${line} takes most of the recording's time, ${nanoseconds(time)}`}
               aria-current={openFile.value?.file === file ? 'true' : undefined} onClick={() => showFile(file, line)}>
-              <span class="path">{names.get(file)}</span><span class="number">{nanoseconds(time)}</span>
+              <span class="path">{name}</span><span class="number">{nanoseconds(time)}</span>
             </button>
           </li>
         ))}

@@ -13,7 +13,7 @@ import { backToList } from '../../state/actions';
 import { finding } from '../../state/findings';
 import { useWantedFocus } from '../../state/focus';
 import { gutter, lineCosts, missingCosts, useLineCosts } from '../../state/lines';
-import { openFile, openLine, outline, showSpot, type FileOutline } from '../../state/outline';
+import { openFile, openLine, outline, showFile, showSpot, useOtherFiles, type FileOutline } from '../../state/outline';
 import { useSource } from '../../state/source';
 import { narrow } from '../../state/viewport';
 import { WholeFile } from './WholeFile';
@@ -22,6 +22,7 @@ export function Source() {
   const heading = useRef<HTMLHeadingElement>(null);
   useWantedFocus('heading', heading);
   const file = openFile.value;
+  const others = useOtherFiles();
   if (!file) {
     return (
       <main class="detail">
@@ -29,13 +30,13 @@ export function Source() {
       </main>
     );
   }
-  const inSelect = narrow.value && outline.value.length > 1; // which then shows the name
+  const inSelect = narrow.value && outline.value.length + others.length > 1; // which then shows the name
   return (
     <main class="source" aria-labelledby="source-title">
       <div class="source-head">
         <Button kind="quiet" icon="back" onClick={backToList}>Finding</Button>
         <h1 id="source-title" class={inSelect ? 'hidden' : 'path'} ref={heading} tabIndex={-1}>{narrow.value ? fileName(file.file) : file.file}</h1>
-        {inSelect && <FileSelect />}
+        {inSelect && <FileSelect others={others} />}
         <span class="chart-space" />
         {finding.value && <Choice label="Costs of" value={gutter.value} options={GUTTERS} onChoose={(id) => { gutter.value = id; }} />}
       </div>
@@ -46,13 +47,17 @@ export function Source() {
 
 const GUTTERS = [{ id: 'calls', label: 'All calls' }, { id: 'finding', label: 'This finding' }] as const;
 
-const FileSelect = () => (
-  <Select label="File" value={openFile.value?.file ?? ''} options={outline.value.map(({ file, name }) => ({ value: file, label: name }))}
-    onChange={(chosen) => {
-      const spot = outline.value.find(({ file }) => file === chosen)?.spots[0];
-      if (spot) showSpot(spot);
-    }} />
-);
+function FileSelect({ others }: { others: ReturnType<typeof useOtherFiles> }) {
+  return (
+    <Select label="File" value={openFile.value?.file ?? ''} options={[...outline.value, ...others].map(({ file, name }) => ({ value: file, label: name }))}
+      onChange={(chosen) => {
+        const spot = outline.value.find(({ file }) => file === chosen)?.spots[0];
+        const other = others.find(({ file }) => file === chosen);
+        if (spot) showSpot(spot);
+        else if (other) showFile(other.file, other.line);
+      }} />
+  );
+}
 
 function Text({ file }: { file: FileOutline }) {
   const source = useSource(file.file);
