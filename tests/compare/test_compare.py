@@ -41,7 +41,9 @@ def test_the_sample_runs_tell_a_true_story() -> None:
     report = json.loads(CliRunner().invoke(commands, ["check", "--format", "json", str(UNTIDY)]).output)
     assert answer["predicted_ns"] == report["runs"][0]["profiles"][0]["joint_saving"]["expected_ns"]
     assert answer["predicted_ns"] < sum(each["predicted_ns"] for each in answer["findings"]), "some share time"
-    assert "predicted 15.6 ms per step (less than the sum, since some findings share time)" in compare(UNTIDY, TIDY).output
+    assert (
+        "predicted 15.6 ms per step (less than the sum, since some findings share time)" in compare(UNTIDY, TIDY).output
+    )
     assert sum(each["realised_ns"] for each in answer["findings"]) == pytest.approx(answer["realised_ns"], abs=5)
 
 
