@@ -64,11 +64,11 @@ def loops_over_pieces(profile: Profile, least: int, is_own: Callable[[str], bool
 def loops_over_items(profile: Profile, least: int, is_own: Callable[[str], bool | None]) -> Iterator[Loop]:
     """Python loops of the user's own that run equal operators for at least `least` items, one after the other."""
     never = united(_never(profile), profile.named(*RAGGED))
-    for loop in repeats(profile, least):
+    for loop in repeats(profile, least, is_own):
         first, last = loop.calls[0], int(profile.tree.last_descendant[loop.calls[-1]])
         begin, end = np.searchsorted(never, (first, last + 1)).tolist()
         of_an_item = len(profile.calls.operators_in(loop.groups[0]))
-        if begin == end and 0 < of_an_item <= MOST_OF_AN_ITEM and is_own(profile.calls.caller_name(first)):
+        if begin == end and 0 < of_an_item <= MOST_OF_AN_ITEM:
             yield loop
 
 
