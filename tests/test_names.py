@@ -15,7 +15,6 @@ REPEATED = {
     "Evidence": "a slot that each rule fills",
     "IS_COMPILED": "of each module whose loops have a compiled twin; tests switch one off",
     "TidyCallback": "the same callback for Lightning and for transformers",
-    "MOST_THREADS": "of the ledger's host, and of the scanner",
     "NOTHING": "no metadata, and no operators",
     "log": "each module's logger",
     "main": "where a process starts",

@@ -10,7 +10,7 @@ import numpy as np
 
 from tb_tidy_plugin.allocator import give_back
 from tb_tidy_plugin.analysis.checker import Clean, Failed, Found, NotChecked, RuleOutcome, check_rule, unless_broken
-from tb_tidy_plugin.analysis.described import breakdown_of, described_devices, described_steps, lanes_of
+from tb_tidy_plugin.analysis.described import ProfileParts, parts_of_profile
 from tb_tidy_plugin.analysis.findings import (
     Known,
     TracedFinding,
@@ -26,9 +26,9 @@ from tb_tidy_plugin.analysis.findings import (
 )
 from tb_tidy_plugin.analysis.ignores import NOTHING_IGNORED, PathIgnores
 from tb_tidy_plugin.analysis.job import Job
-from tb_tidy_plugin.analysis.meanwhile import meanwhile
 from tb_tidy_plugin.analysis.outliers import has_outliers, outliers_of
 from tb_tidy_plugin.analysis.quality import quality_of
+from tb_tidy_plugin.analysis.reading import table_in
 from tb_tidy_plugin.analysis.remembered import CACHED_GRAPH
 from tb_tidy_plugin.analysis.serving import serving_of
 from tb_tidy_plugin.analysis.step_costs import StepCosts, step_costs_of
@@ -38,7 +38,6 @@ from tb_tidy_plugin.ledger.account import account_of, linked
 from tb_tidy_plugin.ledger.model import Ledger
 from tb_tidy_plugin.profile.critical import critical_time
 from tb_tidy_plugin.profile.intervals import Intervals
-from tb_tidy_plugin.profile.lanes import step_parts
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.replay import with_replayed
 from tb_tidy_plugin.report import model
@@ -47,14 +46,13 @@ from tb_tidy_plugin.sources.align import Aligner
 from tb_tidy_plugin.sources.cached_lines import with_cached_lines
 from tb_tidy_plugin.sources.inductor_cache import folder_of_cache, graph_state
 from tb_tidy_plugin.sources.lookup import FoundSources, sources_of
-from tb_tidy_plugin.trace.beside import read_with_side_files
+from tb_tidy_plugin.threads import meanwhile
 from tb_tidy_plugin.trace.cache import UNREAD, State
 from tb_tidy_plugin.trace.columns import EventTable
 from tb_tidy_plugin.trace.files import TraceFile
 from tb_tidy_plugin.trace.graph_files import LOOKED_AT, captures_state
 from tb_tidy_plugin.trace.graphs import replays_graphs
 from tb_tidy_plugin.trace.names import rank_in_names
-from tb_tidy_plugin.trace.remote import size_of
 from tb_tidy_plugin.trace.sets import distinct
 
 RECORDED_ORDER: tuple[model.Recorded, ...] = ("stacks", "shapes", "memory", "device", "steps")
@@ -78,7 +76,8 @@ class Analysis(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def report(self) -> model.ProfileReport:
         """The report, the same for all readers."""
-        found = _profile_report(self.file, self.profile, self._outcomes, self._ranked, self._estimates)
+        outcomes, ranked = self._checked
+        found = _profile_report(self.file, self.profile, self._parts, outcomes, ranked, self._estimates)
         give_back()
         if has_outliers(found.steps):
             found = msgspec.structs.replace(found, outliers=outliers_of(found.steps, found.lanes, self.step_costs))
@@ -92,6 +91,10 @@ class Analysis(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def step_costs(self) -> StepCosts:
         return step_costs_of(self.profile, self._ranked)
+
+    @cached_property
+    def _parts(self) -> ProfileParts:
+        return parts_of_profile(self.profile)
 
     @cached_property
     def problem(self) -> model.Problem | None:
@@ -126,11 +129,8 @@ class Analysis(msgspec.Struct, frozen=True, dict=True):
         with meanwhile(*(of_all if self.job.is_alone else ())):
             outcomes = looked(self.profile, self.job.of_profiles, progress)
         give_back()
-        return with_findings(self.profile, self.job.of_profiles, outcomes, self.job.ignores, known)
-
-    @property
-    def _outcomes(self) -> dict[str, RuleOutcome]:
-        return self._checked[0]
+        with meanwhile(*((lambda: self._parts,) if self.job.is_alone else ())):
+            return with_findings(self.profile, self.job.of_profiles, outcomes, self.job.ignores, known)
 
     @property
     def _ranked(self) -> list[TracedFinding]:
@@ -143,23 +143,16 @@ def read_file(file: TraceFile, job: Job) -> Analysis:
     Raises:
         TraceError: nothing in the file can be used.
     """
-    size = max(size_of(file.path), 1)
+    return analysis_of(file, job, [table_in(file, job)])
 
-    def progress(done: int) -> None:
-        job.report(file, "reading", min(done / size, 1.0))
 
-    # In one expression: no other reference to the table exists while it is sorted.
-    profile = Profile(with_replayed(_table(file, progress, job)), job.devices)
+def analysis_of(file: TraceFile, job: Job, read: list[EventTable]) -> Analysis:
+    """The analysis of a file whose table is `read`; it is removed from the list to free its memory early."""
+    profile = Profile(with_replayed(read.pop()), job.devices)
     give_back()
     sources = sources_of(file, job.source_roots, profile.metadata.captured.sources)
     profile = with_cached_lines(profile, sources, folder_of_cache())
     return Analysis(file, job, profile, Aligner(profile, sources), sources)
-
-
-def _table(file: TraceFile, progress: Callable[[int], object], job: Job) -> EventTable:
-    table = read_with_side_files(file.path, progress, job.cache, job.limits, job.graph_captures)
-    give_back()
-    return table
 
 
 def checked(
@@ -244,6 +237,7 @@ def _partly(file: TraceFile, profile: Profile) -> model.Problem | None:
 def _profile_report(
     file: TraceFile,
     profile: Profile,
+    parts: ProfileParts,
     outcomes: Mapping[str, RuleOutcome],
     ranked: Sequence[TracedFinding],
     estimates: SavingEstimates,
@@ -253,7 +247,6 @@ def _profile_report(
     quality, residual = quality_of(profile, estimates), estimates.residual
     estimates.forget_graphs()
     give_back()
-    lanes = step_parts(table, profile.steps)
     return model.ProfileReport(
         worker=file.worker,
         span=file.span,
@@ -263,10 +256,10 @@ def _profile_report(
         duration_ns=profile.time_spent.wall_ns,
         origin_ns=table.origin_ns,
         recorded=[name for name in RECORDED_ORDER if name in profile.recorded],
-        devices=described_devices(profile),
-        steps=described_steps(profile),
-        breakdown=breakdown_of(profile, lanes),
-        lanes=lanes_of(profile, lanes),
+        devices=parts.devices,
+        steps=parts.steps,
+        breakdown=parts.breakdown,
+        lanes=parts.lanes,
         quality=quality,
         outcomes=[_outcome(rule, outcome) for rule, outcome in outcomes.items()],
         findings=[traced.finding for traced in ranked],

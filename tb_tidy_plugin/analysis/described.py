@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+import msgspec
 from msgspec.structs import asdict
 
 from tb_tidy_plugin.profile.devices import device_name
-from tb_tidy_plugin.profile.lanes import LaneParts
+from tb_tidy_plugin.profile.lanes import LaneParts, step_parts
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report import model
 from tb_tidy_plugin.report.step_model import Breakdown, Lane, LanePart, StepItem, Steps
@@ -18,7 +19,22 @@ from tb_tidy_plugin.trace.sets import distinct
 IDLE = "idle_"
 
 
-def described_steps(profile: Profile) -> Steps:
+class ProfileParts(msgspec.Struct, frozen=True):
+    """What each report says of a profile besides its findings."""
+
+    devices: list[model.Device]
+    steps: Steps
+    breakdown: Breakdown
+    lanes: list[Lane]
+
+
+def parts_of_profile(profile: Profile) -> ProfileParts:
+    """The devices, the steps, and their time by part."""
+    lanes = step_parts(profile.table, profile.steps)
+    return ProfileParts(_devices(profile), _steps(profile), _breakdown(profile, lanes), lanes_of(profile, lanes))
+
+
+def _steps(profile: Profile) -> Steps:
     """The steps, and where they were taken from."""
     steps = profile.steps
     return Steps(
@@ -34,7 +50,7 @@ def described_steps(profile: Profile) -> Steps:
     )
 
 
-def described_devices(profile: Profile) -> list[model.Device]:
+def _devices(profile: Profile) -> list[model.Device]:
     """The devices that did something, with what the trace knows of them."""
     used = distinct(profile.table.device[profile.table.is_category(DEVICE_WORK)])
     return [_device(profile, index) for index in used.tolist()]
@@ -51,7 +67,7 @@ def _device(profile: Profile, index: int) -> model.Device:
     return model.Device(kind=profile.platform, index=index, name=name, compute_capability=version)
 
 
-def breakdown_of(profile: Profile, lanes: Sequence[LaneParts]) -> Breakdown:
+def _breakdown(profile: Profile, lanes: Sequence[LaneParts]) -> Breakdown:
     """Unions over the whole profile; idle time by cause is that of the steps in `lanes`, averaged over devices."""
     return Breakdown(**asdict(profile.time_spent), idle_by_cause_ns=_idle_by_cause(lanes))
 

@@ -108,13 +108,13 @@ def _operator_names(profile: Profile, call: Rows) -> Rows:
     """Numbers of the operators' names in `Profile.plain_names`; `ABSENT` where no operator launched the work."""
     at = np.append(profile.nested.rows, 0)[call]
     is_operator = (call != ABSENT) & (profile.table.category[at] == Category.OPERATOR)
-    names: Rows = np.where(is_operator, profile.plain_names[0][at], ABSENT)
+    names: Rows = np.where(is_operator, profile.plain_number(at), ABSENT)
     return names
 
 
 def _described(profile: Profile, operator: int, name: int, category: int) -> _Named:
     """Family, operator and name of a row."""
-    called = "" if operator == ABSENT else profile.plain_names[1][operator]
+    called = "" if operator == ABSENT else profile.plain_names[operator]
     kernel = profile.table.names[name]
     if category != Category.KERNEL:
         return kind_of_copy(category, kernel), called, kernel

@@ -232,10 +232,11 @@ def _findings(linked: Mapping[str, Rows], keys: Rows, count: int) -> list[list[s
 
 def _leads(profile: Profile, keys: Rows, count: int) -> list[tuple[str, int]]:
     """The operator with most host self time of each group, and the number of operators; else of runtime calls."""
-    numbers, names = profile.plain_names
+    names = profile.plain_names
     calls = np.flatnonzero(keys != ABSENT)
     rows = profile.nested.rows[calls]
-    pairs, first, number = np.unique(keys[calls] * len(names) + numbers[rows], return_index=True, return_inverse=True)
+    pair = keys[calls] * len(names) + profile.plain_number(rows)
+    pairs, first, number = np.unique(pair, return_index=True, return_inverse=True)
     self_ns = np.bincount(number.reshape(-1), profile.nested.self_ns[calls], len(pairs))
     is_operator = profile.table.category[rows[first]] == Category.OPERATOR
     group, name = np.divmod(pairs, max(len(names), 1))

@@ -115,14 +115,13 @@ def _by_shape(profile: Profile, _: ModuleTree | None) -> tuple[Rows, Described]:
 def _named(profile: Profile) -> Rows:
     """Calls by name and category, as torch distinguishes them."""
     rows = profile.nested.rows
-    keys: Rows = profile.plain_names[0][rows].astype(np.int64) * len(Category) + profile.table.category[rows]
+    keys: Rows = profile.plain_number(rows).astype(np.int64) * len(Category) + profile.table.category[rows]
     return keys
 
 
 def _named_row(profile: Profile, found: OperatorTotals, rate: WorkRate, shapes: Shapes | None) -> TableRow:
     row = int(profile.nested.rows[found.first])
-    numbers, names = profile.plain_names
-    return TableRow(_KINDS[profile.category(row)], names[numbers[row]], shapes, None, None, found, rate)
+    return TableRow(_KINDS[profile.category(row)], profile.plain_name(row), shapes, None, None, found, rate)
 
 
 def _by_line(profile: Profile, _: ModuleTree | None) -> tuple[Rows, Described]:

@@ -22,6 +22,7 @@ from tb_tidy_plugin.analysis.remembered import OWN_RULES, Remembered
 from tb_tidy_plugin.collector import held_off
 from tb_tidy_plugin.errors import TraceError
 from tb_tidy_plugin.report import model
+from tb_tidy_plugin.threads import meanwhile
 from tb_tidy_plugin.trace.cache import NOWHERE, UNREAD, state_of
 from tb_tidy_plugin.trace.files import TraceFile, find_traces
 from tb_tidy_plugin.trace.limits import held_to, likely_text
@@ -164,16 +165,27 @@ def _analysed(job: Job, question: Question[_A], file: TraceFile) -> Analysed[_A]
     if (known := remembered.load(file, key)) is not None:
         return Analysed(file, known, known.problem)
     try:
-        from tb_tidy_plugin.analysis.assemble import read_file
+        from tb_tidy_plugin.analysis.reading import table_in
 
         with held_to(job.limits):
-            analysis = read_file(file, job)
+            with meanwhile(*((partial(_import_rest, job),) if job.is_alone else ())):
+                read = [table_in(file, job)]
+            from tb_tidy_plugin.analysis.assemble import analysis_of
+
+            analysis = analysis_of(file, job, read)
             answer = question.of(analysis)
             looked_at = analysis.looked_at
     except TraceError as problem:
         return _unread(file, problem)
     remembered.keep(file, key, answer, looked_at)
     return Analysed(file, answer, answer.problem, UNREAD not in looked_at.values())
+
+
+def _import_rest(job: Job) -> None:
+    """Imports what is needed after reading, while the file is read."""
+    from tb_tidy_plugin.analysis import assemble, runs  # noqa: F401 - imported ahead
+
+    _ = job.of_profiles
 
 
 def _by_worker(job: Job, rules: CarriedRules | None, question: Question[_A], file: TraceFile) -> Analysed[_A]:

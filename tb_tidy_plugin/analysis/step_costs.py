@@ -159,8 +159,7 @@ def _operators(profile: Profile) -> list[CallCosts]:
     rows, operators = profile.nested.rows, profile.operators
     step = _step_of(profile, rows)
     at = np.flatnonzero((profile.table.category[rows] == Category.OPERATOR) & (step != ABSENT))
-    number, names = profile.plain_names
-    name = number[rows[at]].astype(np.int64)
+    names, name = profile.plain_names, profile.plain_number(rows[at]).astype(np.int64)
     return _grouped(
         profile, _Entries(names, name, at, step[at], operators.host_self_ns[at], operators.device_self_ns[at])
     )

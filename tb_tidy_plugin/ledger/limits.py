@@ -15,7 +15,7 @@ from tb_tidy_plugin.profile.collectives import collectives_of
 from tb_tidy_plugin.profile.devices import FP8
 from tb_tidy_plugin.profile.experts import experts_read
 from tb_tidy_plugin.profile.float32 import float32_kernels
-from tb_tidy_plugin.profile.flops import PLAUSIBLE, WorkEstimates, device_of
+from tb_tidy_plugin.profile.flops import PLAUSIBLE, device_of
 from tb_tidy_plugin.profile.kernels import OF_NARROW_TYPE, QUANTISED
 from tb_tidy_plugin.profile.paged_attention import serving_estimates_of
 from tb_tidy_plugin.profile.profile import Profile
@@ -43,6 +43,21 @@ class CallLimits(msgspec.Struct, frozen=True):
     moves: Mask
 
 
+class _RatedCalls(msgspec.Struct, frozen=True):
+    """Host calls with known work and time.
+
+    Attributes:
+        around: by row, the number of the nearest such call around it or of itself; `ABSENT` if there is none. One more
+            entry, for `ABSENT`.
+        flops, bytes: estimated work of each call; `ABSENT` if unknown. time_ns: its duration.
+    """
+
+    around: Numbers
+    flops: Times
+    bytes: Times
+    time_ns: Times
+
+
 class WorkLimits:
     """Limits of one profile's device work, as far as they are known."""
 
@@ -64,7 +79,7 @@ class WorkLimits:
         profile = self.profile
         if "shapes" not in profile.recorded or (device := device_of(profile)) is None:
             return None
-        estimates, operators = self._estimates, profile.operators
+        estimates, operators = serving_estimates_of(profile), profile.operators
         known = (estimates.time_ns > 0) & (estimates.ideal_ns > 0) & (operators.device_total_ns > 0)
         known &= np.nan_to_num(estimates.ideal_ns) <= PLAUSIBLE * estimates.time_ns
         call = np.full(len(profile.table) + 1, ABSENT, np.int64)
@@ -82,18 +97,16 @@ class WorkLimits:
         return found
 
     @cached_property
-    def _estimates(self) -> WorkEstimates:
-        return serving_estimates_of(self.profile)
-
-    @cached_property
-    def _rated(self) -> Numbers:
-        """By row, and one more for `ABSENT`: the nearest host call around it with known work and time."""
-        nested, found = self.profile.operators.nested, self._estimates
+    def _rated(self) -> _RatedCalls:
+        nested, found = self.profile.operators.nested, serving_estimates_of(self.profile)
         known = (found.time_ns > 0) & ((found.flops != ABSENT) | (found.bytes != ABSENT))
+        number = np.append(np.cumsum(known, dtype=np.int32) - np.int32(1), np.int32(ABSENT))
         around = np.full(len(self.profile.table) + 1, ABSENT, np.int32)
-        around[nested.rows] = nested.nearest(known)
+        around[nested.rows] = number[nested.nearest(known)]
+        rated = _RatedCalls(around, found.flops[known], found.bytes[known], found.time_ns[known])
+        del found
         give_back()  # what nesting and rating took
-        return around
+        return rated
 
     @cached_property
     def _narrow(self) -> Mask:
@@ -129,16 +142,16 @@ class WorkLimits:
         """
         if "shapes" not in self.profile.recorded or not (total := int(length_ns.sum())):
             return None
-        call = self._rated[rows]
-        is_rated = np.zeros(len(self._estimates.time_ns) + 1, np.bool_)
+        known, call = self._rated, self._rated.around[rows]
+        is_rated = np.zeros(len(known.time_ns) + 1, np.bool_)
         is_rated[call] = True
         rated = np.flatnonzero(is_rated[:-1])
         if not len(rated):
             return None
-        time_ns = self._estimates.time_ns[rated]
+        time_ns = known.time_ns[rated]
         return Rate(
-            flops_per_second=_per_second(self._estimates.flops[rated], time_ns),
-            bytes_per_second=_per_second(self._estimates.bytes[rated], time_ns),
+            flops_per_second=_per_second(known.flops[rated], time_ns),
+            bytes_per_second=_per_second(known.bytes[rated], time_ns),
             known_share=int(length_ns[call != ABSENT].sum()) / total,
             threads=self.profile.settings.threads.intra_op,
         )

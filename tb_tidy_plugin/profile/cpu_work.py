@@ -153,7 +153,7 @@ def frame_times(profile: Profile) -> FrameTimes | None:
     table = profile.table
     if not (table.category == Category.PYTHON).any():
         return None
-    nested = nest(table, profile.plain_names[0], (*HOST_CALLS, Category.PYTHON))
+    nested = nest(table, profile.plain_groups, (*HOST_CALLS, Category.PYTHON))
     frames = np.flatnonzero(table.category[nested.rows] == Category.PYTHON)
     return FrameTimes(nested.rows[frames], nested.self_ns[frames])
 
@@ -192,7 +192,7 @@ class _Groups(msgspec.Struct, frozen=True):
     def of(cls, profile: Profile, calls: Rows, time_ns: Times) -> _Groups:
         signatures = profile.signatures
         shape = signatures.shape_number[signatures.number[calls]].astype(np.int64)
-        key = profile.plain_names[0][profile.nested.rows[calls]] * np.int64(len(signatures.shapes)) + shape
+        key = profile.plain_number(profile.nested.rows[calls]) * np.int64(len(signatures.shapes)) + shape
         order = np.lexsort((time_ns, key))
         first = np.flatnonzero(np.diff(key[order], prepend=ABSENT))
         return cls(calls[order], time_ns[order], np.append(first, len(calls)), shape[order][first])
@@ -246,8 +246,7 @@ def _slow_calls(profile: Profile, by_own: _Groups, threads: _ByThread) -> list[S
 
 def _cpu_groups(profile: Profile, groups: _Groups, estimates: WorkEstimates, slow_calls: Rows) -> list[CpuGroup]:
     rows = profile.nested.rows[groups.call]
-    numbers, names = profile.plain_names
-    name = numbers[rows[groups.bounds[:-1]]]
+    names, name = profile.plain_names, profile.plain_number(rows[groups.bounds[:-1]])
     per_second = _flops_per_second(profile, groups, estimates)
     counted = (
         groups.shape,

@@ -112,11 +112,12 @@ def estimates_of(profile: Profile) -> WorkEstimates:
     operators, signatures = profile.operators, profile.signatures
     rows = operators.nested.rows
     is_operator = profile.table.category[rows] == Category.OPERATOR
-    key = profile.plain_names[0][rows].astype(np.int64) * len(signatures.inputs) + signatures.number
+    key = profile.plain_number(rows).astype(np.int64) * len(signatures.inputs) + signatures.number
     key = np.where(is_operator, key, ABSENT)
     keys, number = numbered(key)
     found = [_estimate_of(profile, at) for at in keys.tolist()]
-    time_ns = np.where(operators.host_total_ns * operators.on_host > 0, operators.host_total_ns, ABSENT)
+    host_ns = operators.host_total_ns
+    time_ns = np.where(host_ns * operators.on_host > 0, host_ns, ABSENT)
     time_ns = np.where(operators.device_total_ns > 0, operators.device_total_ns, time_ns)
     return WorkEstimates(
         flops=_column([None if entry is None else entry.flops for entry in found])[number],
@@ -130,7 +131,7 @@ def _estimate_of(profile: Profile, key: int) -> Estimate | None:
     if key == ABSENT:
         return None
     name, inputs = divmod(key, len(profile.signatures.inputs))
-    return estimate(profile.plain_names[1][name], profile.signatures.inputs[inputs])
+    return estimate(profile.plain_names[name], profile.signatures.inputs[inputs])
 
 
 def _column(values: list[int | None]) -> Times:

@@ -97,7 +97,8 @@ def nest(table: EventTable, name: Numbers, categories: Iterable[Category] = HOST
 
     Args:
         table: one trace.
-        name: number of each row's name as torch groups it; an only child with its parent's number is merged with it.
+        name: number of each of the table's names as torch groups it; an only child with its parent's number is merged
+            with it.
         categories: categories of calls. With `Category.PYTHON`, times are those of torch in recordings with stacks.
     """
     ignored = among(table.name, numbers_where(table.names, NOT_COUNTED.__contains__))
@@ -107,7 +108,7 @@ def nest(table: EventTable, name: Numbers, categories: Iterable[Category] = HOST
     parent, last, self_ns = contained(table, rows)
     at = np.full(len(table), ABSENT, np.int32)
     at[rows] = np.arange(len(rows))
-    return _folded(Nesting(rows, parent, last, self_ns, at), name[rows])
+    return _folded(Nesting(rows, parent, last, self_ns, at), name[table.name[rows]])
 
 
 def nearest(parent: Numbers, wanted: Mask) -> Numbers:

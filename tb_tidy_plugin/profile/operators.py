@@ -35,8 +35,9 @@ class Operators(msgspec.Struct, frozen=True):
     """Every operator, annotation and runtime call, by position in `nested`.
 
     Attributes:
+        table: the profile's events.
         nested: the calls and their nesting.
-        host_total_ns: duration. host_self_ns: without the calls inside.
+        host_self_ns: duration without the calls inside.
         device_total_ns: durations of the kernels, copies and fills that the call or any call inside it launched, added
             up, so that concurrent work counts several times, as in torch. device_self_ns: launched by the call itself.
         on_host: True if the call had no part in device work: it launched nothing, and made no runtime call. False for
@@ -47,8 +48,8 @@ class Operators(msgspec.Struct, frozen=True):
         work_cores: `TENSOR_CORES`, `OTHER_CORES`, `UNKNOWN_CORES` by a kernel's name, `NO_KERNEL` for copies and fills.
     """
 
+    table: EventTable
     nested: Nesting
-    host_total_ns: Times
     host_self_ns: Times
     device_total_ns: Times
     device_self_ns: Times
@@ -59,6 +60,12 @@ class Operators(msgspec.Struct, frozen=True):
     work_end_ns: Times
     work_name: Numbers
     work_cores: Numbers
+
+    @property
+    def host_total_ns(self) -> Times:
+        """The duration of each call."""
+        rows = self.nested.rows
+        return self.table.end_ns[rows] - self.table.start_ns[rows]
 
 
 class OperatorTotals(msgspec.Struct, frozen=True):
@@ -128,8 +135,8 @@ def operators_of(table: EventTable, nested: Nesting, launch: Rows, launched_by: 
         device_self = device_total = repeated(0, len(nested))
         takes_part = is_runtime
     return Operators(
+        table=table,
         nested=nested,
-        host_total_ns=table.duration_ns[nested.rows],
         host_self_ns=nested.self_ns,
         device_total_ns=device_total,
         device_self_ns=device_self,

@@ -285,15 +285,31 @@ class Profile:
     # Figures as in torch's own tables
 
     @cached_property
-    def plain_names(self) -> tuple[Numbers, tuple[str, ...]]:
-        """The number of each row's name as torch's tables group it, and those names."""
-        number, names = plain_names(self.table.names)
-        return number[self.table.name], names
+    def _plain(self) -> tuple[Numbers, tuple[str, ...]]:
+        return plain_names(self.table.names)
+
+    @property
+    def plain_names(self) -> tuple[str, ...]:
+        """All names as torch's tables group them."""
+        return self._plain[1]
+
+    @property
+    def plain_groups(self) -> Numbers:
+        """For each of the table's names, its number in `plain_names`."""
+        return self._plain[0]
+
+    def plain_number(self, rows: Rows) -> Numbers:
+        """The number of each row's name in `plain_names`."""
+        return self.plain_groups[self.table.name[rows]]
+
+    def plain_name(self, row: int) -> str:
+        """A row's name as torch's tables group it."""
+        return self.plain_names[int(self.plain_groups[self.table.name[row]])]
 
     @cached_property
     def nested(self) -> Nesting:
         """Operators, annotations and runtime calls, nested as `key_averages` of torch nests them."""
-        return nest(self.table, self.plain_names[0])
+        return nest(self.table, self.plain_groups)
 
     @cached_property
     def operators(self) -> Operators:

@@ -26,6 +26,7 @@ OTHER_START = 1.0
 
 MOST_OBSERVATIONS = 20_000  # observations of one frame; more take seconds
 MOST_COSTS = 8_000_000  # observations times nodes, each with two numbers of 8 bytes
+MOST_KEPT = 4_096  # nodes times candidates of an observation whose paths are kept until the next equal one
 ROUNDING = 1e-6
 
 
@@ -81,8 +82,8 @@ class Paths:
             return Reading([], 0.0)
         candidates = [self._candidates(observation) for observation in seen]
         first, last = self._first(line, is_open=is_open), self._last(is_open=is_open)
-        onward = _swept(candidates, first, self._begins, self._ends, self._silent)
-        backward = _swept(candidates[::-1], last, self._ends, self._begins, self._silent.T)[::-1]
+        onward = _swept(candidates, first, _Side(self._begins, self._ends, self._silent))
+        backward = _swept(candidates[::-1], last, _Side(self._ends, self._begins, self._silent.T))[::-1]
         totals = [
             there + back - each.costs for each, (_, there), (_, back) in zip(candidates, onward, backward, strict=True)
         ]
@@ -125,28 +126,48 @@ class Paths:
         """The line of the best reading; none if that leaves the observation unexplained."""
         if not len(totals) or totals.min() > best + ROUNDING:
             return NO_CHOICE
-        sites = [self._automaton.sites[at] for at in candidates.sites.tolist()]
-        good = np.flatnonzero(totals <= best + tie).tolist()
+        sites = self._automaton.sites
+        good = candidates.sites[totals <= best + tie].tolist()
         ties = sorted({sites[at].line for at in good})
-        return Choice(sites[int(totals.argmin())], tuple(ties))
+        return Choice(sites[int(candidates.sites[totals.argmin()])], tuple(ties))
 
 
-def _swept(
-    candidates: Sequence[_Candidates], first: _Costs, enters: _Numbers, leaves: _Numbers, silent: _Costs
-) -> list[tuple[_Costs, _Costs]]:
+class _Side(msgspec.Struct, frozen=True):
+    """An automaton from one of its sides: the nodes where each site is entered and left, and the silent paths."""
+
+    enters: _Numbers
+    leaves: _Numbers
+    silent: _Costs
+
+
+class _Step(msgspec.Struct, frozen=True):
+    """One observation from one side: where each candidate is left, and the silent paths from each node to it."""
+
+    leaves: _Numbers
+    silent: _Costs
+
+
+def _swept(candidates: Sequence[_Candidates], first: _Costs, side: _Side) -> list[tuple[_Costs, _Costs]]:
     """Costs of all nodes after each observation, and of its candidates with it, from one side to the other."""
     reached, swept = first, []
+    steps: dict[int, _Step] = {}
     for each in candidates:
         after = reached + DROPPED
         arrived = each.costs
         if len(each.sites):
-            finite = np.flatnonzero(np.isfinite(reached))
-            near = (reached[finite, None] + silent[np.ix_(finite, enters[each.sites])]).min(axis=0)
-            arrived = np.minimum(near, reached[leaves[each.sites]] + each.again) + each.costs
-            np.minimum.at(after, leaves[each.sites], arrived)
+            step = steps.get(id(each)) or _step(each, side)
+            if step.silent.size <= MOST_KEPT:
+                steps[id(each)] = step
+            near = (reached[:, None] + step.silent).min(axis=0)
+            arrived = np.minimum(near, reached[step.leaves] + each.again) + each.costs
+            np.minimum.at(after, step.leaves, arrived)
         swept.append((after, arrived))
         reached = after
     return swept
+
+
+def _step(candidates: _Candidates, side: _Side) -> _Step:
+    return _Step(side.leaves[candidates.sites], side.silent[:, side.enters[candidates.sites]])
 
 
 def _closed(automaton: Automaton) -> _Costs:

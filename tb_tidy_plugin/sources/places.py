@@ -11,8 +11,8 @@ from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.sources.compiled import function_place, kernel_place, own_frame_between
 from tb_tidy_plugin.sources.frames import Frame, goes_on, parse_frame, stack_of
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Numbers
-from tb_tidy_plugin.trace.sets import distinct
-from tb_tidy_plugin.trace.strings import NumberTable
+from tb_tidy_plugin.trace.sets import among, distinct
+from tb_tidy_plugin.trace.strings import NumberTable, numbers_where
 
 
 class Places(msgspec.Struct, frozen=True):
@@ -78,8 +78,8 @@ def places_of(profile: Profile) -> Places:
     any_place = np.where(number != ABSENT, child, tree.nearest_ancestor(number != ABSENT))
     place = np.where(place != ABSENT, place, any_place)
     found = np.append(number, np.int32(ABSENT))[place]
-    is_break = is_own & is_python & np.array([goes_on(name) for name in table.names] + [False])[table.name[: tree.size]]
-    for at in np.flatnonzero(is_break).tolist():
+    breaks = numbers_where(table.names, goes_on)
+    for at in np.flatnonzero(is_own & among(table.name[: tree.size], breaks)).tolist():
         found[at] = frames.number(replace(frames.values()[number[at]], precision="exact"))
     if profile.has_call_stacks:
         found = np.where(found != ABSENT, found, _recorded_places(profile, frames))
@@ -93,6 +93,8 @@ def _generated(profile: Profile, frames: NumberTable[Frame], number: Numbers, ro
     If the compiled function is a library's, the place is that of the region.
     """
     graphs = profile.compiled_graphs
+    if not graphs.calls:
+        return
     firsts = np.array([call.row for call in graphs.calls] + [ABSENT])
     ours = np.flatnonzero((graphs.call != ABSENT) & (row < firsts[graphs.call]))
     functions = [function_place(profile, call) for call in graphs.calls]

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tb_tidy_plugin.trace.categories import INSTANT_NAMES, PROFILER_SPAN, category_of, is_unmarked_annotation
@@ -24,6 +25,7 @@ from tb_tidy_plugin.trace.columns import (
     Rows,
     Thread,
     Times,
+    of_each,
     repeated,
     taken,
 )
@@ -73,22 +75,27 @@ def table_of(
     rows = rows[_row_order(rows, thread, start_ns, duration_ns, event_index)]
     ids: dict[str, Any] = {"event_index": taken(event_index, rows)}
     del event_index
-    ids |= {field: taken(_joined_ids(columns, field), rows) for field in ID_FIELDS if field not in ids}
+    others = [field for field in ID_FIELDS if field not in ids]
+    ids |= zip(others, of_each(lambda field: taken(_joined_ids(columns, field), rows), others, len(rows)), strict=True)
     ids["sequence"] = np.where((ids["sequence"] >= 0) & (ids["sequence"] < MOST_NODES), ids["sequence"], ABSENT)
     ids |= {field: _clipped(ids[field], largest) for field, largest in NARROW_IDS.items()}
     ids |= {field: ids[field].astype(np.int64) for field in WIDE_IDS if ids[field].strides[0]}
-    start_ns, duration_ns = start_ns[rows], duration_ns[rows]
+    by_row = [start_ns, duration_ns, name, category, thread, _joined(columns, "inputs"), args.number]
+    start_ns, duration_ns, name, category, thread, inputs, number = of_each(
+        lambda column: column[rows], by_row, len(rows)
+    )
+    del by_row
     return EventTable(
         start_ns=start_ns,
         end_ns=start_ns + duration_ns,
-        name=name[rows],
-        category=category[rows],
-        thread=thread[rows],
+        name=name,
+        category=category,
+        thread=thread,
         **ids,
         called_from=repeated(ABSENT, len(rows), np.int32),
         file_order=rows.astype(np.int32),
-        inputs=_joined(columns, "inputs")[rows],
-        args=args.take(rows),
+        inputs=inputs,
+        args=replace(args, number=number),
         flows=flows,
         names=_texts(decoder.names),
         input_texts=tuple(text.decode("utf-8", "replace") for text in decoder.inputs.values()),

@@ -12,6 +12,7 @@ from msgspec.structs import fields, replace
 from numpy.typing import NDArray
 
 from tb_tidy_plugin.errors import TraceError, UnreadError
+from tb_tidy_plugin.threads import on_all_cores
 from tb_tidy_plugin.trace.compiled_code import CompiledCode
 from tb_tidy_plugin.trace.recover import NOT_JSON
 from tb_tidy_plugin.trace.remote import AnyPath
@@ -30,9 +31,13 @@ ABSENT = -1
 """In every column of ids: the event does not carry that id."""
 
 BLOCK_ROWS = 1 << 15
+LONG_ROWS = 1 << 17
+"""From this length of a column, what a second thread saves is more than what it takes."""
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 _Args = TypeVar("_Args", bound=msgspec.Struct)
+_Item = TypeVar("_Item")
+_Result = TypeVar("_Result")
 
 
 def repeated(value: int, count: int, dtype: type[np.integer] = np.int64) -> NDArray[Any]:
@@ -45,6 +50,11 @@ def taken(column: NDArray[_Scalar], rows: Rows) -> NDArray[_Scalar]:
     if len(column) and column.strides == (0,):
         return np.broadcast_to(column[0], len(rows))
     return column[rows]
+
+
+def of_each(work: Callable[[_Item], _Result], items: Sequence[_Item], count: int) -> list[_Result]:
+    """The results of `work` for `items`, such as columns with `count` entries; for long ones, several at once."""
+    return on_all_cores(work, items) if count >= LONG_ROWS else [*map(work, items)]
 
 
 def blocks_of(count: int) -> Iterator[slice]:
@@ -122,9 +132,6 @@ class ArgsText(msgspec.Struct, frozen=True):
     blocks: tuple[bytes, ...]
     ends: Times
     number: Numbers
-
-    def take(self, rows: Rows) -> ArgsText:
-        return replace(self, number=self.number[rows])
 
     def text(self, row: int) -> bytes:
         """JSON text of one event's args, `{}` if it has none."""
@@ -370,12 +377,11 @@ class EventTable(msgspec.Struct, frozen=True):
         return self.end_ns - self.start_ns
 
     def take(self, rows: Rows) -> EventTable:
-        columns: dict[str, Any] = {
-            column.name: taken(getattr(self, column.name), rows)
-            for column in fields(self)
-            if column.name in ROW_COLUMNS
-        }
-        return replace(self, args=self.args.take(rows), **columns)
+        names = [column.name for column in fields(self) if column.name in ROW_COLUMNS]
+        given = [*(getattr(self, name) for name in names), self.args.number]
+        *columns, number = of_each(lambda column: taken(column, rows), given, len(rows))
+        args = replace(self.args, number=number)
+        return replace(self, args=args, **dict(zip(names, columns, strict=True)))
 
     def not_using(self, side_file: str, problem: TraceError) -> EventTable:
         """The table with a note that the side file of this name is not used, and why."""

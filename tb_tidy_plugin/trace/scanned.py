@@ -6,7 +6,6 @@ installation, or if it is older than its sources, the portable decoder does ever
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -17,6 +16,7 @@ import msgspec
 import numpy as np
 
 from tb_tidy_plugin.compiled import DECODER, is_usable
+from tb_tidy_plugin.threads import MOST_AT_ONCE, cores
 from tb_tidy_plugin.trace.chunks import ID_FIELDS, USUAL, Chunk, ChunkDecoder, InputTexts, as_one
 from tb_tidy_plugin.trace.columns import Ids, Numbers
 from tb_tidy_plugin.trace.document import TextPiece, parts_of
@@ -25,7 +25,6 @@ from tb_tidy_plugin.trace.recover import NOT_JSON
 if TYPE_CHECKING:
     from tb_tidy_plugin.trace._scan import Scanner
 
-MOST_THREADS = 4  # with more, the work after the scan takes longer
 SMALLEST_PART = 1 << 20
 USUAL_IDS = tuple(getattr(USUAL, field) for field in ID_FIELDS)
 
@@ -52,14 +51,9 @@ def fastest_decoder(threads: int | None = None) -> Iterator[ChunkDecoder]:
         return
     from tb_tidy_plugin.trace._scan import Scanner
 
-    count = threads or min(MOST_THREADS, cores())
+    count = threads or min(MOST_AT_ONCE, cores())
     with ThreadPoolExecutor(count, "torchtidy-scan") as pool:
         yield ScanningDecoder([Scanner() for _ in range(count)], pool)
-
-
-def cores() -> int:
-    """Number of cores that this process may use; all of them on systems other than Linux, which do not say."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class _Part(msgspec.Struct, frozen=True):

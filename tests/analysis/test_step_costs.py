@@ -88,7 +88,7 @@ def calls_per_step(profile: Profile) -> Counter[tuple[str, int]]:
             continue
         for at, step in enumerate(profile.steps.items):
             if step.start_ns <= profile.start_ns(row) < step.end_ns:
-                found[profile.plain_names[1][profile.plain_names[0][row]], at] += 1
+                found[profile.plain_name(row), at] += 1
     return found
 
 

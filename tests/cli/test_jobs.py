@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from tb_tidy_plugin.analysis import assemble
-from tb_tidy_plugin.analysis.assemble import Analysis, read_file
+from tb_tidy_plugin.analysis import reading
 from tb_tidy_plugin.analysis.job import Job
+from tb_tidy_plugin.analysis.reading import table_in
 from tb_tidy_plugin.cli.main import commands
+from tb_tidy_plugin.trace.columns import EventTable
 from tb_tidy_plugin.trace.files import TraceFile
 from tests.support.whole_run import write_run
 
@@ -43,11 +44,11 @@ def read(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
     """How many traces were read until now."""
     files: list[TraceFile] = []
 
-    def counted(file: TraceFile, job: Job) -> Analysis:
+    def counted(file: TraceFile, job: Job) -> EventTable:
         files.append(file)
-        return read_file(file, job)
+        return table_in(file, job)
 
-    monkeypatch.setattr(assemble, "read_file", counted)
+    monkeypatch.setattr(reading, "table_in", counted)
     return lambda: len(files)
 
 

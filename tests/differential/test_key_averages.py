@@ -101,15 +101,14 @@ def test_calls_and_times_are_torchs_to_the_nanosecond(folder: Path, program: str
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_with_stacks_torch_counts_python_frames_as_calls(folder: Path, program: str) -> None:
     profile = profile_of(folder, f"{program}_with_stacks")
-    numbers, names = profile.plain_names
-    nested = nest(profile.table, numbers, (*HOST_CALLS, Category.PYTHON))
+    nested = nest(profile.table, profile.plain_groups, (*HOST_CALLS, Category.PYTHON))
     signatures = signatures_of(profile.table, nested.rows)
     ours: defaultdict[Key, list[int]] = defaultdict(lambda: [0, 0, 0])
     python = set()
     for at, row in enumerate(nested.rows.tolist()):
         shapes = signatures.shapes[signatures.shape_number[signatures.number[at]]]
         category = profile.category(row)
-        key = (names[numbers[row]], str([list(shape) for shape in shapes]), category is Category.ANNOTATION)
+        key = (profile.plain_name(row), str([list(shape) for shape in shapes]), category is Category.ANNOTATION)
         for figure, value in enumerate((1, profile.duration_ns(row), int(nested.self_ns[at]))):
             ours[key][figure] += value
         if category is Category.PYTHON:

@@ -184,7 +184,7 @@ def test_groups_of_real_traces(name: str) -> None:
     profile = Profile(read_trace(path))
     operators = profile.table.category[profile.nested.rows] == Category.OPERATOR
     times: dict[tuple[str, int], list[int]] = defaultdict(list)
-    numbers, names = profile.plain_names
+    numbers, names = profile.plain_number(np.arange(len(profile.table))), profile.plain_names
     signatures, time_ns = profile.signatures, cpu_time(profile).tolist()
     for at in np.flatnonzero(operators).tolist():
         key = (names[numbers[profile.nested.rows[at]]], int(signatures.shape_number[signatures.number[at]]))

@@ -196,7 +196,7 @@ def test_elementwise_counts_results() -> None:
 
 
 def rate_of(profile: Profile, name: str) -> WorkRate:
-    numbers, names = profile.plain_names
+    numbers, names = profile.plain_number(np.arange(len(profile.table))), profile.plain_names
     keys = np.where(numbers[profile.nested.rows] == names.index(name), 0, ABSENT)
     (found,) = rates(profile.operators, estimates_of(profile), keys)
     return found

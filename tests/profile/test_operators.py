@@ -26,7 +26,7 @@ ProfilerStep#1                 0-1000
 
 
 def by_name(profile: Profile, *, outermost: bool = False) -> dict[str, OperatorTotals]:
-    numbers, names = profile.plain_names
+    numbers, names = profile.plain_number(np.arange(len(profile.table))), profile.plain_names
     keys = numbers[profile.nested.rows].astype(np.int64)
     return {names[found.group]: found for found in totals(profile.operators, keys, outermost=outermost)}
 
@@ -71,7 +71,7 @@ def test_tensor_cores_yes_no_unknown() -> None:
 
 def test_kernels_of_an_operator() -> None:
     profile = draw(TRAINING, A100)
-    numbers, names = profile.plain_names
+    numbers, names = profile.plain_number(np.arange(len(profile.table))), profile.plain_names
     calls = numbers[profile.nested.rows] == names.index("aten::linear")
     assert kernels_of(profile.table, profile.operators, calls) == [
         KernelUse("ampere_fp16_s16816gemm_fp16", Category.KERNEL, 2, 300_000, 200_000, "matrix", True),

@@ -115,7 +115,7 @@ def test_operators_and_the_work_below_each_name(real: Real) -> None:
     spans: dict[str, list[tuple[int, int]]] = {
         name: [span(events[at]) for at in sorted(rows)] for name, rows in work.items()
     }
-    numbers, names = profile.plain_names
+    numbers, names = profile.plain_number(np.arange(len(profile.table))), profile.plain_names
     operator = profile.table.category[profile.nested.rows] == Category.OPERATOR
     keys = np.where(operator, numbers[profile.nested.rows].astype(np.int64), ABSENT)
     found = {names[entry.group]: entry for entry in totals(profile.operators, keys)}
@@ -138,7 +138,7 @@ def test_each_moment_of_a_thread_belongs_to_the_innermost_call(real: Real) -> No
     """Self times by name, by a sweep over the starts and ends of each thread: the last call begun and not ended."""
     profile = real.profile
     table, nested = profile.table, profile.nested
-    numbers, names = profile.plain_names
+    numbers, names = profile.plain_number(np.arange(len(profile.table))), profile.plain_names
     expected: dict[str, int] = defaultdict(int)
     threads = defaultdict(list)
     for row in np.flatnonzero(table.is_category((Category.OPERATOR, Category.ANNOTATION, Category.RUNTIME))).tolist():
@@ -170,7 +170,7 @@ def same_times(nested: Nesting, profile: Profile) -> set[str]:
     places = defaultdict(set)
     for row in nested.rows.tolist():
         place = (int(profile.table.thread[row]), profile.start_ns(row), profile.end_ns(row))
-        places[place].add(profile.plain_names[1][profile.plain_names[0][row]])
+        places[place].add(profile.plain_name(row))
     return {name for names in places.values() if len(names) > 1 for name in names}
 
 
@@ -179,7 +179,7 @@ def test_totals_of_a_large_trace_count_every_call_and_kernel() -> None:
     (path,) = shared("traces/v100_memory_compile_216k").glob("*.gz")
     profile = Profile(read_trace(path))
     assert len(profile.launched_by) == len(profile.table)
-    keys: Rows = profile.plain_names[0][profile.nested.rows].astype(np.int64)
+    keys: Rows = profile.plain_number(profile.nested.rows).astype(np.int64)
     found = totals(profile.operators, keys)
     kernels = kernels_of(profile.table, profile.operators, np.ones(len(keys), np.bool_))
     assert sum(entry.calls for entry in found) == len(profile.nested)

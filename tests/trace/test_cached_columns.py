@@ -248,6 +248,6 @@ def test_whatever_is_written_into_columns_ends_no_process(forged: Kept) -> None:
             loaded += 1
             with suppress(IndexError, ValueError, OverflowError, KeyError):
                 profile = Profile(table)
-                nest(table, table.name)
+                nest(table, np.arange(len(table.names), dtype=np.int32))
                 SavingEstimates(profile)
     assert loaded > 5

@@ -147,7 +147,7 @@ class KernelsFarFromLimit(Rule[Evidence]):
         if roofline is None:
             return
         work, calls = self._slow_work(profile, roofline)
-        name = profile.plain_names[0][profile.nested.rows[calls]]
+        name = profile.plain_number(profile.nested.rows[calls])
         for at in positions_of_each(name):
             time_ns = profile.per_step_ns(work[at])
             if profile.share_of_time(time_ns) >= self.min_share:

@@ -33,9 +33,9 @@ def repeats(profile: Profile, least: int, is_own: Callable[[str], bool | None]) 
     at = np.flatnonzero((distance > 0) & (distance <= MOST_CALLS))
     pairs, counts = np.unique(bodies[at].astype(np.int64) * (MOST_CALLS + 1) + distance[at], return_counts=True)
     often, periods = np.divmod(pairs[counts >= least - 1], MOST_CALLS + 1)
-    spans = zip(*(np.searchsorted(bodies, often, side).tolist() for side in ("left", "right")), periods.tolist(), strict=True)
+    spans = np.stack([np.searchsorted(bodies, often, "left"), np.searchsorted(bodies, often, "right"), periods], axis=1)
     found: list[tuple[int, int, int]] = []
-    for first, end, period in spans:
+    for first, end, period in spans.tolist():
         found += [(count * period, period, first + at) for at, count in _runs(kinds[first:end], period, least)]
     is_taken = np.zeros(len(rows), np.bool_)
     for length, period, first in sorted(found, key=lambda run: (-run[0], run[1])):
@@ -53,7 +53,8 @@ def _own_calls(profile: Profile, is_own: Callable[[str], bool | None]) -> Rows:
     names = distinct(table.name[caller[caller != ABSENT]])
     own = names[[bool(is_own(table.names[name])) for name in names.tolist()]]
     is_own_body = (caller != ABSENT) & among(table.name[caller], own)
-    return calls.rows[np.repeat(is_own_body, np.diff(calls.bounds))]
+    rows: Rows = calls.rows[np.repeat(is_own_body, np.diff(calls.bounds))]
+    return rows
 
 
 def _runs(kinds: Hashes, period: int, least: int) -> Iterator[tuple[int, int]]:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import sys
-from threading import current_thread, main_thread
+from threading import Barrier, Event, Timer, current_thread, main_thread
 
 import msgspec
+import numpy as np
 import pytest
 
 from tb_tidy_plugin.analysis.assemble import read_file
 from tb_tidy_plugin.analysis.job import Job
-from tb_tidy_plugin.analysis.meanwhile import meanwhile
+from tb_tidy_plugin.threads import cores, meanwhile, on_all_cores
+from tb_tidy_plugin.trace.columns import LONG_ROWS, of_each
 from tb_tidy_plugin.trace.files import find_traces
-from tb_tidy_plugin.trace.scanned import cores
 from tests.support.recordings import shared
 
 needs_two_cores = pytest.mark.skipif(cores() < 2, reason="nothing is done ahead on one core")
@@ -33,6 +34,42 @@ def test_a_task_that_fails_leaves_the_error_to_whoever_asks() -> None:
     with meanwhile(lambda: 1 / 0, lambda: done.append(True)):
         pass
     assert done == [True]
+
+
+def test_an_error_in_the_block_waits_for_the_tasks() -> None:
+    begun, done = Event(), []
+
+    def task() -> None:
+        begun.wait()
+        done.append(True)
+
+    timer = Timer(0.01, begun.set)
+    timer.start()
+    with pytest.raises(KeyError), meanwhile(*([task] if cores() > 1 else [])):
+        raise KeyError
+    assert done == [True] * (cores() > 1)
+
+
+def test_results_of_several_cores_have_the_order_of_the_items() -> None:
+    assert on_all_cores(lambda item: item * item, range(50)) == [item * item for item in range(50)]
+
+
+@needs_two_cores
+def test_two_items_are_worked_on_at_the_same_time() -> None:
+    both = Barrier(2, timeout=60)
+    assert on_all_cores(lambda item: (both.wait(), item)[1], "ab") == ["a", "b"]
+
+
+def test_an_error_of_one_item_is_raised() -> None:
+    with pytest.raises(ZeroDivisionError):
+        on_all_cores(lambda item: 1 // item, [2, 0, 1])
+
+
+@pytest.mark.parametrize("rows", [10, LONG_ROWS])
+def test_columns_are_the_same_in_several_threads(rows: int) -> None:
+    columns = [np.arange(rows) * factor for factor in range(1, 6)]
+    for found, column in zip(of_each(lambda each: each[::-1], columns, rows), columns, strict=True):
+        assert np.array_equal(found, column[::-1])
 
 
 def test_the_interval_of_threads_is_as_before_also_after_an_error() -> None:
