@@ -21,7 +21,6 @@ from tb_tidy_plugin.render.document import Form
 from tb_tidy_plugin.report.json import to_json
 from tb_tidy_plugin.report.model import Report
 from tb_tidy_plugin.report.value import Severity
-from tb_tidy_plugin.threads import meanwhile
 from tb_tidy_plugin.trace.remote import AnyPath
 
 WITH_CHANGES = frozenset({"json", "sarif", "html"})
@@ -82,7 +81,7 @@ def check(
         from tb_tidy_plugin.cli.bench import bench_for_report
 
         bench_for_report(path, job)
-    with progress_bar(job) as watched, meanwhile(*((_import_text,) if form == "text" and output is None else ())):
+    with progress_bar(job) as watched:
         report = analyze_path(path, watched, with_changes=form in WITH_CHANGES)
     if write_baseline is not None:
         text = msgspec.json.format(msgspec.json.encode(baseline_of(report)), indent=1).decode()
@@ -96,12 +95,6 @@ def check(
     else:
         click.echo(_written(report, job, form, verbose), nl=False)
     sys.exit(_exit_code(report, fail_on, None if known is None else new_findings(report, known)))
-
-
-def _import_text() -> None:
-    """Imports what is needed to print the report."""
-    from tb_tidy_plugin.cli import printed  # noqa: F401 - imported ahead
-    from tb_tidy_plugin.render import report, terminal  # noqa: F401
 
 
 def _written(report: Report, job: Job, form: Form | Literal["json", "sarif"], verbose: bool) -> str:

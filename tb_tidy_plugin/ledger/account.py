@@ -122,6 +122,7 @@ def account_of(profile: Profile) -> Account:
     book = _Book(profile, work, span, host, segments, Names(profile, host, segments))
     give_back()
     entries, entry = book.entries()
+    book.limits.forget_rates()
     recording, banner = book.recording(entries)
     bounds = span.bounds
     lengths = np.diff(bounds)

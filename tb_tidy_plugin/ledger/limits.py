@@ -108,6 +108,10 @@ class WorkLimits:
         give_back()  # what nesting and rating took
         return rated
 
+    def forget_rates(self) -> None:
+        """Lets go of what `rate` asks, which is computed again if it is called later."""
+        vars(self).pop("_rated", None)
+
     @cached_property
     def _narrow(self) -> Mask:
         """Mask by row: device work whose operator takes a tensor of 16 bits or fewer, or whose name says so."""
