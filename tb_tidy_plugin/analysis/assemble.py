@@ -28,7 +28,7 @@ from tb_tidy_plugin.analysis.ignores import NOTHING_IGNORED, PathIgnores
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.outliers import has_outliers, outliers_of
 from tb_tidy_plugin.analysis.quality import quality_of
-from tb_tidy_plugin.analysis.reading import table_in
+from tb_tidy_plugin.analysis.reading import trace_in
 from tb_tidy_plugin.analysis.remembered import CACHED_GRAPH
 from tb_tidy_plugin.analysis.serving import serving_of
 from tb_tidy_plugin.analysis.step_costs import StepCosts, step_costs_of
@@ -47,8 +47,8 @@ from tb_tidy_plugin.sources.cached_lines import with_cached_lines
 from tb_tidy_plugin.sources.inductor_cache import folder_of_cache, graph_state
 from tb_tidy_plugin.sources.lookup import FoundSources, sources_of
 from tb_tidy_plugin.threads import meanwhile
+from tb_tidy_plugin.trace.beside import ReadTrace
 from tb_tidy_plugin.trace.cache import UNREAD, State
-from tb_tidy_plugin.trace.columns import EventTable
 from tb_tidy_plugin.trace.files import TraceFile
 from tb_tidy_plugin.trace.graph_files import LOOKED_AT, captures_state
 from tb_tidy_plugin.trace.graphs import replays_graphs
@@ -143,15 +143,17 @@ def read_file(file: TraceFile, job: Job) -> Analysis:
     Raises:
         TraceError: nothing in the file can be used.
     """
-    return analysis_of(file, job, [table_in(file, job)])
+    return analysis_of(file, job, trace_in(file, job))
 
 
-def analysis_of(file: TraceFile, job: Job, read: list[EventTable]) -> Analysis:
-    """The analysis of a file whose table is `read`; it is removed from the list to free its memory early."""
-    profile = Profile(with_replayed(read.pop()), job.devices)
-    give_back()
-    sources = sources_of(file, job.source_roots, profile.metadata.captured.sources)
-    profile = with_cached_lines(profile, sources, folder_of_cache())
+def analysis_of(file: TraceFile, job: Job, read: ReadTrace) -> Analysis:
+    """The analysis of a file that was `read`; takes its table, and stores its columns in the cache."""
+    with meanwhile(*((read.keep,) if job.is_alone else ())):
+        profile = Profile(with_replayed(read.taken()), job.devices)
+        give_back()
+        sources = sources_of(file, job.source_roots, profile.metadata.captured.sources)
+        profile = with_cached_lines(profile, sources, folder_of_cache())
+    read.keep()
     return Analysis(file, job, profile, Aligner(profile, sources), sources)
 
 

@@ -23,7 +23,7 @@ from typing import Literal, Protocol, TypeAlias, TypeVar, get_args
 
 import msgspec
 
-from tb_tidy_plugin import allocator, allowance, child
+from tb_tidy_plugin import allocator, allowance
 from tb_tidy_plugin.errors import TidyError
 
 Item = TypeVar("Item")
@@ -111,6 +111,8 @@ def each(
     Raises:
         EngineError: the engine cannot be reached, or went away.
     """
+    from tb_tidy_plugin import child
+
     numbered = dict(enumerate(items))
     if sys.version_info < (3, 11) and (names := child.shadowing(STARTED_WITH)):
         error = f"Workers of Python 3.10 would import `{names[0]}` of the current folder in place of their own modules."

@@ -165,11 +165,11 @@ def _analysed(job: Job, question: Question[_A], file: TraceFile) -> Analysed[_A]
     if (known := remembered.load(file, key)) is not None:
         return Analysed(file, known, known.problem)
     try:
-        from tb_tidy_plugin.analysis.reading import table_in
+        from tb_tidy_plugin.analysis.reading import trace_in
 
         with held_to(job.limits):
             with meanwhile(*((partial(_import_rest, job),) if job.is_alone else ())):
-                read = [table_in(file, job)]
+                read = trace_in(file, job)
             from tb_tidy_plugin.analysis.assemble import analysis_of
 
             analysis = analysis_of(file, job, read)

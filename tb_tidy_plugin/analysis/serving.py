@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from statistics import median
 
 import numpy as np
 
@@ -96,23 +95,27 @@ def _phase(group: Sequence[Iteration], floors: Sequence[Floor | None]) -> PhaseT
         count=len(group),
         requests=_median(each.batch.requests for each in group),
         kv_tokens=_median(each.batch.kv_tokens for each in group),
-        device_ns=round(median(each.window_ns for each in group)),
+        device_ns=_middle([each.window_ns for each in group]),
         busy_share=sum(each.busy_ns for each in group) / max(window, 1),
-        host_late_ns=round(median(each.host_late_ns for each in group)),
-        queued_ns=round(median(each.queued_ns for each in group)),
+        host_late_ns=_middle([each.host_late_ns for each in group]),
+        queued_ns=_middle([each.queued_ns for each in group]),
         lead_ns=_median(each.lead_ns for each in group),
         tokens_per_second=tokens * 1e9 / time if tokens and time else None,
         time_per_output_token_ns=_median(each.time_per_output_token_ns for each in group),
         tokens=_median(each.batch.tokens for each in group),
         padded=_median(each.batch.padded for each in group),
-        graph_launches=round(median(each.graph_launches for each in group)),
+        graph_launches=_middle([each.graph_launches for each in group]),
         floor=None if middle is None else DecodeFloor(middle.weight_bytes, middle.kv_bytes, middle.ns),
     )
 
 
 def _median(values: Iterable[int | None]) -> int | None:
     known = [value for value in values if value is not None]
-    return round(median(known)) if known else None
+    return _middle(known) if known else None
+
+
+def _middle(values: Sequence[int]) -> int:
+    return round(float(np.median(values)))
 
 
 def _repetition(profile: Profile, found: Sequence[Iteration]) -> Repetition | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 import msgspec
@@ -16,12 +16,14 @@ from tb_tidy_plugin.cli.jobs import with_job
 from tb_tidy_plugin.cli.output import as_text, print_document, write_output
 from tb_tidy_plugin.cli.places import PLACE
 from tb_tidy_plugin.cli.progress import progress_bar
-from tb_tidy_plugin.compare.baseline import all_findings, baseline_of, new_findings, read_baseline
 from tb_tidy_plugin.render.document import Form
 from tb_tidy_plugin.report.json import to_json
 from tb_tidy_plugin.report.model import Report
 from tb_tidy_plugin.report.value import Severity
 from tb_tidy_plugin.trace.remote import AnyPath
+
+if TYPE_CHECKING:
+    from tb_tidy_plugin.compare.baseline import FindingsBaseline
 
 WITH_CHANGES = frozenset({"json", "sarif", "html"})
 """Formats that show code changes; the others name the command that makes them."""
@@ -76,7 +78,7 @@ def check(
 
     Exit codes: 0 done, 1 `--fail-on` reached, 2 nothing could be read.
     """
-    known = None if baseline is None else read_baseline(baseline)
+    known = None if baseline is None else _read_baseline(baseline)
     if bench:
         from tb_tidy_plugin.cli.bench import bench_for_report
 
@@ -84,6 +86,8 @@ def check(
     with progress_bar(job) as watched:
         report = analyze_path(path, watched, with_changes=form in WITH_CHANGES)
     if write_baseline is not None:
+        from tb_tidy_plugin.compare.baseline import baseline_of
+
         text = msgspec.json.format(msgspec.json.encode(baseline_of(report)), indent=1).decode()
         write_output(write_baseline, f"{text}\n")
     if output is not None:
@@ -94,7 +98,7 @@ def check(
         print_document(report_document(report, "text", verbose=verbose))
     else:
         click.echo(_written(report, job, form, verbose), nl=False)
-    sys.exit(_exit_code(report, fail_on, None if known is None else new_findings(report, known)))
+    sys.exit(_exit_code(report, fail_on, known))
 
 
 def _written(report: Report, job: Job, form: Form | Literal["json", "sarif"], verbose: bool) -> str:
@@ -110,13 +114,21 @@ def _written(report: Report, job: Job, form: Form | Literal["json", "sarif"], ve
     return as_text(report_document(report, form, verbose=verbose), form)
 
 
-def _exit_code(report: Report, fail_on: Severity | None, new: set[str] | None) -> int:
-    """The exit code; `new` are the ids of findings that count, None if all do."""
+def _read_baseline(file: Path) -> FindingsBaseline:
+    from tb_tidy_plugin.compare.baseline import read_baseline
+
+    return read_baseline(file)
+
+
+def _exit_code(report: Report, fail_on: Severity | None, known: FindingsBaseline | None) -> int:
+    """The exit code; only findings that are not `known` count."""
     if not report.runs:
         return NOTHING_READ
     if fail_on is None:
         return DONE
+    from tb_tidy_plugin.compare.baseline import all_findings, new_findings
+
     counted = SEVERITIES[: SEVERITIES.index(fail_on) + 1]
-    findings = all_findings(report)
-    reached = any(finding.severity in counted and (new is None or finding.id in new) for finding in findings)
+    new = None if known is None else new_findings(report, known)
+    reached = any(each.severity in counted and (new is None or each.id in new) for each in all_findings(report))
     return FAIL_ON_REACHED if reached else DONE

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import sys
 from collections.abc import Iterable, Mapping
@@ -12,11 +11,6 @@ from typing import get_args, get_origin
 import msgspec
 
 from tb_tidy_plugin.errors import ConfigurationError
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 OWN_FILE, PROJECT_FILE = "tb-tidy.toml", "pyproject.toml"
 _TABLE = "tb-tidy"
@@ -120,11 +114,17 @@ def unreadable_file(path: Path, problem: OSError) -> ConfigurationError:
 
 def near(name: str, known: Iterable[str]) -> str | None:
     """A question with the known name that is similar to `name`; None if none is."""
+    import difflib
+
     found = difflib.get_close_matches(name, list(known), 1)
     return f"Did you mean `{found[0]}`?" if found else None
 
 
 def _table(path: Path, content: bytes) -> dict[str, object] | None:
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
     try:
         document: dict[str, object] = tomllib.loads(content.decode())
     except (ValueError, RecursionError) as problem:  # the former include invalid bytes, and numbers of 5,000 digits

@@ -18,14 +18,14 @@ from tb_tidy_plugin.analysis.engines import Engine
 from tb_tidy_plugin.analysis.ignores import PathIgnores
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.paths import analyse, analyse_files, analyze_path, remembered_by
-from tb_tidy_plugin.analysis.reading import table_in
+from tb_tidy_plugin.analysis.reading import trace_in
 from tb_tidy_plugin.benchmarks import store
 from tb_tidy_plugin.configuration.checks import job_of
 from tb_tidy_plugin.configuration.files import Configuration, ConfigurationSettings, read_configuration
 from tb_tidy_plugin.report.model import Report
 from tb_tidy_plugin.rules import all_rules
+from tb_tidy_plugin.trace.beside import ReadTrace
 from tb_tidy_plugin.trace.cache import Cache
-from tb_tidy_plugin.trace.columns import EventTable
 from tb_tidy_plugin.trace.files import TraceFile
 from tests.support.logdirs import trace
 from tests.support.user_rule import write_rule
@@ -53,11 +53,11 @@ def analysed(monkeypatch: pytest.MonkeyPatch) -> Count:
     """How many traces were really analysed until now."""
     made: list[object] = []
 
-    def counted(file: TraceFile, job: Job) -> EventTable:
+    def counted(file: TraceFile, job: Job) -> ReadTrace:
         made.append(file)
-        return table_in(file, job)
+        return trace_in(file, job)
 
-    monkeypatch.setattr(reading, "table_in", counted)
+    monkeypatch.setattr(reading, "trace_in", counted)
     return lambda: len(made)
 
 
@@ -210,12 +210,12 @@ def test_whatever_an_entry_holds_it_is_an_answer_or_none(job: Job, tmp_path: Pat
 def test_a_trace_that_changes_while_it_is_read_is_not_kept(
     run: Path, job: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def changing(file: TraceFile, job: Job) -> EventTable:
-        found = table_in(file, job)
+    def changing(file: TraceFile, job: Job) -> ReadTrace:
+        found = trace_in(file, job)
         os.utime(run / TRACE)
         return found
 
-    monkeypatch.setattr(reading, "table_in", changing)
+    monkeypatch.setattr(reading, "trace_in", changing)
     report(run, job)
     assert [entry for entry in job.cache.entries() if entry.kind != code_fixes.CODE_CHANGES] == []
 

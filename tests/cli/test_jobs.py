@@ -12,9 +12,9 @@ from click.testing import CliRunner, Result
 
 from tb_tidy_plugin.analysis import reading
 from tb_tidy_plugin.analysis.job import Job
-from tb_tidy_plugin.analysis.reading import table_in
+from tb_tidy_plugin.analysis.reading import trace_in
 from tb_tidy_plugin.cli.main import commands
-from tb_tidy_plugin.trace.columns import EventTable
+from tb_tidy_plugin.trace.beside import ReadTrace
 from tb_tidy_plugin.trace.files import TraceFile
 from tests.support.whole_run import write_run
 
@@ -44,11 +44,11 @@ def read(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
     """How many traces were read until now."""
     files: list[TraceFile] = []
 
-    def counted(file: TraceFile, job: Job) -> EventTable:
+    def counted(file: TraceFile, job: Job) -> ReadTrace:
         files.append(file)
-        return table_in(file, job)
+        return trace_in(file, job)
 
-    monkeypatch.setattr(reading, "table_in", counted)
+    monkeypatch.setattr(reading, "trace_in", counted)
     return lambda: len(files)
 
 

@@ -27,9 +27,9 @@ iterations, whose shapes vary.
 """
 
 from collections.abc import Iterator
-from statistics import median
 
 import msgspec
+import numpy as np
 
 from tb_tidy_plugin.profile.iterations import iterations_of, mark_of
 from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Rule, Scale, Share, Threshold
@@ -81,7 +81,7 @@ class EagerDecodeBesideGraphs(Rule[Evidence]):
         replayed = [each for each in decodes if each.mode in {"graph", "piecewise"}]
         if not eager or not replayed:
             return
-        time, usual = median(each.window_ns for each in eager), median(each.window_ns for each in replayed)
+        time, usual = (float(np.median([each.window_ns for each in chosen])) for chosen in (eager, replayed))
         if usual > self.max_kept * time:
             return
         evidence = Evidence(

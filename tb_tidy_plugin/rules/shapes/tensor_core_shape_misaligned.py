@@ -31,9 +31,9 @@ odd sizes well. Products without a kernel in the profile, or with one below 5 µ
 
 import re
 from collections.abc import Iterator, Mapping
-from statistics import median
 
 import msgspec
+import numpy as np
 
 from tb_tidy_plugin.profile.products import Product
 from tb_tidy_plugin.rulekit import (
@@ -162,11 +162,12 @@ class TensorCoreShapeMisaligned(Rule[Evidence]):
         peers = [speed for other, speeds in aligned.items() if _is_comparable(product, other) for speed in speeds]
         if len(peers) < self.min_aligned_calls:
             return _sign(profile, product)
-        share = product.flops / time_ns / median(peers)
+        usual = float(np.median(peers))
+        share = product.flops / time_ns / usual
         if share >= (self.max_speed_named if _sign(profile, product) else self.max_speed):
             return None
         left = share * product.padded(MULTIPLE).flops / product.flops
-        return f"reaches {Share(share)} of the speed of aligned products", left, left * median(peers) / max(peers)
+        return f"reaches {Share(share)} of the speed of aligned products", left, left * usual / max(peers)
 
     def _match(
         self, profile: Profile, product: Product, time_ns: int, sign: str, factor: float, least: float
