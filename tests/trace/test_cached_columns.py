@@ -14,17 +14,18 @@ import numpy as np
 import pytest
 from msgspec.structs import fields
 
+from tb_tidy_plugin.analysis.assemble import read_file
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.estimate.saving import SavingEstimates
 from tb_tidy_plugin.profile.nesting import nest
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report.json import to_json
-from tb_tidy_plugin.trace import cached_columns
-from tb_tidy_plugin.trace.beside import read_with_side_files
+from tb_tidy_plugin.trace import beside, cached_columns
+from tb_tidy_plugin.trace.beside import read_before_keeping, read_with_side_files
 from tb_tidy_plugin.trace.cache import Cache
 from tb_tidy_plugin.trace.cached_columns import columns_key, keep_columns, load_columns
-from tb_tidy_plugin.trace.columns import EventTable
+from tb_tidy_plugin.trace.columns import ROW_COLUMNS, EventTable
 from tb_tidy_plugin.trace.files import find_traces
 from tb_tidy_plugin.trace.limits import MOST_DEVICES
 from tb_tidy_plugin.trace.remote import AnyPath
@@ -94,6 +95,40 @@ def test_columns_are_mapped_and_not_read(cache: Cache, tmp_path: Path) -> None:
     again = read_with_side_files(path, cache=cache)
     assert not again.start_ns.flags.owndata
     assert not again.start_ns.flags.writeable
+
+
+def test_columns_are_stored_once_when_that_is_asked(
+    cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored: list[EventTable] = []
+    monkeypatch.setattr(beside, "keep_columns", lambda _cache, _key, table: stored.append(table))
+    read = read_before_keeping(trace(tmp_path / "w.pt.trace.json"), cache=cache)
+    assert stored == []
+    table = read.taken()
+    read.keep()
+    read.keep()
+    (kept,) = stored
+    assert_same(kept.start_ns, table.start_ns)
+
+
+def test_a_trace_that_changes_before_its_columns_are_stored_has_none(cache: Cache, tmp_path: Path) -> None:
+    path = trace(tmp_path / "w.pt.trace.json")
+    read = read_before_keeping(path, cache=cache)
+    trace(path, operators=4)
+    read.keep()
+    assert cache.entries() == []
+
+
+@pytest.mark.parametrize("is_alone", [True, False])
+def test_an_analysis_stores_the_columns_that_were_read(cache: Cache, tmp_path: Path, *, is_alone: bool) -> None:
+    """Also while it builds the profile: nothing of that changes what is stored."""
+    path = trace(tmp_path / "w.pt.trace.json")
+    expected = read_with_side_files(path)
+    _ = read_file(find_traces(path)[0], Job(cache=cache, is_alone=is_alone)).report
+    again = load_columns(cache, columns_key(path) or "")
+    assert again is not None
+    for name in ROW_COLUMNS:
+        assert_same(getattr(again, name), getattr(expected, name))
 
 
 def test_the_report_from_kept_columns_is_the_same(cache: Cache) -> None:
