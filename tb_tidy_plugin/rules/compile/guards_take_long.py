@@ -31,12 +31,14 @@ with torch 2.13 on one core. So a fifth is expected to remain, at most three fif
 
 ## When it stays quiet
 Less than 3 % of the step, or 500 µs, in look-ups. More than 3 compiled calls per step: `small-compiled-regions` reports
-these. Calls that a graph break split, which `torch-compile-graph-break` reports. Recordings without marked steps.
+these. Calls that a graph break split, which `torch-compile-graph-break` reports. Look-ups that are slow in fewer than
+half of the steps. Recordings without marked steps.
 """
 
 from collections.abc import Iterator
 
 import msgspec
+import numpy as np
 
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.compiled import is_lookup, whole_calls
@@ -47,7 +49,7 @@ class Evidence(msgspec.Struct, frozen=True):
     """The look-ups of a profile.
 
     Attributes:
-        calls: of compiled functions per step. time: of their look-ups per step. share: that of the step.
+        calls: of compiled functions per step. time: of their look-ups in the median step. share: that of the mean step.
     """
 
     calls: int
@@ -89,9 +91,11 @@ class GuardsTakeLong(Rule[Evidence]):
             return
         calls = dict(whole_calls(profile))
         lookups = {region: row for region, rows in calls.items() for row in rows[:1] if is_lookup(profile, row)}
-        time_ns = profile.per_step_ns(rows_of(lookups.values()))
+        steps = profile.steps
+        of_steps = profile.covered(rows_of(lookups.values())).within(steps.starts, steps.ends)
+        time_ns = int(np.median(of_steps))  # a single slow look-up says more about the machine
         count = profile.per_step_count(rows_of(calls))
-        share = time_ns / max(1, sum(step.duration_ns for step in profile.steps.items) / len(profile.steps.items))
+        share = time_ns / max(1, sum(step.duration_ns for step in steps.items) / len(steps.items))
         if count <= self.max_calls and share >= self.min_share and time_ns >= self.min_lookup_ns:
             evidence = Evidence(round(count), Nanoseconds(time_ns), Share(share))
             yield from (Match(region, (row,), evidence) for region, row in lookups.items())

@@ -9,6 +9,12 @@ from tb_tidy_plugin.rules.compile.guards_take_long import GuardsTakeLong
 from tests.support.answers import findings, matches_of, saving_ns
 from tests.support.drawn import draw
 
+ONE_SLOW = "\n".join(
+    f"ProfilerStep#{at // 20000} {at}-{at + 19900}\n  TorchDynamo Cache Lookup {at + 10}-{at + 10 + slow}\n"
+    f"  Torch-Compiled Region: 0/0 {at + 5000}-{at + 9000}"
+    for at, slow in ((20000, 30), (40000, 4500), (60000, 30))
+)
+
 
 def job(guards_us: int = 1000, calls: int = 1, step: str = "ProfilerStep#1", lookup: str = "Lookup") -> Profile:
     """A step of 20 ms with compiled calls of 4 ms and their look-ups."""
@@ -42,6 +48,7 @@ class TestStaysQuiet:
             pytest.param(job(guards_us=550), id="quick guards"),
             pytest.param(job(calls=4), id="many regions"),
             pytest.param(draw("ProfilerStep#1 0-2000\n  TorchDynamo Cache Lookup 10-410"), id="a short step"),
+            pytest.param(draw(ONE_SLOW), id="one slow look-up in three steps"),
             pytest.param(job(step="## part"), id="steps that are not marked"),
             pytest.param(job(lookup="Miss"), id="no look-ups"),
             pytest.param(draw("ProfilerStep#1 0-99\n  aten::mm 1-9"), id="eager code"),
