@@ -157,9 +157,21 @@ PLACE = "import os, sys; print(os.getpid()); print(sys.stdin.readline(), end='')
 def running() -> set[int]:
     """Children of this process that have not ended; other tests may have left some."""
     found = Path("/proc/self/task").glob("*/children")
-    numbers = [number for each in found for number in each.read_text().split()]
-    states = {number: Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0] for number in numbers}
-    return {int(number) for number, state in states.items() if state != "Z"}
+    numbers = [number for each in found for number in text_of(each).split()]
+    return {int(number) for number in numbers if state_of(number) not in {"", "Z"}}
+
+
+def state_of(number: str) -> str:
+    """The state of a process by its letter, empty if it is gone."""
+    return text_of(Path(f"/proc/{number}/stat")).rpartition(")")[2].strip()[:1]
+
+
+def text_of(file: Path) -> str:
+    """The text of a file of `/proc`, empty if its process or thread is gone."""
+    try:
+        return file.read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
 
 
 def asked_of(process: child.Child) -> list[str]:

@@ -36,6 +36,8 @@ FEEDER, _ENDS_S = "QueueFeederThread", 5.0
 STARTED_WITH = ("cloudpickle", "loky")  # imported by worker processes before they get this process's `sys.path`
 NEEDED = {"dask": "distributed", "ray": "ray"}
 CONNECT_S = 20.0
+WITHOUT_WORKERS_S = 60.0
+"""How long a cluster may be without workers, which are restarted, or started as they are needed."""
 _LOOK_S = 1.0  # between checks that the parent process still runs
 CLUSTER_DEATHS = frozenset({
     "KilledWorker",  # dask
@@ -160,6 +162,7 @@ class _Pool(Protocol):
 
     @property
     def width(self) -> int: ...
+    def check(self) -> None: ...
     def submit(self, work: Callable[[Item], _Answer], item: Item, /) -> Future[_Answer]: ...
 
 
@@ -174,7 +177,10 @@ def _done(
                 running[pool.submit(work, item)] = number
         if not running:
             return
-        for future in wait(running, return_when=FIRST_COMPLETED).done:
+        done = wait(running, timeout=_LOOK_S, return_when=FIRST_COMPLETED).done
+        if not done:
+            pool.check()
+        for future in done:
             problem = future.exception()
             if problem is not None and not _is_death(problem):
                 raise problem
@@ -204,6 +210,9 @@ class _Processes:
         """Starts as soon as a process is free."""
         future: Future[_Answer] = self._executor.submit(work, item)
         return future
+
+    def check(self) -> None:
+        """Processes that end are reported by what they worked on."""
 
     def end(self) -> None:
         """Ends the processes at once, whatever they are doing.
@@ -268,12 +277,17 @@ def _with_processes(
 
 
 class _Cluster(msgspec.Struct, frozen=True):
+    """A cluster of so many workers; `check` raises EngineError if it has lost all of them."""
+
     width: int
     submit: Callable[[Callable[[Item], _Answer], Item], Future[_Answer]]
+    check: Callable[[], None]
 
 
 @contextmanager
 def _dask(engine: Engine) -> Iterator[_Cluster]:
+    import asyncio
+
     from distributed import Client, LocalCluster
 
     with _reached(engine):
@@ -282,6 +296,8 @@ def _dask(engine: Engine) -> Iterator[_Cluster]:
             client = Client(local)
         else:
             local, client = None, Client(f"tcp://{engine.address}", timeout=CONNECT_S)
+        with suppress(asyncio.TimeoutError):  # told by the caller
+            client.wait_for_workers(1, timeout=CONNECT_S)
     width = sum(client.ncores().values())
     waiting = ThreadPoolExecutor(max(width, 1), "dask")
 
@@ -289,8 +305,18 @@ def _dask(engine: Engine) -> Iterator[_Cluster]:
         # Dask's own executor mistakes an answer for an error if the worker that holds it dies at that moment.
         return waiting.submit(client.submit(work, item, pure=False).result)
 
+    seen_s = time.monotonic()
+
+    def check() -> None:
+        nonlocal seen_s
+        with suppress(OSError, RuntimeError):  # a scheduler that does not answer may be restarted, too
+            seen_s = time.monotonic() if client.ncores() else seen_s
+        if time.monotonic() - seen_s > WITHOUT_WORKERS_S:
+            error = f"`{engine}` has had no workers for {WITHOUT_WORKERS_S:g} s."
+            raise EngineError(error, "See the log of its scheduler, start some workers, then try again.")
+
     try:
-        yield _Cluster(width, submit)
+        yield _Cluster(width, submit, check)
     finally:
         client.close()  # also cancels pending work
         waiting.shutdown()
@@ -314,7 +340,7 @@ def _ray(engine: Engine) -> Iterator[_Cluster]:
             else:
                 ray.init(f"ray://{engine.address}", **quiet)
         try:
-            yield _Cluster(int(ray.cluster_resources().get("CPU", 0)), submit)
+            yield _Cluster(int(ray.cluster_resources().get("CPU", 0)), submit, lambda: None)
         finally:
             ray.shutdown()
 

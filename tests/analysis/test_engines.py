@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -28,8 +28,30 @@ from distributed import LocalCluster
 if __name__ == "__main__":
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
         print(cluster.scheduler_address, flush=True)
-        sys.stdin.read()
+        for _ in sys.stdin:
+            cluster.scale(0)
 """
+
+
+class DaskCluster(NamedTuple):
+    """A cluster in a process of its own, which lets go of its workers for a line of text."""
+
+    process: subprocess.Popen[str]
+    address: str
+
+
+@contextmanager
+def dask_cluster(folder: Path) -> Iterator[DaskCluster]:
+    """One of two workers; it ends with the block."""
+    script = folder / "cluster.py"
+    script.write_text(DASK, "utf-8")
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(
+        [sys.executable, script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
+    ) as process:
+        assert process.stdout is not None
+        yield DaskCluster(process, process.stdout.readline().strip().replace("tcp://", "dask://"))
+        process.communicate()
 
 
 @pytest.fixture(scope="module")
@@ -43,15 +65,8 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def dask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A cluster that is already there."""
-    script = tmp_path_factory.mktemp("dask") / "cluster.py"
-    script.write_text(DASK, "utf-8")
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    with subprocess.Popen(
-        [sys.executable, script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
-    ) as cluster:
-        assert cluster.stdout is not None
-        yield cluster.stdout.readline().strip().replace("tcp://", "dask://")
-        cluster.communicate()
+    with dask_cluster(tmp_path_factory.mktemp("dask")) as cluster:
+        yield cluster.address
 
 
 def report(runs: Path, configuration: Path, *options: str) -> dict[str, Any]:
@@ -219,6 +234,30 @@ def test_a_package_that_is_missing_is_named_with_what_installs_it(monkeypatch: p
         engine_of("ray://host:10001")
     assert raised.value.error == "`ray://host:10001` needs the package ray, which is not installed."
     assert raised.value.advice == "`pip install 'tb-tidy-plugin[ray]'`."
+
+
+def begin_and_wait(folder: Path, number: int) -> int:
+    (folder / "begun").touch()
+    time.sleep(300)
+    return number
+
+
+@pytest.mark.slow
+def test_a_cluster_that_loses_its_workers_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work that waits for a worker would wait for ever."""
+    monkeypatch.setattr("tb_tidy_plugin.analysis.engines.WITHOUT_WORKERS_S", 1.0)
+    with dask_cluster(tmp_path) as cluster:
+
+        def lose_workers() -> None:
+            until((tmp_path / "begun").exists)
+            assert cluster.process.stdin is not None
+            print("lose workers", file=cluster.process.stdin, flush=True)
+
+        losing = threading.Thread(target=lose_workers)
+        losing.start()
+        with pytest.raises(EngineError, match="has had no workers for 1 s"):
+            list(each(engine_of(cluster.address), partial(begin_and_wait, tmp_path), range(3)))
+        losing.join()
 
 
 def test_a_host_that_cannot_be_reached(monkeypatch: pytest.MonkeyPatch) -> None:
