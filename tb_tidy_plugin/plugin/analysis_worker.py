@@ -1,16 +1,18 @@
 """Analysis of one trace file in a process of its own, so that its memory and its crashes never affect TensorBoard.
 
-`python -m tb_tidy_plugin.plugin.analysis_worker` imports everything that an analysis needs, reads one line from its
-input (an `AnalysisRequest`), writes one JSON message per line, the last of which is an `AnalysisResult` or a `Failure`,
-and ends.
+`python -m tb_tidy_plugin.plugin.analysis_worker` reads one line from its input (an `AnalysisRequest`), writes one JSON
+message per line, the last of which is an `AnalysisResult` or a `Failure`, and ends. Meanwhile it imports all that
+analysis needs: while it waits for the line, or while it reads the trace.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import msgspec
@@ -23,6 +25,7 @@ from tb_tidy_plugin.plugin.models import StackAnswer, StackFrame
 from tb_tidy_plugin.plugin.tables import Tables, tables_of
 from tb_tidy_plugin.recipe import Recipe
 from tb_tidy_plugin.report.model import Problem, ProfileReport
+from tb_tidy_plugin.threads import SWITCH_S, cores
 from tb_tidy_plugin.trace.cache import Cache, State
 from tb_tidy_plugin.trace.files import TraceFile
 from tb_tidy_plugin.trace.limits import held_to
@@ -118,11 +121,16 @@ _Send: TypeAlias = Callable[[AnalysisMessage], object]
 OUT_OF_MEMORY = Failure("There is not enough memory to analyse this trace.", "Free memory, or record fewer steps.")
 
 
+@held_off()
 def main() -> None:
     """Serves one request; none if its input ends before."""
     output = child.private_output()
     child.step_back(nice=NICE)
-    _import_all()
+    sys.setswitchinterval(SWITCH_S)
+    if cores() > 1:
+        Thread(target=_import_all, name="torchtidy-import", daemon=True).start()
+    else:
+        _import_all()
     line = child.question()
     if not line:
         return
@@ -137,7 +145,6 @@ def main() -> None:
     send_analysis(msgspec.json.decode(line, type=AnalysisRequest), send)
 
 
-@held_off()
 def _import_all() -> None:
     """Imports what `send_analysis` needs, so that a spare process is ready before its request."""
     from tb_tidy_plugin.analysis import answers, assemble, code_fixes, lines, runs, tables  # noqa: F401 - imported ahead
@@ -151,7 +158,7 @@ def _import_all() -> None:
 @held_off()
 def send_analysis(request: AnalysisRequest, send: _Send) -> None:
     """Sends progress, then the findings, then the whole result, or the reason if there is none."""
-    from tb_tidy_plugin.analysis.assemble import read_file
+    from tb_tidy_plugin.analysis.reading import trace_in
     from tb_tidy_plugin.configuration.checks import job_of
     from tb_tidy_plugin.configuration.files import Configuration, read_configuration
 
@@ -162,10 +169,13 @@ def send_analysis(request: AnalysisRequest, send: _Send) -> None:
     roots = tuple(Path(os.fsdecode(root)) for root in request.source_roots)
     try:
         checked = job_of(Configuration() if configuration is None else read_configuration(configuration))
-        progress = throttled(file.path, send, len(checked.of_profiles))
+        progress = throttled(file.path, send, lambda: len(checked.of_profiles))
         job = replace(checked, source_roots=roots, cache=Cache(folder), progress=progress)
         with held_to(job.limits):
-            analysis = read_file(file, job)
+            read = trace_in(file, job)
+            from tb_tidy_plugin.analysis.assemble import analysis_of
+
+            analysis = analysis_of(file, job, read)
             findings = first_findings(analysis)
             send(findings)
             send(AnalysisProgress("analysing", ADDING_UP, CHECKED_PART))
@@ -176,8 +186,11 @@ def send_analysis(request: AnalysisRequest, send: _Send) -> None:
         send(OUT_OF_MEMORY)
 
 
-def throttled(path: AnyPath, send: _Send, rules: int) -> Callable[[TraceFile, str, float], None]:
-    """A progress function that sends about ten messages a second, and each change of the stage at once."""
+def throttled(path: AnyPath, send: _Send, rules: Callable[[], int]) -> Callable[[TraceFile, str, float], None]:
+    """A progress function that sends about ten messages a second, and each change of the stage at once.
+
+    `rules` returns the number of rules, which is asked for when the first one is checked.
+    """
     size = size_of(path)
     last_stage, last_s = "", 0.0
 
@@ -191,7 +204,8 @@ def throttled(path: AnyPath, send: _Send, rules: int) -> Callable[[TraceFile, st
             text = f"Reading {Bytes(round(fraction * size))} of {Bytes(size)}"
             send(AnalysisProgress("reading", text, fraction * READING_PART))
         else:
-            text = f"Checking rule {round(fraction * rules) + 1} of {rules}"
+            count = rules()
+            text = f"Checking rule {round(fraction * count) + 1} of {count}"
             send(AnalysisProgress("analysing", text, READING_PART + fraction * (CHECKED_PART - READING_PART)))
 
     return report

@@ -120,7 +120,7 @@ def test_a_path_that_is_no_text(tmp_path: Path) -> None:
 def test_progress_is_throttled_but_each_new_stage_is_said(tmp_path: Path) -> None:
     sent: list[AnalysisMessage] = []
     path = trace(tmp_path / "w.pt.trace.json")
-    report = throttled(path, sent.append, 8)
+    report = throttled(path, sent.append, lambda: 8)
     for n in range(1000):
         report(TraceFile("", "", "", path), "reading", n / 1000)
     report(TraceFile("", "", "", path), "analysing", 0.0)
