@@ -36,6 +36,11 @@ FEEDER, _ENDS_S = "QueueFeederThread", 5.0
 STARTED_WITH = ("cloudpickle", "loky")  # imported by worker processes before they get this process's `sys.path`
 NEEDED = {"dask": "distributed", "ray": "ray"}
 CONNECT_S = 20.0
+LOST_WORKER_S = 3600.0
+"""How long a cluster of our own waits for a worker that is restarted. After the usual 15 s it would be closed for good,
+which a busy machine exceeds.
+"""
+
 WITHOUT_WORKERS_S = 60.0
 """How long a cluster may be without workers, which are restarted, or started as they are needed."""
 _LOOK_S = 1.0  # between checks that the parent process still runs
@@ -288,6 +293,7 @@ class _Cluster(msgspec.Struct, frozen=True):
 def _dask(engine: Engine) -> Iterator[_Cluster]:
     import asyncio
 
+    import dask.config
     from distributed import Client, LocalCluster
 
     with _reached(engine):
@@ -316,7 +322,8 @@ def _dask(engine: Engine) -> Iterator[_Cluster]:
             raise EngineError(error, "See the log of its scheduler, start some workers, then try again.")
 
     try:
-        yield _Cluster(width, submit, check)
+        with dask.config.set({"distributed.deploy.lost-worker-timeout": LOST_WORKER_S}):
+            yield _Cluster(width, submit, check)
     finally:
         client.close()  # also cancels pending work
         waiting.shutdown()

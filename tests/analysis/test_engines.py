@@ -24,7 +24,9 @@ from tests.support.waiting import until
 
 DASK = """
 import sys
+import dask.config
 from distributed import LocalCluster
+dask.config.set({"distributed.deploy.lost-worker-timeout": "1 hour"})  # a busy machine takes long to restart one
 if __name__ == "__main__":
     with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
         print(cluster.scheduler_address, flush=True)
