@@ -130,7 +130,8 @@ def test_every_figure_is_the_measurement_s(board: Served, page: Tab) -> None:
         assert "\n".join(code) == statement.rstrip("\n")
     assert report.joint_saving is not None
     assert report.ledger is not None
-    left_ns = report.ledger.step_ns.median - report.joint_saving.expected_ns
+    steps, saved_ns = report.ledger.step_ns, report.joint_saving.expected_ns
+    left_ns = max((steps.mean if saved_ns > steps.median else steps.median) - saved_ns, 0)  # few steps may be long
     summary = frame.get_by_role("region", name="Summary of the profile")
     expect(summary).to_contain_text(f"With all fixes≈ {Nanoseconds(left_ns)}")
 

@@ -179,6 +179,15 @@ class TestShows:
             text = page_of(of_profile(msgspec.structs.replace(untidy, joint_saving=joint))).text
             assert ("Findings overlap" in text) is is_told
 
+    def test_savings_above_the_median_step_are_of_the_average_one(self, untidy: ProfileReport) -> None:
+        assert untidy.joint_saving is not None
+        assert untidy.ledger is not None
+        saved = untidy.joint_saving.expected_ns
+        steps = msgspec.structs.replace(untidy.ledger.step_ns, median=saved // 2, mean=4 * saved)
+        ledger = msgspec.structs.replace(untidy.ledger, step_ns=steps)
+        text = page_of(of_profile(msgspec.structs.replace(untidy, ledger=ledger, true_step_ns=None))).text
+        assert "per step, 25 %" in text
+
     def test_every_step_is_in_the_table_beside_the_chart(self, untidy: ProfileReport) -> None:
         text = page_of(of_profile(untidy)).text
         assert untidy.ledger is not None

@@ -19,10 +19,17 @@ it('takes it off the step that the report says', () => {
 });
 
 it('takes it off the step of the account, but for a step that is known without the profiler', () => {
-  const account = { step_ns: { median: 100 * MS } };
+  const account = { step_ns: { median: 100 * MS, mean: 110 * MS } };
   expect(stepNow(joint({ ledger: account }))).toBe(100 * MS);
   expect(withoutText(joint({ ledger: account }), 'step')).toContain('37 ms');
   expect(stepNow(joint({ ledger: account, true_step_ns: 184 * MS }))).toBe(184 * MS);
+});
+
+it('takes it off the average step where few long steps hold more than the median one', () => {
+  const account = { step_ns: { median: 60 * MS, mean: 100 * MS } };
+  expect(stepNow(joint({ ledger: account }))).toBe(100 * MS);
+  expect(withoutText(joint({ ledger: account }), 'step')).toContain('37 ms');
+  expect(stepNow(joint({ ledger: account, joint_saving: null }))).toBe(60 * MS);
 });
 
 it('never goes below zero', () => {

@@ -40,6 +40,10 @@ export function Summary({ report }: { report: ProfileReport }) {
   );
 }
 
+/** True if savings are shown of the average step, not of the median one. */
+const isOfAverage = ({ true_step_ns: trueStep }: ProfileReport, now: number | null): boolean =>
+  now !== null && typeof trueStep !== 'number' && ledger.value !== null && now !== ledger.value.step_ns.median;
+
 /** The whole answer in one sentence. */
 function Verdict({ report }: { report: ProfileReport }) {
   const { joint_saving: saving } = report;
@@ -53,7 +57,7 @@ function Verdict({ report }: { report: ProfileReport }) {
     return (
       <p class="verdict">
         {found === 1 ? 'One change' : `${found} changes together`} would save about <b>{nanoseconds(saving.expected_ns)}</b>
-        {now === null ? '' : ` of ${nanoseconds(now)}`} per {per.value}{now === null ? '' : <> <span>({share(saving.expected_ns / now)})</span></>}.
+        {now === null ? '' : ` of ${nanoseconds(now)}`} per {per.value}{isOfAverage(report, now) && ' on average'}{now === null ? '' : <> <span>({share(saving.expected_ns / now)})</span></>}.
       </p>
     );
   }
