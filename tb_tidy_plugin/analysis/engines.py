@@ -311,13 +311,15 @@ def _dask(engine: Engine) -> Iterator[_Cluster]:
         # Dask's own executor mistakes an answer for an error if the worker that holds it dies at that moment.
         return waiting.submit(client.submit(work, item, pure=False).result)
 
-    seen_s = time.monotonic()
+    without_s: float | None = None  # since when there were none at each look
 
     def check() -> None:
-        nonlocal seen_s
+        nonlocal without_s
+        there = False
         with suppress(OSError, RuntimeError):  # a scheduler that does not answer may be restarted, too
-            seen_s = time.monotonic() if client.ncores() else seen_s
-        if time.monotonic() - seen_s > WITHOUT_WORKERS_S:
+            there = bool(client.ncores())
+        without_s = None if there else without_s or time.monotonic()
+        if without_s is not None and time.monotonic() - without_s > WITHOUT_WORKERS_S:
             error = f"`{engine}` has had no workers for {WITHOUT_WORKERS_S:g} s."
             raise EngineError(error, "See the log of its scheduler, start some workers, then try again.")
 
