@@ -302,7 +302,7 @@ def _dask(engine: Engine) -> Iterator[_Cluster]:
             client = Client(local)
         else:
             local, client = None, Client(f"tcp://{engine.address}", timeout=CONNECT_S)
-        with suppress(asyncio.TimeoutError):  # told by the caller
+        with suppress(asyncio.TimeoutError):  # the caller says so
             client.wait_for_workers(1, timeout=CONNECT_S)
     width = sum(client.ncores().values())
     waiting = ThreadPoolExecutor(max(width, 1), "dask")
