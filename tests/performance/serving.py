@@ -1,9 +1,10 @@
 """How soon findings are there: `python -m tests.performance.serving` opens recordings in real TensorBoards.
 
 Each recording is opened three times, each time with an empty cache, three times more by another TensorBoard with the
-first one's cache, and once by torch-tb-profiler where that is installed. Figures are medians, and times are of the clock, from the moment at which TensorBoard listens: a busy
-machine makes all of them longer. `--check` compares ratios of them with `ratios.json` and fails where one is worse by
-more than a factor of two; without it the page docs/performance-tensorboard.md and that file are written.
+first one's cache, and once by torch-tb-profiler where that is installed. Figures are medians; times are of the clock,
+from the moment at which TensorBoard listens: a busy machine makes all of them longer. `--check` compares ratios of them
+with `ratios.json` and fails where one is worse by more than a factor of two; without it the page
+docs/performance-tensorboard.md and that file are written.
 """
 
 from __future__ import annotations
