@@ -38,13 +38,14 @@ def on_all_cores(work: Callable[[_Item], _Result], items: Sequence[_Item]) -> li
 
 
 @contextmanager
-def meanwhile(*tasks: Callable[[], object]) -> Iterator[None]:
+def meanwhile(*tasks: Callable[[], object], is_core_free: bool = True) -> Iterator[None]:
     """Runs `tasks`, one after the other, in a thread beside the block; both end together.
 
     Each task keeps its result where others ask for it. A task that fails stays silent: the caller who asks computes
-    the result again and gets the error, as without the thread. With a single core, nothing runs ahead.
+    the result again and gets the error, as without the thread. With a single core, or if the others are not free,
+    nothing runs ahead.
     """
-    if not tasks or cores() < 2:
+    if not tasks or not is_core_free or cores() < 2:
         yield
         return
     usual_s = sys.getswitchinterval()

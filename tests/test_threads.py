@@ -72,6 +72,13 @@ def test_columns_are_the_same_in_several_threads(rows: int) -> None:
         assert np.array_equal(found, column[::-1])
 
 
+def test_nothing_runs_ahead_where_no_core_is_free() -> None:
+    done = []
+    with meanwhile(lambda: done.append(True), is_core_free=False):
+        pass
+    assert done == []
+
+
 def test_the_interval_of_threads_is_as_before_also_after_an_error() -> None:
     usual = sys.getswitchinterval()
     with pytest.raises(KeyError), meanwhile(int):

@@ -126,10 +126,10 @@ class Analysis(msgspec.Struct, frozen=True, dict=True):
         known = Known(self.aligner.place_of, self._measurements.of, self._estimates, self.sources)
         progress = partial(self.job.report, self.file, "analysing")
         of_all = (partial(account_of, self.profile), give_back, self._estimates.prepare, give_back)
-        with meanwhile(*(of_all if self.job.is_alone else ())):
+        with meanwhile(*of_all, is_core_free=self.job.is_alone):
             outcomes = looked(self.profile, self.job.of_profiles, progress)
         give_back()
-        with meanwhile(*((lambda: self._parts,) if self.job.is_alone else ())):
+        with meanwhile(lambda: self._parts, is_core_free=self.job.is_alone):
             return with_findings(self.profile, self.job.of_profiles, outcomes, self.job.ignores, known)
 
     @property
@@ -148,7 +148,7 @@ def read_file(file: TraceFile, job: Job) -> Analysis:
 
 def analysis_of(file: TraceFile, job: Job, read: ReadTrace) -> Analysis:
     """The analysis of a file that was `read`; takes its table, and stores its columns in the cache."""
-    with meanwhile(*((read.keep,) if job.is_alone else ())):
+    with meanwhile(read.keep, is_core_free=job.is_alone):
         profile = Profile(with_replayed(read.taken()), job.devices)
         give_back()
         sources = sources_of(file, job.source_roots, profile.metadata.captured.sources)

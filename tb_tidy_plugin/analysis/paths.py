@@ -168,7 +168,7 @@ def _analysed(job: Job, question: Question[_A], file: TraceFile) -> Analysed[_A]
         from tb_tidy_plugin.analysis.reading import trace_in
 
         with held_to(job.limits):
-            with meanwhile(*((partial(_import_rest, job),) if job.is_alone else ())):
+            with meanwhile(partial(_import_rest, job), is_core_free=job.is_alone):
                 read = trace_in(file, job)
             from tb_tidy_plugin.analysis.assemble import analysis_of
 

@@ -49,7 +49,7 @@ class Evidence(msgspec.Struct, frozen=True):
     """The look-ups of a profile.
 
     Attributes:
-        calls: of compiled functions per step. time: of their look-ups in the median step. share: that of the mean step.
+        calls: of compiled functions per step. time: of their look-ups per step. share: that of the step.
     """
 
     calls: int
@@ -93,9 +93,11 @@ class GuardsTakeLong(Rule[Evidence]):
         lookups = {region: row for region, rows in calls.items() for row in rows[:1] if is_lookup(profile, row)}
         steps = profile.steps
         of_steps = profile.covered(rows_of(lookups.values())).within(steps.starts, steps.ends)
-        time_ns = int(np.median(of_steps))  # a single slow look-up says more about the machine
+        time_ns = profile.per_step_ns(rows_of(lookups.values()))
+        usual_ns = float(np.median(of_steps))  # a single slow look-up says more about the machine
         count = profile.per_step_count(rows_of(calls))
-        share = time_ns / max(1, sum(step.duration_ns for step in steps.items) / len(steps.items))
-        if count <= self.max_calls and share >= self.min_share and time_ns >= self.min_lookup_ns:
-            evidence = Evidence(round(count), Nanoseconds(time_ns), Share(share))
+        step_ns = max(1, sum(step.duration_ns for step in steps.items) / len(steps.items))
+        is_slow = usual_ns >= max(self.min_lookup_ns, self.min_share * step_ns)
+        if count <= self.max_calls and is_slow:
+            evidence = Evidence(round(count), Nanoseconds(time_ns), Share(time_ns / step_ns))
             yield from (Match(region, (row,), evidence) for region, row in lookups.items())
