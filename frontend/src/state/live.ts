@@ -39,7 +39,7 @@ export async function look(): Promise<void> {
   try {
     const answer = await reach(getRuns({ look: 'calm' }));
     if (wasGone) await revalidate();
-    else if (JSON.stringify(answer) !== JSON.stringify(runs.peek())) takeOver(answer);
+    else if (runs.peek() === before && JSON.stringify(answer) !== JSON.stringify(before)) takeOver(answer); // or something newer came in meanwhile
   } catch (error) {
     faultInfo(error); // the next look asks again
   } finally {

@@ -11,7 +11,7 @@ export const effects = (): Promise<void> => new Promise((done) => { setTimeout(d
 
 /**
  * Opens the page at an address and returns its body; `unfolded` as for a user who has opened a finding's folded parts
- * before.
+ * before. The page counts as out of sight: its own look every two seconds would change what a slow test sees.
  */
 export async function openPage(hash = '', widthPx = 1400, unfolded = true): Promise<HTMLElement> {
   closePage();
@@ -20,6 +20,7 @@ export async function openPage(hash = '', widthPx = 1400, unfolded = true): Prom
   const { writeSetting } = await import('../state/settings');
   writeSetting('torchtidy.unfolded', unfolded ? 'why,evidence' : '');
   setWidth(widthPx);
+  vi.spyOn(document, 'hidden', 'get').mockReturnValue(true);
   const { render } = await import('../index');
   render();
   return document.body;

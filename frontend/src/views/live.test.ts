@@ -2,7 +2,7 @@ import { fireEvent, screen } from '@testing-library/preact';
 import { expect, it, vi } from 'vitest';
 import type { ProfileState } from '../api/types.gen';
 import { finding, report, state } from '../testing/fixtures';
-import { openPage, rows } from '../testing/page';
+import { effects, openPage, rows } from '../testing/page';
 import { serveProfile, type TestServer } from '../testing/server';
 
 /** The page's own check every two seconds. */
@@ -46,6 +46,31 @@ it('a trace that could not be read is read as soon as it is another file', async
   server.answers = whole.answers;
   await look();
   expect((await rows()).length).toBe(1);
+});
+
+it('an answer that is older than what the page knows changes nothing', async () => {
+  const problem = { path: 'x', error: 'Broken at byte 7.', advice: 'Record again.', recovered_events: 0 };
+  const server = serveProfile(report({ findings: [finding('a')] }), state({ problem }));
+  await openPage();
+  await rows();
+  const old = server.answers.runs;
+  let answer: (response: Response) => void = () => undefined;
+  const asked = new Promise<void>((resolve) => {
+    vi.stubGlobal('fetch', (address: string, init?: RequestInit) => {
+      if (!address.includes('look=calm')) return server.fetch(address, init);
+      resolve();
+      return new Promise<Response>((done) => { answer = done; });
+    });
+  });
+  const looked = look();
+  await asked;
+  const { noteState } = await import('../state/runs');
+  noteState('job', state({ version: 2 }));
+  await vi.waitFor(() => expect(screen.queryByText('Broken at byte 7.')).toBeNull());
+  answer(new Response(JSON.stringify(old?.(new URLSearchParams(), null))));
+  await looked;
+  await effects();
+  expect(screen.queryByText('Broken at byte 7.')).toBeNull();
 });
 
 it('a server that is back is asked for all at once', async () => {
