@@ -14,5 +14,21 @@ vi.waitFor = (check, options = PATIENCE_MS) => waitFor(check, options);
 /** A page is never idle: it would fetch all views in each test. */
 beforeEach(() => void vi.stubGlobal('requestIdleCallback', () => 0));
 
-// An answer that comes after a file's last test would be drawn in a window that is gone.
-afterEach(closePage);
+const running = new Set<ReturnType<typeof setTimeout>>();
+for (const name of ['setTimeout', 'setInterval'] as const) {
+  const start: (...given: Parameters<typeof setTimeout>) => ReturnType<typeof setTimeout> = globalThis[name];
+  Object.assign(globalThis, {
+    [name]: (...given: Parameters<typeof setTimeout>) => {
+      const timer = start(...given);
+      running.add(timer);
+      return timer;
+    },
+  });
+}
+
+// An answer or a timer that comes after a file's last test would find a window that is gone.
+afterEach(() => {
+  closePage();
+  for (const timer of running) clearTimeout(timer);
+  running.clear();
+});
