@@ -188,7 +188,7 @@ if __name__ == "__main__":
             "remote": ["fsspec"],  # logdirs on stores, with the store's own package: s3fs, gcsfs, adlfs
         },
         entry_points={
-            "console_scripts": ["tb-tidy = tb_tidy_plugin.cli.main:main"],
+            "console_scripts": ["tb-tidy = tb_tidy_plugin.cli.main:script"],
             "pytest11": ["torchtidy = tb_tidy_plugin.budgets.pytest_plugin"],
             "tensorboard_plugins": ["torchtidy = tb_tidy_plugin.plugin.loader:Loader"],
             "vllm.general_plugins": ["torchtidy_graphs = tb_tidy_plugin.capture.graphs:install"],

@@ -21,7 +21,7 @@ GLUE = "\ue000"  # not in any alphabet, and as wide as a space; rich also breaks
 def say(*parts: RenderableType, no_wrap: bool = False) -> None:
     """Prints `parts`, each below the other. With `no_wrap`, long lines end in `…`."""
     if sys.stdout.isatty():
-        _print(_Console(), *parts, no_wrap=no_wrap)
+        _print(_Console(emoji=False), *parts, no_wrap=no_wrap)
     else:
         lines = _lines(*parts, no_wrap=no_wrap, colours="auto")
         click.echo(lines, nl=False, color=True)  # any colours are there because of `FORCE_COLOR`
@@ -49,7 +49,9 @@ class _Console(Console):
 def _lines(*parts: RenderableType, no_wrap: bool, colours: Literal["auto"] | None) -> str:
     """The lines, without the trailing spaces of tables."""
     text = io.StringIO()
-    _print(_Console(file=text, width=WIDTH_WITHOUT_TERMINAL, color_system=colours), *parts, no_wrap=no_wrap)
+    _print(
+        _Console(file=text, width=WIDTH_WITHOUT_TERMINAL, color_system=colours, emoji=False), *parts, no_wrap=no_wrap
+    )
     return "".join(f"{line.rstrip()}\n" for line in text.getvalue().split("\n")[:-1])
 
 

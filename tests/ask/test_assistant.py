@@ -46,7 +46,7 @@ def test_there_are_ten_recordings() -> None:
 def test_another_process_answers_the_same(cache: Path, tmp_path: Path) -> None:
     """Without a cache, and with other hashes of strings."""
     path = recording(DRAWN[0], tmp_path)
-    code = "from tb_tidy_plugin.cli.main import main; main()"
+    code = "from tb_tidy_plugin.cli.main import script; script()"
     given = ["ask", '{"question": "findings"}', "--path", str(path), "--isolated", "--no-cache"]
     environment = os.environ | {"PYTHONHASHSEED": "7"}
     done = subprocess.run([sys.executable, "-c", code, *given], env=environment, check=True, capture_output=True)

@@ -98,7 +98,7 @@ class TestServer:
         from mcp import StdioServerParameters
         from mcp.client.stdio import stdio_client
 
-        code = "from tb_tidy_plugin.cli.main import main; main()"
+        code = "from tb_tidy_plugin.cli.main import script; script()"
         server = StdioServerParameters(
             command=sys.executable,
             args=["-c", code, "mcp", str(folder.root), "--isolated"],
@@ -117,7 +117,7 @@ class TestServer:
 def test_ctrl_c_ends_the_server_while_its_input_is_open(folder: Folder) -> None:
     version = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
     hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": version}
-    code = "from tb_tidy_plugin.cli.main import main; main()"
+    code = "from tb_tidy_plugin.cli.main import script; script()"
     command = [sys.executable, "-c", code, "mcp", str(folder.root), "--isolated"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None

@@ -149,7 +149,7 @@ def served(logdir: Path, cache: Path) -> Iterator[str]:
     command = [
         sys.executable,
         "-c",
-        "from tb_tidy_plugin.cli.main import main; main()",
+        "from tb_tidy_plugin.cli.main import script; script()",
         "serve",
         str(logdir),
         "--no-open",

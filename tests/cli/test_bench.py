@@ -26,7 +26,7 @@ WITHOUT_TORCH = "import sys; sys.modules['torch'] = None"
 
 
 def tidy(cache: Path, *arguments: str | Path, before: str = "") -> subprocess.CompletedProcess[str]:
-    code = f"{before}\nfrom tb_tidy_plugin.cli.main import main; main()"
+    code = f"{before}\nfrom tb_tidy_plugin.cli.main import script; script()"
     environment = {
         "COLUMNS": "120",
         "PATH": os.environ["PATH"],

@@ -42,8 +42,8 @@ def test_a_report_is_kept_and_shown_again(path: Path, cache: Path) -> None:
 
 def said_and_imported(*command: str) -> tuple[str, set[str]]:
     """What a process of its own prints, and the modules that it has imported at its end."""
-    code = "import sys, atexit; from tb_tidy_plugin.cli.main import main; "
-    code += "atexit.register(lambda: print(*sys.modules, file=sys.stderr)); main()"
+    code = "import sys, atexit; from tb_tidy_plugin.cli.main import script; "
+    code += "atexit.register(lambda: print(*sys.modules, file=sys.stderr)); script()"
     done = subprocess.run([sys.executable, "-c", code, *command], capture_output=True, text=True, check=True)
     return done.stdout, set(done.stderr.split())
 

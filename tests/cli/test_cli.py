@@ -50,7 +50,7 @@ class TestCheck:
     @pytest.mark.parametrize("form", ["json", "sarif"])
     def test_no_printer_is_imported_for_what_needs_none(self, tmp_path: Path, form: str) -> None:
         told = "import atexit, sys; atexit.register(lambda: sys.stderr.write(' '.join(sys.modules)))"
-        code = f"{told}; from tb_tidy_plugin.cli.main import main; main()"
+        code = f"{told}; from tb_tidy_plugin.cli.main import script; script()"
         done = subprocess.run(
             [sys.executable, "-c", code, "check", str(traced(tmp_path)), "--isolated", "--format", form],
             cwd=ROOT, capture_output=True, text=True, timeout=600, check=True,
@@ -181,8 +181,36 @@ def test_real_traces_print_a_report(name: str) -> None:
     assert done.stderr == ""
 
 
+@pytest.mark.parametrize("arguments", [("rules",), ("rules", "--format", "no such form"), ("--version",)])
+@pytest.mark.parametrize("has_thread", [False, True])
+def test_the_script_ends_as_python_would(arguments: tuple[str, ...], has_thread: bool) -> None:
+    """After all that Python does before it frees its objects: other threads, `atexit`, buffered output."""
+    thread = "threading.Thread(target=lambda: (threading.main_thread().join(), sys.stdout.write('thread '))).start(); "
+    before = f"import atexit, sys, threading; {thread if has_thread else ''}"
+    before += "atexit.register(sys.stdout.write, 'exit '); sys.argv[0] = 'tb-tidy'; "
+    ways = [
+        subprocess.run(
+            [sys.executable, "-c", f"{before}from tb_tidy_plugin.cli.main import {way}; {way}()", *arguments],
+            cwd=ROOT, capture_output=True, text=True, check=False,
+        )
+        for way in ("main", "script")
+    ]  # fmt: skip
+    usual, own = ((done.returncode, done.stdout, done.stderr) for done in ways)
+    assert own == usual
+    assert own[1].endswith("thread exit " if has_thread else "exit ")
+
+
+def test_the_script_frees_no_object() -> None:
+    code = "class Freed:\n    def __del__(self): print('freed')\n"
+    code += (
+        "import sys; kept = Freed(); from tb_tidy_plugin.cli.main import script; sys.argv[1:] = ['--version']; script()"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == f"tb-tidy, version {__version__}\n"
+
+
 def without_numpy(*arguments: str) -> subprocess.CompletedProcess[str]:
-    code = "import sys; sys.modules['numpy'] = None; from tb_tidy_plugin.cli.main import main; main()"
+    code = "import sys; sys.modules['numpy'] = None; from tb_tidy_plugin.cli.main import script; script()"
     command = [sys.executable, "-c", code, *arguments]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 

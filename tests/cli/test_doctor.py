@@ -197,7 +197,7 @@ def test_a_cache_that_cannot_be_written_is_optional(monkeypatch: pytest.MonkeyPa
 
 
 def test_runs_as_a_command_that_says_the_same(tmp_path: Path) -> None:
-    code = "from tb_tidy_plugin.cli.main import main; main()"
+    code = "from tb_tidy_plugin.cli.main import script; script()"
     command = [sys.executable, "-W", "error", "-c", code, "doctor", "--format", "json", str(tmp_path / "nowhere")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stderr

@@ -28,7 +28,7 @@ from tests.support.written import write
 
 
 def merge(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    code = "from tb_tidy_plugin.cli.main import main; main()"
+    code = "from tb_tidy_plugin.cli.main import script; script()"
     return subprocess.run(
         [sys.executable, "-W", "error", "-c", code, "merge-device-events", *map(str, arguments)],
         cwd=ROOT, capture_output=True, text=True, timeout=600, check=False,

@@ -60,7 +60,7 @@ class TestRulesOfYourOwn:
         )  # fmt: skip
 
     def tidy(self, project: Path, *arguments: str) -> str:
-        done = self.run(project, "-c", "from tb_tidy_plugin.cli.main import main; main()", *arguments)
+        done = self.run(project, "-c", "from tb_tidy_plugin.cli.main import script; script()", *arguments)
         assert (done.returncode, done.stderr) == (0, "")
         return done.stdout
 

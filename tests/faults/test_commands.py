@@ -260,7 +260,7 @@ def test_output_that_cannot_be_written(machine: Machine, errors: Path | None) ->
     """Not the code of findings that are there, nor Python's own words."""
     with FULL.open("wb") as full, (errors or machine.out / "said").open("wb") as said:
         done = subprocess.run(
-            [sys.executable, "-c", "from tb_tidy_plugin.cli.main import main; main()", "rules", "--isolated"],
+            [sys.executable, "-c", "from tb_tidy_plugin.cli.main import script; script()", "rules", "--isolated"],
             stdout=full, stderr=said, check=False, env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
         )  # fmt: skip
     assert done.returncode == 2

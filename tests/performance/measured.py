@@ -83,7 +83,7 @@ def process(path: Path) -> Task:
     command = [
         sys.executable,
         "-c",
-        "from tb_tidy_plugin.cli.main import main; main()",
+        "from tb_tidy_plugin.cli.main import script; script()",
         "check",
         "--no-cache",
         str(path),

@@ -46,17 +46,18 @@ class Tool:
     most: float = float("inf")
 
 
+SCRIPT = "import sys; from tb_tidy_plugin.cli.main import script"
 TORCHTIDY = Tool(
     "tb-tidy check --no-cache",
     "",
     "all rules, lines, ledger and replayed savings, printed",
-    "import sys; from tb_tidy_plugin.cli.main import main; sys.argv[:1] = ['tb-tidy', 'check', '--no-cache']; main()",
+    f"{SCRIPT}; sys.argv[:1] = ['tb-tidy', 'check', '--no-cache']; script()",
 )
 CACHED = Tool(
     "tb-tidy check, from its cache",
     "",
     "the same report, cached by an earlier run",
-    "import sys; from tb_tidy_plugin.cli.main import main; sys.argv[:1] = ['tb-tidy', 'check']; main()",
+    f"{SCRIPT}; sys.argv[:1] = ['tb-tidy', 'check']; script()",
 )
 PEERS = (
     Tool(

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.support.recorded_ranks import record
 
-TB_TIDY = (sys.executable, "-c", "from tb_tidy_plugin.cli.main import main; main()")
+TB_TIDY = (sys.executable, "-c", "from tb_tidy_plugin.cli.main import script; script()")
 
 MARKED = '''"""Product that is marked.
 

@@ -217,7 +217,7 @@ def test_a_signal_ends_both_programs(number: signal.Signals, asked: Callable[[],
     program("before", sleeps=True)
     program("after")
     heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # tests may run in the background
-    start = f"{heard}; from tb_tidy_plugin.cli.main import main; main()"
+    start = f"{heard}; from tb_tidy_plugin.cli.main import script; script()"
     command = [sys.executable, "-c", start, *asked()]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         until(lambda: Path("order.pid").exists() and Path("order.pid").read_text() != "")
