@@ -18,12 +18,15 @@ M_ARENA_MAX = -8  # malloc.h
 STATM = Path("/proc/self/statm")
 LEAST_BYTES = 96 << 20
 """A smaller process keeps what it freed, which takes no time."""
+GROWTH_BYTES = 32 << 20
+"""Growth between two of many small stages after which giving back is worth its few ms."""
 
 
 class _Process:
     """This process."""
 
     trim: ClassVar[Callable[[int], object] | None] = None
+    left_bytes: ClassVar[int] = 0
 
 
 def spare_memory() -> None:
@@ -40,10 +43,16 @@ def spare_memory() -> None:
         _Process.trim = library.malloc_trim
 
 
-def give_back() -> None:
-    """Returns what was freed until now, in a large process that spares memory; to be called after a large stage."""
-    if _Process.trim is not None and _held_bytes() >= LEAST_BYTES:
+def give_back(growth_bytes: int = 0) -> None:
+    """Returns what was freed until now, in a large process that spares memory; to be called after a large stage.
+
+    With `growth_bytes` only if the process has grown by as much since the last time.
+    """
+    if _Process.trim is not None and _held_bytes() >= max(
+        LEAST_BYTES, growth_bytes and _Process.left_bytes + growth_bytes
+    ):
         _Process.trim(0)
+        _Process.left_bytes = _held_bytes()
 
 
 def _held_bytes() -> int:

@@ -8,7 +8,7 @@ from functools import cached_property, partial
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin.allocator import give_back
+from tb_tidy_plugin.allocator import GROWTH_BYTES, give_back
 from tb_tidy_plugin.analysis.checker import Clean, Failed, Found, NotChecked, RuleOutcome, check_rule, unless_broken
 from tb_tidy_plugin.analysis.described import ProfileParts, parts_of_profile
 from tb_tidy_plugin.analysis.findings import (
@@ -128,6 +128,7 @@ class Analysis(msgspec.Struct, frozen=True, dict=True):
         of_all = (partial(account_of, self.profile), give_back, self._estimates.prepare, give_back)
         with meanwhile(*of_all, is_core_free=self.job.is_alone):
             outcomes = looked(self.profile, self.job.of_profiles, progress)
+        self.profile.forget_calls()
         give_back()
         with meanwhile(lambda: self._parts, is_core_free=self.job.is_alone):
             return with_findings(self.profile, self.job.of_profiles, outcomes, self.job.ignores, known)
@@ -176,6 +177,7 @@ def looked(
     for at, rule in enumerate(rules):
         progress(at / len(rules))
         outcomes[rule.name()] = check_rule(profile, rule)
+        give_back(GROWTH_BYTES)
     return outcomes
 
 

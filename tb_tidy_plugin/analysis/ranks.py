@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from statistics import median
 from typing import Literal, TypeAlias
+
+import numpy as np
 
 from tb_tidy_plugin.analysis.present import doubts_about, missing_of, present_text, world_size_of
 from tb_tidy_plugin.profile.arrivals import Arrival, CollectivePlace, arrivals_of, clock_errors_ns, meeting_places_of
@@ -99,7 +100,7 @@ def _imbalances(run: Run) -> Iterator[model.Imbalance]:
 
 def _imbalance(what: Shared, values: dict[int, int], step_ns: int) -> model.Imbalance:
     rank, most = max(values.items(), key=lambda item: item[1])
-    middle = round(median(values.values()))
+    middle = round(float(np.median([*values.values()])))
     ratio = most / middle if middle else None
     whole = middle if what == "memory" else step_ns
     uneven = ratio is None or ratio >= NOTABLE_RATIO

@@ -180,6 +180,8 @@ class _Book:
 
     def entries(self) -> tuple[list[Entry], NDArray[np.int16]]:
         """All entries, largest first, and the position of each segment's entry."""
+        if (self.segments.cause == NUMBER["cpu"]).any():
+            self.limits.rate_calls()  # before the arrays below
         code = self.segments.cause.astype(np.int16) * np.int16(len(KINDS) + 1) + self.names.kind + np.int16(1)
         total = self._sums(code, len(CAUSES) * (len(KINDS) + 1))
         there = np.flatnonzero(total)
@@ -203,14 +205,16 @@ class _Book:
         found: list[list[int]] = self._sums(step, count * steps).reshape(count, steps).tolist()
         return found
 
-    def _length(self, of: Rows | slice) -> Times:
-        return self.segments.ends[of] - self.segments.starts[of]
+    def _length(self, of: Rows) -> Times:
+        length = self.segments.ends[of]
+        length -= self.segments.starts[of]
+        return length
 
     def _sums(self, number: NDArray[np.integer], count: int) -> Times:
         """How long all segments of each number are, exact."""
         found = np.zeros(count, np.int64)
         for block in blocks_of(len(number)):
-            np.add.at(found, number[block], self._length(block))
+            np.add.at(found, number[block], self.segments.ends[block] - self.segments.starts[block])
         return found
 
     def _pieces(self, entry: NDArray[np.int16], count: int) -> list[tuple[int, list[tuple[int, int, int]]]]:
@@ -238,12 +242,13 @@ class _Book:
         cause: Cause = CAUSES[cause_number]
         kind: Kind | None = KINDS[kind_number - 1] if kind_number else None
         share = total / max(self.span.end_ns - self.span.start_ns, 1)
-        owners = self._owners(mine)
+        length = self._length(mine)
+        owners = self._owners(mine, length)
         has_limit = cause == "compute" and kind not in WITHOUT_LIMIT
         limit = self.limits.of(self.segments.take(mine)) if has_limit else None
         if kind == "mixture_of_experts":
             limit = self.limits.of_experts(self.segments.take(mine)) or limit
-        rate = self.limits.rate(self.calls[mine], self._length(mine)) if cause == "cpu" and kind != "python" else None
+        rate = self.limits.rate(self.calls[mine], length) if cause == "cpu" and kind != "python" else None
         said, nothing = (
             advice.on_cpu(kind, rate, has_shapes="shapes" in self.profile.recorded)
             if cause == "cpu"
@@ -292,8 +297,8 @@ class _Book:
         phases = {merged([name]).phase for name in self.span.names}
         return next(iter(phases)) if phases in ({"prefill"}, {"diffusion"}) else "decode"
 
-    def _owners(self, mine: Rows) -> list[Owner]:
-        key, length = self.names.key[mine], self._length(mine)
+    def _owners(self, mine: Rows, length: Times) -> list[Owner]:
+        key = self.names.key[mine]
         sums = np.zeros(int(key.max(initial=ABSENT)) + 1, np.int64)
         np.add.at(sums, key, length)
         there = np.flatnonzero(sums)

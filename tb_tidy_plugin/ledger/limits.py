@@ -108,6 +108,11 @@ class WorkLimits:
         give_back()  # what nesting and rating took
         return rated
 
+    def rate_calls(self) -> None:
+        """Computes what `rate` asks, which takes memory, ahead of it."""
+        if "shapes" in self.profile.recorded:
+            _ = self._rated
+
     def forget_rates(self) -> None:
         """Lets go of what `rate` asks, which is computed again if it is called later."""
         vars(self).pop("_rated", None)

@@ -81,8 +81,10 @@ class Calls(msgspec.Struct, frozen=True):
         the name is not a function; bodies of other code hold no loops. A function that contains a loop itself starts no
         group of the loop that calls it.
         """
-        functions = {row for row in self.caller[picks].tolist() if row != ABSENT and is_own(self._name(row))}
-        starts, from_heads = functions.union(picks.tolist()), set(heads.tolist())
+        callers = distinct(self.caller[picks])
+        callers = callers[callers != ABSENT]
+        is_users = among(self.table.name[callers], numbers_where(self.table.names, is_own))
+        starts, from_heads = set(callers[is_users].tolist()).union(picks.tolist()), set(heads.tolist())
         inner_first = sorted(self.bodies_with(rows_of([*starts, *from_heads])), reverse=True)
         for body in inner_first:
             if is_own(self.caller_name(body[0])) is not False:

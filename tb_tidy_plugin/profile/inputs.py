@@ -71,7 +71,7 @@ def plain_shape(sizes: InputSizes) -> Shape | None:
 
 
 def _are_numbers(sizes: InputSizes) -> TypeGuard[Shape]:
-    return not any(isinstance(size, tuple) for size in sizes)
+    return tuple not in map(type, sizes)  # half the time of a loop in Python
 
 
 NOT_A_TENSOR = frozenset({"Scalar", "ScalarList", "TensorList", "GenericList", "None"})

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from functools import cached_property
 from math import prod
+from operator import itemgetter
 
 import msgspec
 
@@ -26,7 +28,7 @@ WITH_FOREACH = {
 """Classes that can update all parameters together, by algorithm; `LBFGS`, `Muon` and `SparseAdam` cannot."""
 
 
-class Update(msgspec.Struct, frozen=True):
+class Update(msgspec.Struct, frozen=True, dict=True):
     """Parameters that an optimizer updated one at a time.
 
     Attributes:
@@ -43,10 +45,10 @@ class Update(msgspec.Struct, frozen=True):
     events: tuple[int, ...]
     operators: tuple[tuple[int, str], ...]
 
-    @property
+    @cached_property
     def parameters(self) -> int:
         """Number of parameters: that of the rarest operator that works in place, without odd single ones."""
-        names = Counter(name for _, name in self.operators)
+        names = Counter(map(itemgetter(1), self.operators))
         counts = [count for name, count in names.items() if aten.is_a("in_place", name)]
         return min((count for count in counts if 4 * count >= max(counts)), default=0)
 
@@ -75,7 +77,7 @@ def updates_one_by_one(profile: Profile) -> Iterator[Update]:
 def _update_by_operators(profile: Profile, step: int) -> Iterator[Update]:
     optimizer = STEP.sub(r"\g<optimizer>", profile.name(step))
     operators = _operators(profile, step)
-    counts = Counter(name for _, name in operators)
+    counts = Counter(map(itemgetter(1), operators))
     if WITH_FOREACH.get(optimizer.lower()) != optimizer or any(BATCHED.match(name) for name in counts):
         return
     # A closure runs forward and backward pass inside the step. The update comes after autograd, which a GPU's backward

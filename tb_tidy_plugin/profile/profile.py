@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -41,7 +41,6 @@ from tb_tidy_plugin.trace.columns import (
 from tb_tidy_plugin.trace.links import launches
 from tb_tidy_plugin.trace.sets import order_by
 from tb_tidy_plugin.trace.settings import Settings
-from tb_tidy_plugin.trace.strings import numbers_where
 
 
 class Profile:
@@ -146,20 +145,26 @@ class Profile:
         return self._named(lambda name: aten.without_overload(name) in wanted, (Category.OPERATOR,))
 
     def _named(self, test: Callable[[str], object], categories: Iterable[Category]) -> Rows:
-        order, bounds = self._by_name
-        numbers = numbers_where(self.table.names, test).tolist()
-        parts = [order[bounds[number] : bounds[number + 1]] for number in numbers]
-        rows = np.sort(np.concatenate([*parts, order[:0]])).astype(np.int64)
-        wanted = np.isin(self.table.category[rows], list(categories))
-        return rows[wanted]
+        parts = [rows for each in categories for name, rows in self._by_name.get(each, ()) if test(name)]
+        return np.sort(np.concatenate(parts)).astype(np.int64) if parts else np.empty(0, np.int64)
 
     @cached_property
-    def _by_name(self) -> tuple[Numbers, Rows]:
-        """All rows, name by name, and the start of each name: rules search for about a hundred names."""
-        few = len(self.table.names) <= np.iinfo(np.uint16).max
-        name = self.table.name.astype(np.uint16) if few else self.table.name  # sorted by digits
-        order = np.argsort(name, kind="stable").astype(np.int32)
-        return order, np.searchsorted(self.table.name[order], np.arange(len(self.table.names) + 1))
+    def _by_name(self) -> Mapping[Category, Sequence[tuple[str, Numbers]]]:
+        """The rows of each name, by category: rules search for about a hundred names."""
+        table = self.table
+        few = len(table.names) <= np.iinfo(np.uint16).max
+        name = table.name.astype(np.uint16) if few else table.name  # sorted by digits
+        order = np.lexsort((name, table.category)).astype(np.int32)
+        keys = name[order], table.category[order]
+        begins = np.flatnonzero(np.logical_or(*(key[1:] != key[:-1] for key in keys))) + 1
+        found: dict[Category, list[tuple[str, Numbers]]] = {}
+        for rows in np.split(order, begins) if len(order) else ():
+            found.setdefault(self.category(int(rows[0])), []).append((table.names[table.name[rows[0]]], rows))
+        return found
+
+    def forget_calls(self) -> None:
+        """Frees the calls, which few but rules ask for; the next question computes them again."""
+        vars(self).pop("calls", None)
 
     def inside(self, ancestors: Rows) -> Mask:
         """Mask of the tree's rows that are proper descendants of one of `ancestors`; one entry per row of the table."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import getpass
 import os
-import pickletools
 import re
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -97,6 +96,8 @@ def _read(content: bytes) -> _CachedGraph | None:
 
 def _named(content: bytes) -> Iterator[tuple[str, str]]:
     """Each text, with the last relevant attribute before it."""
+    import pickletools  # for few recordings
+
     name = ""
     for _, text, _ in pickletools.genops(content):
         if isinstance(text, str):

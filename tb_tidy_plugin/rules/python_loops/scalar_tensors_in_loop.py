@@ -112,9 +112,11 @@ class ScalarTensorsInLoop(Rule[Evidence]):
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         numbers = _numbers(profile)
-        never = _never(profile) if len(numbers) >= self.min_operators else numbers
-        for body in profile.calls.bodies_with(numbers) if len(numbers) >= self.min_operators else ():
-            for first, last, count in self._runs(profile, body, set(numbers.tolist()), never):
+        if len(numbers) < self.min_operators:
+            return
+        never, known = _never(profile), set(numbers.tolist())
+        for body in profile.calls.bodies_with(numbers):
+            for first, last, count in self._runs(profile, body, known, never):
                 calls = body[first : last + 1]
                 operators = profile.calls.operators_in(calls)
                 if _on_more(profile, operators) <= MOST_OTHERS * count and not gradients_of(profile, operators):

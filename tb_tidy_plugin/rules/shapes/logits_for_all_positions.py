@@ -35,8 +35,21 @@ import numpy as np
 
 from tb_tidy_plugin.fixes.change import SAME_UP_TO_ROUNDING, Change, Splice, Spot, Unfixable
 from tb_tidy_plugin.profile.calls import rows_of
-from tb_tidy_plugin.rulekit import Code, Edit, Match, Nanoseconds, Profile, Rule, Scale, Shape, Sizes, Threshold, aten
-from tb_tidy_plugin.trace.sets import among
+from tb_tidy_plugin.rulekit import (
+    Code,
+    Edit,
+    Inputs,
+    Match,
+    Nanoseconds,
+    Profile,
+    Rule,
+    Scale,
+    Shape,
+    Sizes,
+    Threshold,
+    aten,
+)
+from tb_tidy_plugin.trace.sets import among, distinct
 from tb_tidy_plugin.units import Count
 
 LAYER = "aten::linear"
@@ -82,18 +95,23 @@ class LogitsForAllPositions(Rule[Evidence]):
     )
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+        layers = profile.calls.among(profile.named(LAYER))
+        inputs = profile.table.inputs[layers]
         found: dict[Shape, list[int]] = {}
-        for row in profile.calls.among(profile.named(LAYER)).tolist():
-            given = profile.inputs(row)
-            positions, weight = given.shape(0), given.shape(1)
-            if positions and weight and len(positions) == DIMENSIONS and positions[POSITIONS] > 1:
-                result = (*positions[:-1], weight[0])
-                if weight[0] >= self.min_columns:
-                    found.setdefault(result, []).append(row)
-        for result, rows in found.items():
+        for number in distinct(inputs).tolist():
+            if result := self._result_of(profile.known_inputs[number]):
+                found.setdefault(result, []).extend(layers[inputs == number].tolist())
+        for rows, result in sorted((sorted(rows), result) for result, rows in found.items()):
             picked = _picked(profile, result)
             if picked >= len(rows):
                 yield from self._matches(profile, result, rows)
+
+    def _result_of(self, given: Inputs) -> Shape | None:
+        """The shape of a layer's result if it has several positions and many columns."""
+        positions, weight = given.shape(0), given.shape(1)
+        if not positions or not weight or len(positions) != DIMENSIONS or positions[POSITIONS] <= 1:
+            return None
+        return (*positions[:-1], weight[0]) if weight[0] >= self.min_columns else None
 
     def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
         positions = match.evidence.positions

@@ -15,11 +15,12 @@ import msgspec
 import numpy as np
 
 from tb_tidy_plugin.profile.gradients import accumulations
-from tb_tidy_plugin.profile.inputs import Shape, plain_shape
+from tb_tidy_plugin.profile.inputs import Inputs, Shape, plain_shape
 from tb_tidy_plugin.profile.optimizers import STEP
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.rulekit import Category, aten
 from tb_tidy_plugin.trace.columns import ABSENT, Rows
+from tb_tidy_plugin.trace.sets import distinct
 
 _Owner: TypeAlias = frozenset[tuple[Shape, int]]
 """An optimizer, by the number of parameters of each shape that it updates."""
@@ -111,17 +112,29 @@ def _owners_of(profile: Profile, marks: Rows) -> Mapping[int, _Owner]:
 def _updated(profile: Profile, operators: Rows) -> _Owner:
     """Parameters that a step updates: the shapes of the rarest operator that writes to all of them."""
     by_name: dict[str, Counter[Shape]] = {}
-    for row, given in zip(operators.tolist(), profile.inputs_of(operators), strict=True):
-        name = aten.without_overload(profile.name(row))
+    for name, given, calls in _distinct_calls(profile, operators):
         if name.startswith("autograd::") or not given.dims or not aten.is_a("in_place", name):
             continue
         first = given.dims[0]
         shape = plain_shape(first)
-        shapes = [each for each in first if isinstance(each, tuple)] if shape is None else [shape]
-        by_name.setdefault(name, Counter()).update(each for each in shapes if each)
+        counted = by_name.setdefault(name, Counter())
+        for each in (each for each in first if isinstance(each, tuple)) if shape is None else (shape,):
+            if each:
+                counted[each] += calls
     every = {shape for shapes in by_name.values() for shape in shapes}
     whole = [shapes for shapes in by_name.values() if set(shapes) == every]
     return frozenset(min(whole, key=Counter.total).items()) if every and whole else frozenset()
+
+
+def _distinct_calls(profile: Profile, operators: Rows) -> Iterator[tuple[str, Inputs, int]]:
+    """Name, inputs and number of the calls among `operators` that agree in both."""
+    many = len(profile.known_inputs)
+    keys = np.sort(profile.plain_number(operators).astype(np.int64) * many + profile.table.inputs[operators])
+    found = distinct(keys)
+    calls = np.diff(np.searchsorted(keys, found), append=len(keys))
+    for key, count in zip(found.tolist(), calls.tolist(), strict=True):
+        name, inputs = divmod(key, many)
+        yield profile.plain_names[name], profile.known_inputs[inputs], count
 
 
 def _passes(profile: Profile, owners: Sequence[_Owner]) -> Iterator[BackwardPass]:
