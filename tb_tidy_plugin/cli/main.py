@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import atexit
-import gc
 import logging
 import os
 import sys
@@ -83,7 +82,7 @@ def script() -> None:
         code = end.code
     if all(thread.daemon for thread in threading.enumerate() if thread is not threading.current_thread()):
         atexit._run_exitfuncs()  # noqa: SLF001 - what Python itself would call
-        with suppress(OSError):  # Python tries again, and reports it
+        with suppress(OSError, ValueError):  # Python tries again, and reports it
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(code)
@@ -113,7 +112,6 @@ def main() -> None:
         _end(TidyError(f"The output could not be written: {reason}.", "Free disk space, or write elsewhere."))
     finally:
         log.removeHandler(shown)
-        gc.freeze()  # or Python, as it ends, would visit all objects that the system frees at once
 
 
 def _end(error: TidyError) -> None:

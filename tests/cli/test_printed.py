@@ -32,3 +32,7 @@ def test_in_tables_and_indented_text_too() -> None:
     table.add_column(width=8)
     table.add_row(Text.assemble("busy ", ("33.7 %", "bold")))
     assert as_lines(table, Padding(table, (0, 0, 0, 2))) == "busy\n33.7 %\n  busy\n  33.7 %\n"
+
+
+def test_no_part_of_a_name_becomes_an_emoji() -> None:
+    assert as_lines("model:fire:forward") == "model:fire:forward\n"
