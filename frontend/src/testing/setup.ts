@@ -14,21 +14,19 @@ vi.waitFor = (check, options = PATIENCE_MS) => waitFor(check, options);
 /** A page is never idle: it would fetch all views in each test. */
 beforeEach(() => void vi.stubGlobal('requestIdleCallback', () => 0));
 
-const running = new Set<ReturnType<typeof setTimeout>>();
-for (const name of ['setTimeout', 'setInterval'] as const) {
-  const start: (...given: Parameters<typeof setTimeout>) => ReturnType<typeof setTimeout> = globalThis[name];
-  Object.assign(globalThis, {
-    [name]: (...given: Parameters<typeof setTimeout>) => {
-      const timer = start(...given);
-      running.add(timer);
-      return timer;
-    },
-  });
-}
+const repeated = new Set<ReturnType<typeof setInterval>>();
+const start: (...given: Parameters<typeof setInterval>) => ReturnType<typeof setInterval> = globalThis.setInterval;
+Object.assign(globalThis, {
+  setInterval: (...given: Parameters<typeof setInterval>) => {
+    const timer = start(...given);
+    repeated.add(timer);
+    return timer;
+  },
+});
 
-// An answer or a timer that comes after a file's last test would find a window that is gone.
+// An answer, or the page's next look, that comes after a file's last test would find a window that is gone.
 afterEach(() => {
   closePage();
-  for (const timer of running) clearTimeout(timer);
-  running.clear();
+  for (const timer of repeated) clearInterval(timer);
+  repeated.clear();
 });
