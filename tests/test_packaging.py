@@ -159,7 +159,7 @@ def test_the_wheel_has_nothing_beside_the_package_and_its_metadata(wheel_files: 
 
 def test_the_wheel_names_the_command_and_the_plugin(wheel_files: dict[str, str]) -> None:
     [text] = (text for name, text in wheel_files.items() if name.endswith("entry_points.txt"))
-    assert "tb-tidy = tb_tidy_plugin.cli.main:main" in text
+    assert "tb-tidy = tb_tidy_plugin.cli.main:script" in text
     assert "torchtidy = tb_tidy_plugin.plugin.loader:Loader" in text
     assert "torchtidy = tb_tidy_plugin.budgets.pytest_plugin" in text
     assert "torchtidy_graphs = tb_tidy_plugin.capture.graphs:install" in text

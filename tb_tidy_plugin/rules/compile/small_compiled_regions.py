@@ -35,6 +35,7 @@ marked steps.
 from collections.abc import Iterator
 
 import msgspec
+import numpy as np
 
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.compiled import time_around, whole_calls
@@ -74,11 +75,16 @@ class SmallCompiledRegions(Rule[Evidence]):
     min_share = Threshold(0.03, "of the step; larger regions can stay separate")
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
-        calls = dict(whole_calls(profile)) if profile.steps.basis != "whole_trace" else {}
+        if profile.steps.basis == "whole_trace":
+            return
+        calls, steps = dict(whole_calls(profile)), profile.steps
         regions = profile.per_step_count(rows_of(calls))
-        time_ns = profile.per_step_ns(rows_of(row for rows in calls.values() for row in rows))
-        share = time_ns / max(1, sum(step.duration_ns for step in profile.steps.items) / len(profile.steps.items))
-        if regions >= self.min_regions and share >= self.min_share:
+        of_regions = profile.covered(rows_of(row for rows in calls.values() for row in rows))
+        of_steps = of_regions.within(steps.starts, steps.ends)
+        lengths = steps.ends - steps.starts
+        usual = float(np.median(of_steps / np.maximum(lengths, 1)))  # one slow step says more about the machine
+        if regions >= self.min_regions and usual >= self.min_share:
+            share = float(of_steps.sum() / max(lengths.sum(), 1))
             around = {region: time_around(profile, region, rows) for region, rows in calls.items() if rows}
             around_ns = sum(end - start for spans in around.values() for start, end in spans)
             per_step = Nanoseconds(around_ns / len(profile.steps.items))

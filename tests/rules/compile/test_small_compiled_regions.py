@@ -10,6 +10,20 @@ from tests.support.answers import findings, matches_of, saving_ns
 from tests.support.drawn import draw
 
 
+def lines_of_step(number: int, start: int, regions: int, graph_us: int) -> list[str]:
+    period = graph_us + 60
+    lines = [f"ProfilerStep#{number} {start}-{start + regions * period + 20}"]
+    for region in range(regions):
+        at = start + 10 + region * period
+        lines += [
+            f"  TorchDynamo Cache Lookup {at}-{at + 12}",
+            f"  Torch-Compiled Region: 0/{region} {at + 13}-{at + period - 5}",
+            f"    CompiledFunction {at + 25}-{at + 25 + graph_us}",
+            f"      aten::mm {at + 26}-{at + 20 + graph_us}",
+        ]
+    return lines
+
+
 def job(regions: int = 6, graph_us: int = 40, step: str = "ProfilerStep#1", inside: str = "") -> Profile:
     """Layers that are compiled one by one: 12 µs of look-up and 8 µs of prologues each."""
     period = graph_us + 60
@@ -34,6 +48,13 @@ class TestReports:
         assert finding.message == "6 compiled regions per step take 366 µs around their operators"
         assert [(place.file, place.function) for place in finding.places] == [("train.py", "forward")]
         assert finding.matches == 6
+
+    @pytest.mark.parametrize(("graphs_us", "found"), [((40, 40, 9000), 1), ((1200, 1200, 40), 0)])
+    def test_by_the_usual_step(self, graphs_us: tuple[int, ...], found: int) -> None:
+        lines: list[str] = []
+        for number, graph_us in enumerate(graphs_us):
+            lines += lines_of_step(number, number * 100_000, 6, graph_us)
+        assert len(findings(SmallCompiledRegions, draw("\n".join(lines)))) == found
 
 
 class TestSaves:
