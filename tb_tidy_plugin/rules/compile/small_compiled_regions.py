@@ -79,11 +79,13 @@ class SmallCompiledRegions(Rule[Evidence]):
             return
         calls, steps = dict(whole_calls(profile)), profile.steps
         regions = profile.per_step_count(rows_of(calls))
+        if regions < self.min_regions:
+            return
         of_regions = profile.covered(rows_of(row for rows in calls.values() for row in rows))
         of_steps = of_regions.within(steps.starts, steps.ends)
         lengths = steps.ends - steps.starts
         usual = float(np.median(of_steps / np.maximum(lengths, 1)))  # one slow step says more about the machine
-        if regions >= self.min_regions and usual >= self.min_share:
+        if usual >= self.min_share:
             share = float(of_steps.sum() / max(lengths.sum(), 1))
             around = {region: time_around(profile, region, rows) for region, rows in calls.items() if rows}
             around_ns = sum(end - start for spans in around.values() for start, end in spans)
