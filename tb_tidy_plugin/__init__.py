@@ -23,8 +23,7 @@ def analyze(path: str | PathLike[str], source_roots: Sequence[Path] = (), *, fol
     """Analyse one trace file, one run folder or a whole logdir.
 
     Sources beside a trace or in one of `source_roots` give the lines inside functions. Links in a folder that lead out
-    of
-    it are logged and skipped, unless `follow_links` is True.
+    of it are logged and skipped, unless `follow_links` is True.
 
     Raises:
         TidyError: `path` does not exist or holds no trace. A trace that cannot be read does not raise: it is listed in

@@ -86,8 +86,7 @@ def enforce(*, raising: bool = False) -> None:
     Work that reaches a time limit ends its process at once, whatever that is doing, and prints where it was; the parent
     process learns the limit from `limit_of`. With `raising`, for a process that goes on afterwards, it is a
     `LimitReachedError` in the main thread instead, as soon as that runs Python; without signals, nothing is raised.
-    Work
-    that gets no more memory has a `MemoryError` in both cases.
+    Work that gets no more memory has a `MemoryError` in both cases.
     """
     _here.is_enforcing = True
     if raising:

@@ -6,8 +6,7 @@ the lines that need it are missing.
 
 A kernel is recorded by the names of the nodes of Dynamo's graph that it computes. A graph from Inductor's cache brings
 its notes from `torchtidy/` in the cache's folder. The lines are those of the graph that Dynamo has just traced: they
-are
-right after an edit that moved the code, and for functions that share one cached graph.
+are right after an edit that moved the code, and for functions that share one cached graph.
 """
 
 from __future__ import annotations

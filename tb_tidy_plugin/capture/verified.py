@@ -34,8 +34,7 @@ class VerifiedProfile(TidyProfile):
     """Runs the ordered number of steps, and waits for the next order between two steps.
 
     Orders and answers are lines of JSON. `{"results": n}` asks for the results of n steps, `{"turn": s}` for steps of
-    at
-    least s seconds, the first of which is not timed. The process ends when the orders do.
+    at least s seconds, the first of which is not timed. The process ends when the orders do.
     """
 
     def start(self) -> None:

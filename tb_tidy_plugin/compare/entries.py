@@ -42,8 +42,7 @@ def ledger_change(base: Sequence[Chosen], candidate: Sequence[Chosen]) -> Ledger
     """The entries of the mean step, paired by cause and kind, and their owners by name; None if a ledger is missing.
 
     A mean step is the sum of all steps that count, of all recordings, divided by their number, rounded down. Its
-    entries
-    are whole ns that add up to it: the remainder of rounding goes to the entries that lost most by it.
+    entries are whole ns that add up to it: the remainder of rounding goes to the entries that lost most by it.
     """
     if not _has_ledgers(base) or not _has_ledgers(candidate):
         return None

@@ -38,10 +38,10 @@ def step_ratio(
 
     The interval is the widest of three: of medians resampled from the steps, which accounts for skewed steps; of
     Student's t on logarithms, which accounts for few steps; and if both sides were recorded three times or more, of t
-    on
-    the recordings' medians. It is widened by the usual difference of recordings of one program, and by what `machine`
-    shows beyond that: it reaches from the measured ratio to that on one machine. Steps of one recording need neither.
-    With fewer than two steps on a side the spread is unknown, and the interval reaches from half to twice the ratio.
+    on the recordings' medians. It is widened by the usual difference of recordings of one program, and by what
+    `machine` shows beyond that: it reaches from the measured ratio to that on one machine. Steps of one recording need
+    neither. With fewer than two steps on a side the spread is unknown, and the interval reaches from half to twice the
+    ratio.
     """
     base, candidate = (np.array(list(chain.from_iterable(side)), np.float64) for side in (base_ns, candidate_ns))
     if not len(base) or not len(candidate):

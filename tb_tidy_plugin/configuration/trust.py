@@ -110,8 +110,7 @@ def _way(path: Path, home: Path | None) -> Iterator[tuple[Path, os.stat_result]]
     """Each folder and link on the way to `path`, then the file itself, from the root of the disk or from `home`.
 
     Starts over after each link. Whoever cannot write to the steps so far cannot change the next one either, so what
-    holds
-    for all of them continues to hold.
+    holds for all of them continues to hold.
 
     Raises:
         OSError: something on the way is missing, or there are too many links.

@@ -184,10 +184,9 @@ def _freed(graph: Graph, left: tuple[float, float, float], rows: Rows) -> Touch:
 
     Large CPU memory is mapped for each new tensor, and unmapped in time that no event has: from the end of the operator
     that replaces a tensor, or of the next one, which reads the tensor last, to the next event's start. It counts if it
-    is
-    longer than usual and shorter than half of the operator, which had to write that memory. Operators in place create
-    nothing to free. Python code may take that time, too: if too few operators show it, it is part of the largest saving
-    only, and never of the least.
+    is longer than usual and shorter than half of the operator, which had to write that memory. Operators in place
+    create nothing to free. Python code may take that time, too: if too few operators show it, it is part of the largest
+    saving only, and never of the least.
     """
     host, rests, table = graph.host, graph.host.rests, graph.profile.table
     is_long = (table.end_ns[rows] - table.start_ns[rows] >= LARGE_NS) & (host.start_cut[rows] != ABSENT)

@@ -26,9 +26,8 @@ class Graph(msgspec.Struct, frozen=True):
     """The dependencies of one profile, as arrays.
 
     A place is a cut of a host lane at which something waits, begins or ends. It belongs to an epoch, which is the
-    number
-    of the last wait before it on that lane, or of the lane's beginning (the first numbers, one per lane). Waits are
-    numbered after those, in the order in which they ended.
+    number of the last wait before it on that lane, or of the lane's beginning (the first numbers, one per lane). Waits
+    are numbered after those, in the order in which they ended.
 
     Attributes:
         profile: its source.

@@ -37,14 +37,12 @@ class HostLanes(msgspec.Struct, frozen=True):
         first: the first cut of each lane, and at the end the number of cuts.
         start_cut, end_cut: of each row of the profile, `ABSENT` for events of a device.
         recorded_ns: time that the profiler usually takes at each cut: half of an event's recording time comes before
-    its
-            own work, half of it after its end.
+            its own work, half of it after its end.
         main: the lane that the steps are marked on.
         runs_backward: mask of lanes that the autograd engine works on, other than the main one.
         rests: pauses after operators.
         burst_start, burst_end: the cuts of each stretch of events without a pause, lane after lane, of all lanes but
-    the
-            main one.
+            the main one.
         unrecorded: multiple of `recorded_ns` that is subtracted from all time. gone: removed part of the rest.
     """
 

@@ -90,8 +90,7 @@ class SavingEstimates:
         """Saving of all `fixes` together: replayed, and never more than the time that they touch.
 
         Together they can save less than the sum, if they touch the same time, and more, if host and device would each
-        still
-        be waited for without the other's fix.
+        still be waited for without the other's fix.
         """
         if len(fixes) == 1 and self._last is not None and fixes[0] is self._last[0]:  # all fixes of a report are one
             return self._last[1]

@@ -155,8 +155,7 @@ def _is_meant(known: AllowedHosts) -> bool:
     """True if the Host shows that a request was meant for us.
 
     Browsers send `Sec-Fetch-Site` only to HTTPS and to `localhost`, and no page can add it. HTTPS needs a certificate
-    for
-    the name; a page that points its own name at our address reaches us only by plain HTTP.
+    for the name; a page that points its own name at our address reaches us only by plain HTTP.
     """
     return known.knows(request.headers.get("Host")) or request.headers.get("Sec-Fetch-Site") in OWN_SITE
 

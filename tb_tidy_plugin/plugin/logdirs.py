@@ -41,8 +41,7 @@ def parse_logdirs(logdir: str, logdir_spec: str, *, follow_links: bool = False) 
     """The folders of `--logdir`, else those of `--logdir_spec` (`name:path,path,…`), each once.
 
     The syntax is that of TensorBoard's own `--logdir_spec`: only the first colon of a part ends its name; a scheme and
-    a
-    Windows drive are not names.
+    a Windows drive are not names.
     """
     found = [Logdir(_absolute(logdir))] if logdir else list(_parts(logdir_spec))
     return tuple(replace(each, follow_links=follow_links) for each in dict.fromkeys(found))

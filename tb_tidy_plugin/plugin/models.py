@@ -115,8 +115,7 @@ class BoardAnswer(Model, frozen=True):
 
     Figures come from reports in memory or in the cache. The request starts the analysis of the eight newest runs, or of
     all with `analyse=all`. `unasked` is the number of runs without figures that wait for that, `pending` that of
-    running
-    analyses.
+    running analyses.
     """
 
     runs: list[BoardRow]
@@ -305,10 +304,9 @@ class OperatorsAnswer(Model, frozen=True):
     """`GET api/operators`: one page of one grouping, sorted and filtered by the server.
 
     Regardless of the filter: `host_ns` and `device_ns` are the sums of self times, the latter null without a device,
-    and
-    `empty` the columns in which no row has a value.
-    `left_out` is the number of rows with less host time that are not listed, found or counted in `total`: there are too
-    many. `missing` says why the grouping is absent and which option records it, null if it is there.
+    and `empty` the columns in which no row has a value. `left_out` is the number of rows with less host time that are
+    not listed, found or counted in `total`: there are too many. `missing` says why the grouping is absent and which
+    option records it, null if it is there.
     """
 
     group: OperatorGroup
@@ -326,8 +324,7 @@ class KernelsAnswer(Model, frozen=True):
     """`GET api/kernels`: one page of the device's work, sorted and filtered by the server.
 
     Regardless of the filter: `families` are all, and `empty` the columns in which no row has a value. `missing` says
-    why
-    there is nothing and which option records it, null if there is something.
+    why there is nothing and which option records it, null if there is something.
     """
 
     total: int
@@ -366,10 +363,8 @@ class CompareAnswer(Model, frozen=True):
     """`GET api/compare?base=RUN&candidate=RUN`: the differences, with one page of operators and kernels.
 
     Each side takes `…_rank` (a worker's name, or the number of a rank; all by default), `…_span` and `…_steps` (`3-7`
-    or
-    `5`, by the numbers in the steps' names; all after the warm-up by default). `q` finds operators and kernels by name
-    and
-    shapes; `offset` and `limit` select those to return, largest difference first.
+    or `5`, by the numbers in the steps' names; all after the warm-up by default). `q` finds operators and kernels by
+    name and shapes; `offset` and `limit` select those to return, largest difference first.
 
     Attributes:
         operators, kernels: number of matching rows.
@@ -500,8 +495,7 @@ class BenchmarksAnswer(Model, frozen=True):
     """`GET api/benchmarks`: the benchmarks of one profile.
 
     Requested while nothing is measured, it starts a new analysis of the profile, with a new version, if the report
-    lacks
-    known measurements.
+    lacks known measurements.
 
     Attributes:
         refusal: why none can be started here, null if they can.

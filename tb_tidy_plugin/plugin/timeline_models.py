@@ -89,10 +89,8 @@ class TimelineSlice(Model, frozen=True):
     """`GET api/timeline?from_ns=…&to_ns=…&width=…`: a window at that many pixels.
 
     `lanes=0,3` selects lanes, `finding` the finding whose events are marked. Every event of the window is in exactly
-    one
-    bar. An answer has at most 12,000 bars, 300 arrows and names of at most 160 characters: below 3 MB, and usually 20
-    to
-    200 kB, a quarter of that when compressed.
+    one bar. An answer has at most 12,000 bars, 300 arrows and names of at most 160 characters: below 3 MB, and usually
+    20 to 200 kB, a quarter of that when compressed.
 
     Attributes:
         pixel_ns: shorter events were merged; wider than asked for if there would have been too many bars.

@@ -108,9 +108,8 @@ def clock_errors_ns(run: Run) -> tuple[int | None, ...]:
     """Error of each of `Run.clocks_ns`; 0 for the first rank, None if the clock is unknown.
 
     Errors have two sources. Ends of one collective lie apart, as in `_spread`. And a rank could always leave
-    collectives
-    at another moment than the others: never before the last one came, so the last one's own time in the collective, by
-    any clock, is an upper bound. The best of the rank's collectives counts.
+    collectives at another moment than the others: never before the last one came, so the last one's own time in the
+    collective, by any clock, is an upper bound. The best of the rank's collectives counts.
     """
     meetings = run.meetings
     spread = _spread(np.where(meetings.there, meetings.end_ns, np.nan))

@@ -75,11 +75,9 @@ class Calls(msgspec.Struct, frozen=True):
         """Groups of successive calls in one body, like the iterations of a Python loop.
 
         A group starts with one of `picks` or with a function that calls one; in bodies without such groups, with the
-        call
-        after one of `heads`, which produce pieces. `is_own` says by name whether a function is the user's own code,
-        None if
-        the name is not a function; bodies of other code hold no loops. A function that contains a loop itself starts no
-        group of the loop that calls it.
+        call after one of `heads`, which produce pieces. `is_own` says by name whether a function is the user's own
+        code, None if the name is not a function; bodies of other code hold no loops. A function that contains a loop
+        itself starts no group of the loop that calls it.
         """
         callers = distinct(self.caller[picks])
         callers = callers[callers != ABSENT]

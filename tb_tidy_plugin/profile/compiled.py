@@ -95,8 +95,7 @@ class BrokenCall(msgspec.Struct, frozen=True):
         """The pieces that resume after a break of their own, in order; the first piece if none is known to.
 
         A break in a function also breaks its callers, so a piece that resumes after a call with pieces of its own is
-        not a
-        cause; nor are functions that would have been part of the graph but are compiled separately.
+        not a cause; nor are functions that would have been part of the graph but are compiled separately.
         """
         callers = {piece.parent for piece in self.pieces if piece.resumed < 0}
         causes = [piece for piece in self.pieces if piece.resumed >= 0 and piece.parent not in callers]

@@ -43,8 +43,7 @@ def exposed_copies(profile: Profile, copies: Rows) -> list[Intervals]:
 
     The step waits for the copy itself while no kernel runs on its device, and for the host in the call while no device
     runs. The call is the innermost operator, which includes the wait for the copy's end. The time before a device's
-    first
-    recorded work does not count: work launched before the recording is missing.
+    first recorded work does not count: work launched before the recording is missing.
     """
     table, busy = profile.table, profile.device_busy
     always = device_idle(profile).plus(busy)

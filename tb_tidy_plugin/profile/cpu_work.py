@@ -1,8 +1,7 @@
 """The CPU's work: how evenly operators ran, the number of threads that issued them, and the Python code between them.
 
 A call's CPU time is its host time without the runtime calls inside it: those wait for the device (a full launch queue,
-a
-synchronisation), and that says nothing about the CPU. Its own CPU time also excludes the operators inside it: delays
+a synchronisation), and that says nothing about the CPU. Its own CPU time also excludes the operators inside it: delays
 are attributed there, so that each delay is named once.
 """
 

@@ -18,8 +18,8 @@ def critical_time(profile: Profile, rows: Rows) -> Intervals:
     """Spans in which the step waits for `rows`: for device work while it runs, for the host only while no device runs.
 
     Host events count with the device work that they launch. A host that runs ahead of a busy device delays nobody:
-    saving
-    time there only lengthens the queue of launched work. Without a device, the step waits for all of its host's work.
+    saving time there only lengthens the queue of launched work. Without a device, the step waits for all of its host's
+    work.
     """
     table = profile.table
     host = rows[rows < profile.tree.size]

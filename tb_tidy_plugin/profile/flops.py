@@ -5,8 +5,7 @@ Formulas are in `formulas.py`. They follow `torch.utils.flop_counter` and `with_
 with its addition is 2. They differ from both:
 
 - elementwise operators count one operation per element of the *result*: the profiler takes the first input's size,
-which
-  is too small if that input is broadcast;
+  which is too small if that input is broadcast;
 - causal attention counts the pairs of query and key that are not masked, which is what the fused kernels compute; torch
   counts all;
 - the gradient of a grouped convolution's weight counts as much as its forward pass; torch ignores the groups;

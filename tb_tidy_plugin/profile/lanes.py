@@ -279,9 +279,8 @@ def _idle_layers(whole: _Whole, busy: Intervals) -> Iterator[tuple[DevicePart, I
     """Reasons why a device is idle, by the host's activity meanwhile.
 
     A gap that begins while the host waits for the device is caused by the wait: the queue has run dry, and the host
-    fills
-    it again only after the wait. The same holds for the host's waits in a gap that began before. The rest is the host's
-    own pace while it works, and unknown while it does nothing.
+    fills it again only after the wait. The same holds for the host's waits in a gap that began before. The rest is the
+    host's own pace while it works, and unknown while it does nothing.
     """
     yield from whole.before_waits
     gap_starts, gap_ends = busy.ends[:-1], busy.starts[1:]

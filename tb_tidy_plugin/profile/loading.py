@@ -55,8 +55,7 @@ def is_first_batch(profile: Profile, batches: Rows) -> Mask:
     """Mask of `batches` that are the first of an epoch, for which workers start or begin again.
 
     Since the batch before, the thread created an iterator, or drew a seed for one, which is a scalar `random_` of its
-    own
-    and is recorded without stacks, too.
+    own and is recorded without stacks, too.
     """
     table = profile.table
     begins = profile.matching(ITERATOR, Category.PYTHON)

@@ -132,9 +132,8 @@ def movement_of(picks: Iterable[tuple[str, Inputs]], least: int) -> Movement | N
     """The movement of the index that moves most, from names and inputs of `aten::select` and `aten::slice`.
 
     Indices of different tensors, distinguished by their shapes, and of different dimensions are separate; slices count
-    by
-    their start. An index must take on at least `least` values: fewer, repeated ones are the columns of a table. None if
-    no index was recorded (`Concrete Inputs`); 0 places if none moves.
+    by their start. An index must take on at least `least` values: fewer, repeated ones are the columns of a table. None
+    if no index was recorded (`Concrete Inputs`); 0 places if none moves.
     """
     indices: dict[tuple[str, str, str], list[tuple[int, int]]] = {}
     for name, given in picks:

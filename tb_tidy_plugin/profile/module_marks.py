@@ -23,9 +23,8 @@ class Marks(msgspec.Struct, frozen=True):
     """The events at which module or pass change: modules' frames and backward operators, in order of start.
 
     They are nested by their times on their own thread. The event tree is no help: it puts an event that begins in the
-    same
-    nanosecond (before 2024: microsecond) in which a frame ends inside that frame, and backward operators of another
-    thread below whatever frame is open on the forward thread.
+    same nanosecond (before 2024: microsecond) in which a frame ends inside that frame, and backward operators of
+    another thread below whatever frame is open on the forward thread.
 
     Attributes:
         row: row of the profile. is_frame: True for a module's frame, False for a backward operator.

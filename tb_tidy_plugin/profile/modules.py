@@ -6,11 +6,10 @@ time adds up. Classes of one name share their numbers (measured with torch 2.13)
 them.
 
 Backward operators carry the `Sequence number` of the forward operator whose gradient they compute. Everything below
-such
-an operator belongs to the module in which that forward operator ran, in its backward pass. So does a forward pass that
-is repeated inside the backward pass (activation checkpointing). The accumulation of gradients (`AccumulateGrad`) has no
-sequence number and belongs to no module; neither does backward work whose forward operator was not recorded or ran
-outside all modules.
+such an operator belongs to the module in which that forward operator ran, in its backward pass. So does a forward pass
+that is repeated inside the backward pass (activation checkpointing). The accumulation of gradients (`AccumulateGrad`)
+has no sequence number and belongs to no module; neither does backward work whose forward operator was not recorded or
+ran outside all modules.
 """
 
 from __future__ import annotations

@@ -37,8 +37,7 @@ class HostWork(msgspec.Struct, frozen=True):
         """Approximate share of the time of `operators` that is work, 0 to 1.
 
         Operators that launch device work do none on the host. Uses medians by name, and ignores names that occur once:
-        first
-        calls can take milliseconds.
+        first calls can take milliseconds.
         """
         table, rows = self.profile.table, rows_of(operators)
         work_ns, names = self.work_ns[rows], table.name[rows]

@@ -29,8 +29,7 @@ def decode_attention(inputs: Inputs, kv_tokens: int) -> Estimate | None:
     """Work of one call that reads `kv_tokens` tokens of its cache; None if no cache is passed.
 
     The query is tokens × heads × size. The cache has 4 dimensions, the last of which is that size; one of the two
-    before
-    it is the number of heads in the cache, which divides the query's. If both may be it, the work is unknown.
+    before it is the number of heads in the cache, which divides the query's. If both may be it, the work is unknown.
     """
     found = _query_and_cache(inputs)
     if found is None:

@@ -395,8 +395,7 @@ class Profile:
         """The innermost host event that caused each row of device work or runtime call, else `ABSENT`.
 
         By `External id` if the trace has it, else by the launch's place in the tree of its thread. Work of a replayed
-        graph
-        belongs to the operator that launched it when the graph was captured, as far as that is known.
+        graph belongs to the operator that launched it when the graph was captured, as far as that is known.
         """
         table, size = self.table, self.tree.size
         runtime = np.flatnonzero(table.category == Category.RUNTIME)

@@ -48,8 +48,7 @@ def device_readbacks(profile: Profile) -> Rows:
     """The outermost operators that read values of a device and wait for them, in row order.
 
     A copy, as in `.cpu()` and `.numpy()`, counts if it brings few bytes to the host and waits for them; a copy to
-    pinned
-    memory need not wait.
+    pinned memory need not wait.
     """
     waiting = profile.launched_by[device_waits(profile)]
     reads, copies = value_reads(profile), _outermost(profile, profile.named(*SOURCE))

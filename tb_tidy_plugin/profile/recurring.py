@@ -17,8 +17,7 @@ def recurring(profile: Profile, rows: Rows) -> Rows:
     """The `rows` of the tree that lie in a step and that the same function also calls in another step.
 
     Excludes loading a model, or a constant created on first use: these belong to no step, or to one. With a single
-    step,
-    all rows in it count; without steps, those that one function calls twice.
+    step, all rows in it count; without steps, those that one function calls twice.
     """
     has_steps = profile.steps.basis not in UNMARKED
     moments = (profile.step_of(rows) if has_steps else rows).tolist()

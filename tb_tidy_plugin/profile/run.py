@@ -170,8 +170,7 @@ class Run:
     def _shifts(self) -> NDArray[np.float64]:
         """Subtrahend that converts each rank's times to the first rank's clock, NaN if unknown.
 
-        From rank to rank along the collectives that they share, by the median difference of their ends; then again
-        by
+        From rank to rank along the collectives that they share, by the median difference of their ends; then again by
         the median of all.
         """
         there = self._recorded.there & self._together[:, None]

@@ -1,9 +1,8 @@
 """Operators that the user's own code runs, also in functions that operators call, and the kernels of compiled code.
 
 An operator runs Python if it is an `autograd.Function` or recomputes a checkpoint: calls in that code count like all
-its
-other calls. Spans named in C++ or with `_RecordFunctionFast` are recorded as operators without a namespace, and do not
-run the events inside them.
+its other calls. Spans named in C++ or with `_RecordFunctionFast` are recorded as operators without a namespace, and do
+not run the events inside them.
 """
 
 from __future__ import annotations

@@ -141,8 +141,7 @@ class ModuleRow(Model, frozen=True):
 
     `parent` is the position of the module around it, null for roots; `last` that of the last module inside.
     `places` is the number of places in which the same object is called. `known_by` is the least certain way in which
-    work
-    of replayed graphs is attributed to it, null without any.
+    work of replayed graphs is attributed to it, null without any.
     """
 
     name: str
@@ -276,8 +275,7 @@ class Figures(Model, frozen=True):
 
     `left_out` has the number of rows with less host time that are not listed, for groupings with too many.
     `families` and `kernels` are the device's work, most time first; `kernels` has at most 20,000 rows. `missing` names
-    the
-    option that records each absent table of `name`, `shape`, `line`, `module`, `modules`, `memory`.
+    the option that records each absent table of `name`, `shape`, `line`, `module`, `modules`, `memory`.
     """
 
     operators: dict[OperatorGroup, list[OperatorRow]]

@@ -50,11 +50,9 @@ class Place(Model, frozen=True):
     `line` is 1-based. `precision` says how it is known: `definition` is the line that the recording gives the enclosing
     function, which is where it is defined, or where it was when the recording began; never the calling line itself.
     `own_code` is false if no frame outside installed packages was recorded. `duration_ns` is per step. `ties` are
-    equally
-    likely lines between `line` and `end_line`; empty if one line or statement is the likeliest. `text` is the line as
-    the
-    source had it when it was read, without its indentation; empty if unknown. `generated` is set for code that
-    `torch.compile` generated; a `definition` is then the function that was compiled.
+    equally likely lines between `line` and `end_line`; empty if one line or statement is the likeliest. `text` is the
+    line as the source had it when it was read, without its indentation; empty if unknown. `generated` is set for code
+    that `torch.compile` generated; a `definition` is then the function that was compiled.
     """
 
     file: str
@@ -93,11 +91,9 @@ class Finding(Model, frozen=True):
     `known_by` is the least certain way in which operators of replayed graphs among the matches are known, null if all
     were recorded themselves.
     `measurement` has the times of the statements with and without the pattern, null if nobody ran them; it is part of
-    the
-    saving only if the saving's basis says so.
-    `code_fixes` are changes of the user's own files, null for rules that change no code, and in summaries.
-    `small` is true if fixing it is expected to save something, but less than 3 % of a step: such findings are folded
-    below the others.
+    the saving only if the saving's basis says so. `code_fixes` are changes of the user's own files, null for rules that
+    change no code, and in summaries. `small` is true if fixing it is expected to save something, but less than 3 % of a
+    step: such findings are folded below the others.
     """
 
     id: str
@@ -204,8 +200,7 @@ class RunReport(Model, frozen=True):
     """All profiles of a run as TensorBoard defines it: one folder.
 
     `outcomes` and `findings` are those of rules over several ranks; both are empty, and `ranks` is null, if only one
-    rank
-    was recorded. Their times are per step, their shares those of the median step of all ranks.
+    rank was recorded. Their times are per step, their shares those of the median step of all ranks.
     """
 
     run: str

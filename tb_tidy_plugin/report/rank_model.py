@@ -75,8 +75,7 @@ class MeetingPlace(Model, frozen=True):
     """Collectives of equal size that one place of the source begins, and who comes last to them.
 
     `waited_ns` is the time that a rank waits in them per step, averaged over all but the last. `bytes` is null if
-    shapes
-    were not recorded; `file` is empty and `line` null if the place was not.
+    shapes were not recorded; `file` is empty and `line` null if the place was not.
     """
 
     kind: str

@@ -62,8 +62,7 @@ class Benchmark(msgspec.Struct, frozen=True):
     """Two statements that do the same work, with and without the pattern; run and shown exactly as written here.
 
     They consist of numbers, names of dtypes (`known_dtype`) and the rule's own words, never of a trace's text. They
-    need
-    at most 1 GiB, and may use `device`, the name of the device to measure on, without defining it.
+    need at most 1 GiB, and may use `device`, the name of the device to measure on, without defining it.
 
     Attributes:
         before: one call with the pattern; its `result` is compared with that of `after`.

@@ -1,9 +1,8 @@
 """Lines of generated kernels that no capture recorded: from Inductor's cache, on this machine or as a capture read it.
 
 A cached graph may be of another function with the same graph, or from before an edit. Its lines count only if all
-stacks
-in the cache begin in the function that the trace says was compiled, and if each line still has the same text. They are
-shown as inferred, never as exact.
+stacks in the cache begin in the function that the trace says was compiled, and if each line still has the same text.
+They are shown as inferred, never as exact.
 """
 
 from __future__ import annotations

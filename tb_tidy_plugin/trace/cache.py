@@ -3,8 +3,7 @@
 An entry's name is a hash of all that it depends on, so no entry is ever out of date. Anybody may delete the folder, or
 anything in it, at any time; missing entries are computed again. Damaged entries, or those that may be somebody else's,
 count as missing: folder and entry must belong to this user alone (`private.py`). Entries are typed data with a
-checksum,
-never pickles, and nothing in them is executed: even somebody who could write them could not run code.
+checksum, never pickles, and nothing in them is executed: even somebody who could write them could not run code.
 """
 
 from __future__ import annotations

@@ -313,8 +313,7 @@ class EventTable(msgspec.Struct, frozen=True):
     """One trace: one row per complete event or memory instant, sorted by (thread, start, tie-break).
 
     All columns have one entry per row; `ABSENT` stands for an id that an event does not have. They are read-only: a
-    column
-    of one repeated value takes no memory.
+    column of one repeated value takes no memory.
 
     Attributes:
         start_ns, end_ns: relative to `origin_ns`; equal for instants.

@@ -311,8 +311,7 @@ def _threads(table: EventTable, entries: Sequence[OperatorTime], candidates: Seq
     """The thread of the trace for each `thread` of the side file.
 
     `FunctionEvent.thread` is a small number of the profiler's own (1, 2, …) that the trace does not contain. So it is
-    the
-    thread with most of the entries that have the right name and id; if two tie, the one with that very `tid`.
+    the thread with most of the entries that have the right name and id; if two tie, the one with that very `tid`.
     """
     votes = Counter(
         (entry.thread, int(table.thread[row]))

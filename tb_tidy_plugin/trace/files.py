@@ -130,8 +130,7 @@ def traces_below(
 
     Files named `*.pt.trace.json` are traces, and so is other JSON that begins as one. A skipped link is not read: it
     counts if its name looks like a trace's. A folder is searched once: under its own name if it lies in the logdir,
-    else
-    under that of a link to it.
+    else under that of a link to it.
 
     Args:
         logdir: where to search.

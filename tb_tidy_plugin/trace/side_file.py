@@ -33,8 +33,7 @@ class OperatorTime(msgspec.Struct, frozen=True):
 
     `name` is that in the trace, with or without overload. `external_id` is `External id` there, and `FunctionEvent.id`
     in PyTorch. `thread` is `tid` there, or the profiler's own small number of that thread. `device_time_ns` includes
-    that
-    of the operators inside.
+    that of the operators inside.
     """
 
     name: str

@@ -189,8 +189,7 @@ export interface ErrorInfo {
  * `GET api/benchmarks`: the benchmarks of one profile.
  *
  * Requested while nothing is measured, it starts a new analysis of the profile, with a new version, if the report
- * lacks
- * known measurements.
+ * lacks known measurements.
  *
  * Attributes:
  *     refusal: why none can be started here, null if they can.
@@ -237,8 +236,7 @@ export interface BenchmarkRefusal {
  *
  * Figures come from reports in memory or in the cache. The request starts the analysis of the eight newest runs, or of
  * all with `analyse=all`. `unasked` is the number of runs without figures that wait for that, `pending` that of
- * running
- * analyses.
+ * running analyses.
  */
 export interface BoardAnswer {
   pending: number;
@@ -302,10 +300,8 @@ export interface CancelRequest {
  * `GET api/compare?base=RUN&candidate=RUN`: the differences, with one page of operators and kernels.
  *
  * Each side takes `…_rank` (a worker's name, or the number of a rank; all by default), `…_span` and `…_steps` (`3-7`
- * or
- * `5`, by the numbers in the steps' names; all after the warm-up by default). `q` finds operators and kernels by name
- * and
- * shapes; `offset` and `limit` select those to return, largest difference first.
+ * or `5`, by the numbers in the steps' names; all after the warm-up by default). `q` finds operators and kernels by
+ * name and shapes; `offset` and `limit` select those to return, largest difference first.
  *
  * Attributes:
  *     operators, kernels: number of matching rows.
@@ -413,11 +409,9 @@ export interface FindingChange {
  * `line` is 1-based. `precision` says how it is known: `definition` is the line that the recording gives the enclosing
  * function, which is where it is defined, or where it was when the recording began; never the calling line itself.
  * `own_code` is false if no frame outside installed packages was recorded. `duration_ns` is per step. `ties` are
- * equally
- * likely lines between `line` and `end_line`; empty if one line or statement is the likeliest. `text` is the line as
- * the
- * source had it when it was read, without its indentation; empty if unknown. `generated` is set for code that
- * `torch.compile` generated; a `definition` is then the function that was compiled.
+ * equally likely lines between `line` and `end_line`; empty if one line or statement is the likeliest. `text` is the
+ * line as the source had it when it was read, without its indentation; empty if unknown. `generated` is set for code
+ * that `torch.compile` generated; a `definition` is then the function that was compiled.
  */
 export interface Place {
   duration_ns: number;
@@ -902,8 +896,7 @@ export interface JobQuery {
  * `GET api/kernels`: one page of the device's work, sorted and filtered by the server.
  *
  * Regardless of the filter: `families` are all, and `empty` the columns in which no row has a value. `missing` says
- * why
- * there is nothing and which option records it, null if there is something.
+ * why there is nothing and which option records it, null if there is something.
  */
 export interface KernelsAnswer {
   empty?: string[];
@@ -1198,8 +1191,7 @@ export interface ModulesAnswer {
  *
  * `parent` is the position of the module around it, null for roots; `last` that of the last module inside.
  * `places` is the number of places in which the same object is called. `known_by` is the least certain way in which
- * work
- * of replayed graphs is attributed to it, null without any.
+ * work of replayed graphs is attributed to it, null without any.
  */
 export interface ModuleRow {
   allocated_bytes: number | null;
@@ -1252,10 +1244,9 @@ export interface MutesAnswer {
  * `GET api/operators`: one page of one grouping, sorted and filtered by the server.
  *
  * Regardless of the filter: `host_ns` and `device_ns` are the sums of self times, the latter null without a device,
- * and
- * `empty` the columns in which no row has a value.
- * `left_out` is the number of rows with less host time that are not listed, found or counted in `total`: there are too
- * many. `missing` says why the grouping is absent and which option records it, null if it is there.
+ * and `empty` the columns in which no row has a value. `left_out` is the number of rows with less host time that are
+ * not listed, found or counted in `total`: there are too many. `missing` says why the grouping is absent and which
+ * option records it, null if it is there.
  */
 export interface OperatorsAnswer {
   device_ns?: number | null;
@@ -1532,8 +1523,7 @@ export interface Imbalance {
  * Collectives of equal size that one place of the source begins, and who comes last to them.
  *
  * `waited_ns` is the time that a rank waits in them per step, averaged over all but the last. `bytes` is null if
- * shapes
- * were not recorded; `file` is empty and `line` null if the place was not.
+ * shapes were not recorded; `file` is empty and `line` null if the place was not.
  */
 export interface MeetingPlace {
   bytes: number | null;
@@ -1606,8 +1596,7 @@ export interface ReportAnswer {
  * All profiles of a run as TensorBoard defines it: one folder.
  *
  * `outcomes` and `findings` are those of rules over several ranks; both are empty, and `ranks` is null, if only one
- * rank
- * was recorded. Their times are per step, their shares those of the median step of all ranks.
+ * rank was recorded. Their times are per step, their shares those of the median step of all ranks.
  */
 export interface RunReport {
   findings?: Finding[];
@@ -1626,11 +1615,9 @@ export interface RunReport {
  * `known_by` is the least certain way in which operators of replayed graphs among the matches are known, null if all
  * were recorded themselves.
  * `measurement` has the times of the statements with and without the pattern, null if nobody ran them; it is part of
- * the
- * saving only if the saving's basis says so.
- * `code_fixes` are changes of the user's own files, null for rules that change no code, and in summaries.
- * `small` is true if fixing it is expected to save something, but less than 3 % of a step: such findings are folded
- * below the others.
+ * the saving only if the saving's basis says so. `code_fixes` are changes of the user's own files, null for rules that
+ * change no code, and in summaries. `small` is true if fixing it is expected to save something, but less than 3 % of a
+ * step: such findings are folded below the others.
  */
 export interface Finding {
   action?: string;
@@ -2687,10 +2674,8 @@ export interface TimelineMarks {
  * `GET api/timeline?from_ns=…&to_ns=…&width=…`: a window at that many pixels.
  *
  * `lanes=0,3` selects lanes, `finding` the finding whose events are marked. Every event of the window is in exactly
- * one
- * bar. An answer has at most 12,000 bars, 300 arrows and names of at most 160 characters: below 3 MB, and usually 20
- * to
- * 200 kB, a quarter of that when compressed.
+ * one bar. An answer has at most 12,000 bars, 300 arrows and names of at most 160 characters: below 3 MB, and usually
+ * 20 to 200 kB, a quarter of that when compressed.
  *
  * Attributes:
  *     pixel_ns: shorter events were merged; wider than asked for if there would have been too many bars.

@@ -55,10 +55,8 @@ class UnusedPass(msgspec.Struct, frozen=True):
         """The time of each operator in which it records its node, while no device works.
 
         That is `node_ns`, and on a CPU `kept_share` of the operator for memory that is kept and cannot be reused:
-        device
-        memory comes out of torch's own cache. Both are without the profiler: a recording that lengthens the step is
-        assumed
-        to lengthen this, too.
+        device memory comes out of torch's own cache. Both are without the profiler: a recording that lengthens the step
+        is assumed to lengthen this, too.
         """
         starts, durations = profile.table.start_ns[self.nodes], profile.table.duration_ns[self.nodes]
         on_device = profile.device_busy.total_ns > 0
@@ -104,10 +102,8 @@ def unused_passes(profile: Profile, least: float) -> Iterator[UnusedPass]:
     """Forward passes of at least `least` nodes, none of which a backward pass uses or will use.
 
     A pass is the call of an outermost module; outside of modules it is successive nodes of a step without a used node
-    in
-    between. The last step may be cut: its passes are left out unless all passes of the same module from the same
-    function
-    went unused before, and so are those that no younger graph was used after.
+    in between. The last step may be cut: its passes are left out unless all passes of the same module from the same
+    function went unused before, and so are those that no younger graph was used after.
     """
     nodes = recorded_nodes(profile)
     if not len(nodes):

@@ -51,8 +51,7 @@ class BackwardPass(msgspec.Struct, frozen=True):
     Attributes:
         nodes: in order of time. blocks: its gradients, by their owners.
         number: its position among the passes of its step. called_by: the last operator of the host before it, inside
-    the
-            call of `backward`; without one its first node.
+            the call of `backward`; without one its first node.
     """
 
     nodes: Rows

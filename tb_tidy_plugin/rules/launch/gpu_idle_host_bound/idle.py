@@ -59,8 +59,7 @@ class HostBoundIdle(msgspec.Struct, frozen=True):
         """The idle time by the nearest event around `ended_by`, or itself, whose name is a place: longest first.
 
         For each place the row of one such event, the idle time in ns, and the event that ended its longest piece.
-        Without
-        such an event the event itself is the place; those of one name are one place.
+        Without such an event the event itself is the place; those of one name are one place.
         """
         table, tree = profile.table, profile.tree
         is_named = among(table.name, numbers_where(table.names, is_place)) & table.is_category(HOST_TREE)

@@ -118,8 +118,7 @@ class Writes:
         """The operators that may write or make a view, in order of start.
 
         Without those inside another of PyTorch's own operators, which stands for them, and without the training code
-        around
-        the model, except where the backward pass adds to gradients: a constant may have become one.
+        around the model, except where the backward pass adds to gradients: a constant may have become one.
         """
         profile, table, tree = self._profile, self._profile.table, self._profile.tree
         is_operator = table.category[: tree.size] == Category.OPERATOR

@@ -41,8 +41,7 @@ def casts(profile: Profile, min_bytes: int = 0) -> list[Cast]:
     """The casts of at least `min_bytes` in the forward pass, in row order.
 
     The dtypes are those of `aten::copy_` inside the cast: a call that changes nothing makes no copy, and its target
-    type
-    is not recorded.
+    type is not recorded.
     """
     table, tree = profile.table, profile.tree
     kinds = {number: kind for number, each in enumerate(profile.known_inputs) if (kind := _kind(each))}

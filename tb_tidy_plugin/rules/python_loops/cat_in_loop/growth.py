@@ -21,8 +21,7 @@ def growing_tensors(profile: Profile, least: int, is_own: Callable[[str], bool |
     The recording does not show which tensor a call gets: it takes a result of its size, made by the same function.
     `is_own`
     says by name whether a function is the user's own code, None if the name is not a function; calls of other code are
-    left
-    out.
+    left out.
     """
     rows = profile.calls.among(profile.named(*JOINS))
     by_function: dict[tuple[str, int, int], list[int]] = {}
