@@ -6,7 +6,7 @@ import io
 import re
 import sys
 from collections.abc import Iterator
-from typing import Literal
+from typing import Literal, TextIO
 
 import click
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -21,7 +21,7 @@ GLUE = "\ue000"  # not in any alphabet, and as wide as a space; rich also breaks
 def say(*parts: RenderableType, no_wrap: bool = False) -> None:
     """Prints `parts`, each below the other. With `no_wrap`, long lines end in `…`."""
     if sys.stdout.isatty():
-        _print(_Console(emoji=False), *parts, no_wrap=no_wrap)
+        _print(_Console(), *parts, no_wrap=no_wrap)
     else:
         lines = _lines(*parts, no_wrap=no_wrap, colours="auto")
         click.echo(lines, nl=False, color=True)  # any colours are there because of `FORCE_COLOR`
@@ -33,7 +33,13 @@ def as_lines(*parts: RenderableType) -> str:
 
 
 class _Console(Console):
-    """Breaks no line between a number and its unit."""
+    """Breaks no line between a number and its unit, and draws no emoji for a name such as `:fire:`."""
+
+    def __init__(
+        self, file: TextIO | None = None, width: int | None = None, color_system: Literal["auto"] | None = "auto"
+    ) -> None:
+        """As rich's, with these options only."""
+        super().__init__(file=file, width=width, color_system=color_system, emoji=False)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterator[Segment]:
         """Renders like rich, with glue in place of such a space while lines are broken."""
@@ -49,9 +55,7 @@ class _Console(Console):
 def _lines(*parts: RenderableType, no_wrap: bool, colours: Literal["auto"] | None) -> str:
     """The lines, without the trailing spaces of tables."""
     text = io.StringIO()
-    _print(
-        _Console(file=text, width=WIDTH_WITHOUT_TERMINAL, color_system=colours, emoji=False), *parts, no_wrap=no_wrap
-    )
+    _print(_Console(text, WIDTH_WITHOUT_TERMINAL, colours), *parts, no_wrap=no_wrap)
     return "".join(f"{line.rstrip()}\n" for line in text.getvalue().split("\n")[:-1])
 
 
