@@ -133,6 +133,23 @@ class Touched(msgspec.Struct, frozen=True):
                 beside_ns += touch.beside_ns if outlook != "most" else 0.0
         return Changes(self.cuts, host, device, gone, unblocked, beside_ns)
 
+    def phases_ns(self) -> tuple[Floats, Floats]:
+        """Length of each uninterrupted phase of a thread that changes, before and in the expected case."""
+        changes = self.changes("expected")
+        is_shorter = changes.left < 1
+        if not is_shorter.any():
+            return np.empty(0), np.empty(0)
+        before_ns = np.diff(self.graph.host.passed_ns(changes.cuts, changes.cuts[:0], changes.left[:0]))
+        first = np.flatnonzero(is_shorter & ~np.append(False, is_shorter[:-1]))
+        last = np.flatnonzero(is_shorter & ~np.append(is_shorter[1:], False))
+
+        def lengths(times_ns: Floats) -> Floats:
+            passed_ns = np.append(0.0, np.cumsum(np.where(is_shorter, times_ns, 0.0)))
+            found: Floats = passed_ns[last + 1] - passed_ns[first]
+            return found
+
+        return lengths(before_ns), lengths(before_ns * changes.left)
+
 
 def together(graph: Graph, touches: Iterable[Touch]) -> Touched:
     """These touches as one."""

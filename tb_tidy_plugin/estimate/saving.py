@@ -43,6 +43,9 @@ OTHERS_GAIN, MOST_GAIN = 0.2, 0.1
 more in its caches (docs/estimates.md).
 """
 
+COLD_AFTER_NS, MOST_GAIN_AFTER_PAUSES = 1_000_000, 0.25
+"""Shortest phase after which a CPU's caches are cold, and the largest gain of what stays where such phases go."""
+
 _MOST_INFLATION = 1.5
 """Most that recording stretches what stays of a step, relative to the whole step."""
 
@@ -127,7 +130,12 @@ class SavingEstimates:
             or any(touch.beside_ns for touch in touched.touches)
         ):
             return 0.0
-        return min(OTHERS_GAIN * saved_ns, MOST_GAIN * max((self._true_step_ns or 0) - saved_ns, 0))
+        rest_ns = max((self._true_step_ns or 0) - saved_ns, 0)
+        before_ns, after_ns = touched.phases_ns()
+        is_gone = (before_ns >= COLD_AFTER_NS) & (after_ns < COLD_AFTER_NS)
+        paused_ns = min(float((before_ns - after_ns)[is_gone].sum()) / len(self._profile.steps.items), saved_ns)
+        of_all_ns = min(OTHERS_GAIN * saved_ns, MOST_GAIN * rest_ns)
+        return max(of_all_ns, min(OTHERS_GAIN * paused_ns, MOST_GAIN_AFTER_PAUSES * rest_ns))
 
     def _most_ns(self, high_ns: float) -> float:
         """Largest saving in a step of known true length: the rest of it also takes its time."""

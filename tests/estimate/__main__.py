@@ -90,13 +90,13 @@ def row(name: str, found: Residual) -> str:
     return f"| {' | '.join(cells)} |\n"
 
 
-def with_table(page: str, table: str) -> str:
-    """The page with `table` between its marks."""
-    before, start, rest = page.partition(START)
-    _, end, after = rest.partition(END)
+def with_table(page: str, table: str, start_mark: str = START, end_mark: str = END) -> str:
+    """The page with `table` between the two marks."""
+    before, start, rest = page.partition(start_mark)
+    _, end, after = rest.partition(end_mark)
     if not start or not end:
-        raise ValueError(f"the page lacks {START} or {END}")
-    return f"{before}{START}\n\n{table}\n{END}{after}"
+        raise ValueError(f"the page lacks {start_mark} or {end_mark}")
+    return f"{before}{start_mark}\n\n{table}\n{end_mark}{after}"
 
 
 def _fixes(profile: Profile) -> Iterator[Fix]:

@@ -306,6 +306,25 @@ class TestRecording:
             saving = SavingEstimates(profile, true_step_ns=500 * US).saving(fix)
             assert saving.expected_ns == pytest.approx(expected_us * US, rel=0.01), kind
 
+    @pytest.mark.parametrize(
+        ("spans", "left", "expected_us"),
+        [
+            pytest.param([(1000, 5000)], 0.0, 3960 + 0.2 * 3960, id="one pause"),
+            pytest.param([(500, 9500)], 0.0, 8910 + 0.25 * 990, id="nearly the whole step"),
+            pytest.param([(at, at + 500) for at in range(1000, 9000, 1000)], 0.0, 3960 + 0.1 * 5940, id="short ones"),
+            pytest.param([(500, 9500)], 0.5, 4455 + 0.1 * 5445, id="a shorter pause stays"),
+        ],
+    )
+    def test_what_stays_gains_more_where_pauses_of_a_millisecond_go(
+        self, spans: list[tuple[int, int]], left: float, expected_us: float
+    ) -> None:
+        """Recorded steps of 10 ms truly take 9.9."""
+        profile = draw("ProfilerStep#1  0-10000\n" + "".join(f"  aten::fill_  {a}-{b}\n" for a, b in spans))
+        fix = Fix([Scale(tuple(profile.named("aten::fill_").tolist()), left, left, left)])
+        saving = SavingEstimates(profile, true_step_ns=9_900 * US).saving(fix)
+        assert saving.expected_ns == pytest.approx(expected_us * US, rel=0.002)
+        assert saving.expected_ns <= saving.high_ns
+
     def test_without_it_the_least_allows_for_recording(self) -> None:
         profile = draw(self.STEPS)
         saving = SavingEstimates(profile).saving(Fix([Remove((row_of(profile, "aten::add"),))]))
