@@ -50,7 +50,7 @@ function start(): void {
   root.id = 'torchtidy';
   document.body.append(root);
   mount(h(App, null), root);
-  host.whileInSight(root, () => void look());
+  host.whileInSight(() => void look());
   void begin();
 }
 

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { hostWindow, onUrl, openInWebview, readUrl, setUpDocument, whileInSight, writeUrl } from './host';
 
 beforeEach(() => window.history.replaceState(null, '', '#torchtidy&p.other.key=1'));
@@ -32,24 +32,49 @@ describe('the address', () => {
   });
 });
 
-it('looks again by itself as long as the page is in sight, and no longer than it is there', () => {
-  vi.useFakeTimers();
-  const hidden = vi.spyOn(document, 'hidden', 'get').mockReturnValue(true);
-  const look = vi.fn<() => void>();
-  const root = document.body.appendChild(document.createElement('div'));
-  whileInSight(root, look);
-  vi.advanceTimersByTime(60_000);
-  expect(look).not.toHaveBeenCalled();
-  hidden.mockReturnValue(false);
-  document.dispatchEvent(new Event('visibilitychange'));
-  expect(look).toHaveBeenCalledTimes(1);
-  vi.advanceTimersByTime(4_000);
-  expect(look).toHaveBeenCalledTimes(3);
-  root.remove();
-  vi.advanceTimersByTime(60_000);
-  expect(look).toHaveBeenCalledTimes(3);
-  vi.useRealTimers();
-  vi.restoreAllMocks();
+describe('a page', () => {
+  beforeEach(() => vi.useFakeTimers());
+  afterEach(() => {
+    vi.useRealTimers();
+    vi.restoreAllMocks();
+  });
+
+  const close = (persisted = false): void =>
+    void window.dispatchEvent(Object.assign(new Event('pagehide'), { persisted }));
+
+  it('looks again by itself as long as it is in sight, and no longer than it is there', () => {
+    const hidden = vi.spyOn(document, 'hidden', 'get').mockReturnValue(true);
+    const look = vi.fn<() => void>();
+    whileInSight(look);
+    vi.advanceTimersByTime(60_000);
+    expect(look).not.toHaveBeenCalled();
+    hidden.mockReturnValue(false);
+    document.dispatchEvent(new Event('visibilitychange'));
+    expect(look).toHaveBeenCalledTimes(1);
+    vi.advanceTimersByTime(4_000);
+    expect(look).toHaveBeenCalledTimes(3);
+    close();
+    vi.advanceTimersByTime(60_000);
+    document.dispatchEvent(new Event('visibilitychange'));
+    expect(look).toHaveBeenCalledTimes(3);
+  });
+
+  it('leaves the address alone once it is gone, but not if it may come back', async () => {
+    vi.resetModules();
+    const host = await import('./host');
+    const seen = vi.fn<(keys: Record<string, string>) => void>();
+    host.connect();
+    host.onUrl(seen);
+    close(true);
+    host.writeUrl({ run: 'kept' }, 'replace');
+    window.dispatchEvent(new PopStateEvent('popstate'));
+    expect(seen).toHaveBeenCalledTimes(1);
+    close();
+    host.writeUrl({ run: 'late' }, 'replace');
+    window.dispatchEvent(new PopStateEvent('popstate'));
+    expect(window.location.hash).toContain('run=kept');
+    expect(seen).toHaveBeenCalledTimes(1);
+  });
 });
 
 it('gives the document a language, a title and a theme', () => {

@@ -26,7 +26,20 @@ export function hostWindow(): Window | null {
   }
 }
 
+let isGone = false;
+
+/** Calls once the page's frame has gone for good; not if the browser may show it again. */
+function whenGone(handler: () => void): void {
+  const hidden = (event: PageTransitionEvent): void => {
+    if (event.persisted) return;
+    window.removeEventListener('pagehide', hidden);
+    handler();
+  };
+  window.addEventListener('pagehide', hidden);
+}
+
 export function connect(): void {
+  whenGone(() => { isGone = true; });
   if (standsAlone()) return;
   const channel = new MessageChannel();
   port = channel.port1;
@@ -72,18 +85,17 @@ export function onDataReloaded(handler: () => void): void {
   handlers.set('experimental.DataReloaded', handler);
 }
 
-/** Every two seconds while the page is visible, and whenever it becomes visible, as long as `root` is on it. */
-export function whileInSight(root: Element, handler: () => void): void {
-  const stop = (): void => {
-    clearInterval(timer);
-    document.removeEventListener('visibilitychange', look);
-  };
+/** Every two seconds while the page is visible, and whenever it becomes visible, until it is gone. */
+export function whileInSight(handler: () => void): void {
   const look = (): void => {
-    if (!root.isConnected) stop();
-    else if (!document.hidden) handler();
+    if (!document.hidden) handler();
   };
   const timer = setInterval(look, LOOK_AGAIN_MS);
   document.addEventListener('visibilitychange', look);
+  whenGone(() => {
+    clearInterval(timer);
+    document.removeEventListener('visibilitychange', look);
+  });
 }
 
 /** Our keys of the address. TensorBoard's own answer is empty on the first load, so it is the second choice. */
@@ -95,9 +107,10 @@ export async function readUrl(): Promise<Record<string, string>> {
   return Object.fromEntries(Object.entries(answer).map(([key, value]) => [key, String(value)]));
 }
 
+/** Changes our keys; nothing once our frame is gone, since late answers and timers concern nobody then. */
 export function writeUrl(changes: Record<string, string | null>, how: 'push' | 'replace'): void {
   const host = hostWindow();
-  if (!host) return;
+  if (!host || isGone) return;
   const hash = withHash(host.location.hash, changes);
   if (hash === host.location.hash) return;
   const url = host.location.href.replace(/#.*$/, '') + hash; // complete, since a base element may redirect a bare hash
@@ -108,7 +121,10 @@ export function writeUrl(changes: Record<string, string | null>, how: 'push' | '
 /** Back, Forward, or an address typed by hand. */
 export function onUrl(handler: (keys: Record<string, string>) => void): void {
   const host = hostWindow();
-  host?.addEventListener('popstate', () => handler(parseHash(host.location.hash)));
+  if (!host) return;
+  const moved = (): void => handler(parseHash(host.location.hash));
+  host.addEventListener('popstate', moved);
+  whenGone(() => host.removeEventListener('popstate', moved));
 }
 
 /** The address to share. */

@@ -110,8 +110,9 @@ export function useRoutedWindow(limits: Span): { window: ReadonlySignal<Span>; s
         if (route.peek().view === 'timeline') go({ win: spanText(to) }, 'replace');
       }, SETTLED_MS);
     };
-    return { window: shown, setWindow, seen: route.peek().win };
+    return { window: shown, setWindow, stop: () => clearTimeout(settling), seen: route.peek().win };
   }, [of, limits.to]);
+  useEffect(() => camera.stop, [camera]); // a window that has not come to rest is not of the next view or profile
   useEffect(() => effect(() => { // Back, or a link
     const { win } = route.value;
     if (win === camera.seen) return; // something else has changed

@@ -26,10 +26,11 @@ export async function openPage(hash = '', widthPx = 1400, unfolded = true): Prom
   return document.body;
 }
 
-/** The page stops listening, and draws nothing more. */
+/** The page stops listening, draws nothing more, and leaves the address to the next one. */
 export function closePage(): void {
   for (const root of document.querySelectorAll('#torchtidy')) draw(null, root);
   document.body.replaceChildren();
+  window.dispatchEvent(new Event('pagehide'));
 }
 
 function setWidth(widthPx: number): void {

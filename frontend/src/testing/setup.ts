@@ -14,19 +14,5 @@ vi.waitFor = (check, options = PATIENCE_MS) => waitFor(check, options);
 /** A page is never idle: it would fetch all views in each test. */
 beforeEach(() => void vi.stubGlobal('requestIdleCallback', () => 0));
 
-const repeated = new Set<ReturnType<typeof setInterval>>();
-const start: (...given: Parameters<typeof setInterval>) => ReturnType<typeof setInterval> = globalThis.setInterval;
-Object.assign(globalThis, {
-  setInterval: (...given: Parameters<typeof setInterval>) => {
-    const timer = start(...given);
-    repeated.add(timer);
-    return timer;
-  },
-});
-
 // An answer, or the page's next look, that comes after a file's last test would find a window that is gone.
-afterEach(() => {
-  closePage();
-  for (const timer of repeated) clearInterval(timer);
-  repeated.clear();
-});
+afterEach(closePage);

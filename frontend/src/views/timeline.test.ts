@@ -91,6 +91,20 @@ it('zooms and moves by keys, and the address has the window once it rests', asyn
   await waitFor(() => expect(window.location.hash).toContain('win=0-3000000'));
 });
 
+it('forgets a window that did not come to rest before the view was left', async () => {
+  serveTimeline();
+  await openPage('p.torchtidy.view=timeline&p.torchtidy.win=1000000-2000000');
+  const { go } = await import('../state/route');
+  const whole = await screen.findByRole('application');
+  await effects();
+  key('w', whole);
+  go({ view: 'overview' }, 'push');
+  await effects();
+  go({ view: 'timeline', win: '0-500000' }, 'push');
+  await new Promise((done) => { setTimeout(done, 1000); }); // twice what a window takes to come to rest
+  expect(window.location.hash).toContain('win=0-500000');
+});
+
 it('tells what is known of an event, and leads to those it is tied to', async () => {
   serveTimeline({ launched: 2, launched_ns: 5000, inside: { id: 11, name: 'train.py(3): step', start_ns: 0, duration_ns: 9, lane: 1 } });
   await openPage('p.torchtidy.view=timeline&p.torchtidy.event=10');
