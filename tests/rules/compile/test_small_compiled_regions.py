@@ -49,7 +49,7 @@ class TestReports:
         assert [(place.file, place.function) for place in finding.places] == [("train.py", "forward")]
         assert finding.matches == 6
 
-    @pytest.mark.parametrize(("graphs_us", "found"), [((40, 40, 9000), 1), ((1200, 1200, 40), 0)])
+    @pytest.mark.parametrize(("graphs_us", "found"), [((40, 40, 9000), 1), ((360, 360, 40), 0)])
     def test_by_the_usual_step(self, graphs_us: tuple[int, ...], found: int) -> None:
         lines: list[str] = []
         for number, graph_us in enumerate(graphs_us):
