@@ -1,6 +1,6 @@
 /** Stacked bars on a canvas: callees are below their callers. A table below it says the same in words. */
 
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { Cell } from '../base/flame';
 import { readColours, watchColours, type Colours } from './timelineColours';
 import { FONT } from './timelineDraw';
@@ -36,7 +36,7 @@ export function FlameCanvas(props: Props) {
   latest.current = props;
   const [hover, setHover] = useState<{ node: number; at: Point } | null>(null);
   const painter = useMemo(() => paint(latest), []);
-  useEffect(() => (box.current && canvas.current ? painter.attach(box.current, canvas.current, setHover) : undefined), [painter]);
+  useLayoutEffect(() => (box.current && canvas.current ? painter.attach(box.current, canvas.current, setHover) : undefined), [painter]);
   useEffect(() => painter.redraw());
   const rows = props.cells.reduce((most, { depth }) => Math.max(most, depth + 1), 1);
   const width = canvas.current?.clientWidth ?? 0;

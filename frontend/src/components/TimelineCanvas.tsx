@@ -4,7 +4,7 @@
  */
 
 import { effect, type ReadonlySignal } from '@preact/signals';
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { AXIS_PX, barUnder, gutterOf, heightOf, heldUntil, neighbourOf, ROW_PX, scrolledBy, timeOf, type Arrows, type Bar, type Box, type Piece } from '../base/timelineLayout';
 import { lengthOf, panned, zoomed, type Span } from '../base/timelineWindow';
 import { moment } from '../base/units';
@@ -56,7 +56,7 @@ export function TimelineCanvas(props: Props) {
   latest.current = props;
   const [hover, setHover] = useState<{ bar: Bar; x: number; y: number } | null>(null);
   const painter = useMemo(() => paint(latest), []);
-  useEffect(() => {
+  useLayoutEffect(() => { // keys work as soon as it is drawn
     return box.current && canvas.current ? painter.attach(box.current, canvas.current, setHover) : undefined;
   }, [painter]);
   useEffect(() => painter.redraw());

@@ -4,10 +4,12 @@ import { screen, within } from '@testing-library/preact';
 import { render as draw } from 'preact';
 import { vi } from 'vitest';
 
-const EFFECTS_MS = 50; // Preact runs effects after the next frame, or after 35 ms where there are no frames
+const TURNS = 10; // an answer draws, what is drawn has effects, and they may ask and draw again
 
-/** Once the page handles keys. */
-export const effects = (): Promise<void> => new Promise((done) => { setTimeout(done, EFFECTS_MS); });
+/** Once the page has drawn what it has, and its effects have run: after some turns of the loop, however slow they are. */
+export async function effects(): Promise<void> {
+  for (let turn = 0; turn < TURNS; turn += 1) await new Promise((done) => { setTimeout(done, 5); });
+}
 
 /**
  * Opens the page at an address and returns its body; `unfolded` as for a user who has opened a finding's folded parts
