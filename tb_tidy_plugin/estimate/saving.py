@@ -44,7 +44,9 @@ more in its caches (docs/estimates.md).
 """
 
 COLD_AFTER_NS, MOST_GAIN_AFTER_PAUSES = 1_000_000, 0.25
-"""Shortest phase after which a CPU's caches are cold, and the largest gain of what stays where such phases go."""
+"""Shortest phase after which a CPU's caches are cold and its other threads asleep, and the largest gain of what stays
+where such phases go, if operators use several threads.
+"""
 
 _MOST_INFLATION = 1.5
 """Most that recording stretches what stays of a step, relative to the whole step."""
@@ -131,11 +133,13 @@ class SavingEstimates:
         ):
             return 0.0
         rest_ns = max((self._true_step_ns or 0) - saved_ns, 0)
+        gain_ns = min(OTHERS_GAIN * saved_ns, MOST_GAIN * rest_ns)
+        if (self._profile.settings.threads.intra_op or 1) == 1:
+            return gain_ns
         before_ns, after_ns = touched.phases_ns()
         is_gone = (before_ns >= COLD_AFTER_NS) & (after_ns < COLD_AFTER_NS)
         paused_ns = min(float((before_ns - after_ns)[is_gone].sum()) / len(self._profile.steps.items), saved_ns)
-        of_all_ns = min(OTHERS_GAIN * saved_ns, MOST_GAIN * rest_ns)
-        return max(of_all_ns, min(OTHERS_GAIN * paused_ns, MOST_GAIN_AFTER_PAUSES * rest_ns))
+        return max(gain_ns, min(OTHERS_GAIN * paused_ns, MOST_GAIN_AFTER_PAUSES * rest_ns))
 
     def _most_ns(self, high_ns: float) -> float:
         """Largest saving in a step of known true length: the rest of it also takes its time."""

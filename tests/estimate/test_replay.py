@@ -19,6 +19,7 @@ from tb_tidy_plugin.trace.columns import DEVICE_WORK, Category
 from tb_tidy_plugin.trace.files import find_traces
 from tb_tidy_plugin.trace.kineto import read_trace
 from tests.support.drawn import A100, draw, row_of
+from tests.support.known import with_settings
 from tests.support.made_up_machine import Instruction, recorded
 from tests.support.recordings import shared, shared_names
 
@@ -307,19 +308,24 @@ class TestRecording:
             assert saving.expected_ns == pytest.approx(expected_us * US, rel=0.01), kind
 
     @pytest.mark.parametrize(
-        ("spans", "left", "expected_us"),
+        ("spans", "left", "threads", "expected_us"),
         [
-            pytest.param([(1000, 5000)], 0.0, 3960 + 0.2 * 3960, id="one pause"),
-            pytest.param([(500, 9500)], 0.0, 8910 + 0.25 * 990, id="nearly the whole step"),
-            pytest.param([(at, at + 500) for at in range(1000, 9000, 1000)], 0.0, 3960 + 0.1 * 5940, id="short ones"),
-            pytest.param([(500, 9500)], 0.5, 4455 + 0.1 * 5445, id="a shorter pause stays"),
+            pytest.param([(1000, 5000)], 0.0, 2, 3960 + 0.2 * 3960, id="one pause"),
+            pytest.param([(500, 9500)], 0.0, 2, 8910 + 0.25 * 990, id="nearly the whole step"),
+            pytest.param([(500, 9500)], 0.0, 1, 8910 + 0.1 * 990, id="one thread"),
+            pytest.param([(500, 9500)], 0.0, None, 8910 + 0.1 * 990, id="threads unknown"),
+            pytest.param([(at, at + 500) for at in range(1000, 9000, 1000)], 0.0, 2, 3960 + 594, id="short ones"),
+            pytest.param([(500, 9500)], 0.5, 2, 4455 + 0.1 * 5445, id="a shorter pause stays"),
         ],
     )
     def test_what_stays_gains_more_where_pauses_of_a_millisecond_go(
-        self, spans: list[tuple[int, int]], left: float, expected_us: float
+        self, spans: list[tuple[int, int]], left: float, threads: int | None, expected_us: float
     ) -> None:
         """Recorded steps of 10 ms truly take 9.9."""
-        profile = draw("ProfilerStep#1  0-10000\n" + "".join(f"  aten::fill_  {a}-{b}\n" for a, b in spans))
+        profile = with_settings(
+            draw("ProfilerStep#1  0-10000\n" + "".join(f"  aten::fill_  {a}-{b}\n" for a, b in spans)),
+            threads={"intra_op": threads},
+        )
         fix = Fix([Scale(tuple(profile.named("aten::fill_").tolist()), left, left, left)])
         saving = SavingEstimates(profile, true_step_ns=9_900 * US).saving(fix)
         assert saving.expected_ns == pytest.approx(expected_us * US, rel=0.002)
