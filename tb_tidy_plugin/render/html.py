@@ -14,11 +14,11 @@ from importlib.resources import files
 from typing import NewType
 
 from tb_tidy_plugin.render import document as doc
+from tb_tidy_plugin.visible import visible
 
 Html = NewType("Html", str)
 
 _CODE = re.compile(r"`([^`]*)`")
-LAYOUT = frozenset("\n\t")
 _LONGEST_STRING = 20_000
 _BREAK = Html("<br>")
 _TAGS = {"code": "code", "strong": "b"}
@@ -52,9 +52,9 @@ def _element(name: str, *content: Html, **attributes: str) -> Html:
 
 
 def _escaped(text: str) -> Html:
-    """Text without markup, control characters or changes of direction, cut if it is absurdly long."""
+    """Lines without markup, control characters or changes of direction, cut if they are absurdly long."""
     cut = text if len(text) <= _LONGEST_STRING else f"{text[: _LONGEST_STRING - 1]}…"
-    return Html(html.escape("".join(each if each.isprintable() or each in LAYOUT else "\ufffd" for each in cut)))
+    return Html(html.escape("\n".join(map(visible, cut.expandtabs(4).split("\n")))))
 
 
 def _blocks(blocks: Iterable[doc.Block]) -> Html:

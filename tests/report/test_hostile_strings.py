@@ -15,7 +15,7 @@ from tb_tidy_plugin.visible import visible
 from tests.fuzz.pipeline import OBEYED, check
 from tests.support.written import event, kineto_text, write
 
-STEERING = "\x1b]0;owned\x07\x1b[2J\x9b31m\r\u202egnp.exe\u2066\u200f\u2028\ufeff\x00"
+STEERING = "\x1b]0;owned\x07\x1b[2J\x9b31m\r\u202egnp.exe\u2066\u200f\u2028\ufeff\t\x00"
 SECRET = "ghp_0123456789abcdef"
 FORMS = ["text", "markdown", "sarif", "html"]
 
