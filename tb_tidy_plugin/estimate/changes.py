@@ -141,11 +141,9 @@ class Touched(msgspec.Struct, frozen=True):
             return np.empty(0), np.empty(0)
         before_ns = np.diff(self.graph.host.passed_ns(changes.cuts, changes.cuts[:0], changes.left[:0]))
         first = np.flatnonzero(is_shorter & ~np.append(False, is_shorter[:-1]))
-        last = np.flatnonzero(is_shorter & ~np.append(is_shorter[1:], False))
 
         def lengths(times_ns: Floats) -> Floats:
-            passed_ns = np.append(0.0, np.cumsum(np.where(is_shorter, times_ns, 0.0)))
-            found: Floats = passed_ns[last + 1] - passed_ns[first]
+            found: Floats = np.add.reduceat(np.where(is_shorter, times_ns, 0.0), first)
             return found
 
         return lengths(before_ns), lengths(before_ns * changes.left)

@@ -22,12 +22,12 @@ from tb_tidy_plugin.plugin.listener import HOME, Token, address_of, listening
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.server import ServerOptions, server_of
 from tests.browser.conftest import CHROMIUM, SWITCHES
+from tests.support.page_parts import write_part
 from tests.support.recordings import ROOT
 from tests.support.recordings import SHARED as SHARED_FOLDER
 
 SHARED = SHARED_FOLDER / "traces"
 DOCUMENT = ROOT / "docs" / "ui.md"
-BEGIN, END = "<!-- five seconds -->", "<!-- end of five seconds -->"
 SIZE = (1280, 736)
 LIMIT_MS = 120_000
 LONGEST = 120
@@ -71,9 +71,7 @@ def main() -> None:
         rows.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
         sys.stdout.write(f"{rows[-1]}\n")
     head = "| recording | action | gain | expected | says it |\n|---|---|---|---|---|"
-    text = DOCUMENT.read_text(encoding="utf-8")
-    before, after = text.split(BEGIN)[0], text.split(END)[1]
-    DOCUMENT.write_text("\n".join([f"{before}{BEGIN}", head, *rows, f"{END}{after}"]), encoding="utf-8")
+    write_part(DOCUMENT, "five-seconds", "\n".join([head, *rows]))
 
 
 def _short(text: str) -> str:

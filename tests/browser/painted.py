@@ -25,12 +25,12 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from tests.browser.conftest import CHROMIUM, SWITCHES
 from tests.browser.test_timeline import FRAMES
+from tests.support.page_parts import write_part
 from tests.support.recordings import ROOT
 from tests.support.recordings import SHARED as SHARED_FOLDER
 
 RECORDING = SHARED_FOLDER / "traces" / "mi300_ddp8_resnet_checkpoint" / "rank0.pt.trace.json.gz"
 DOCUMENT = ROOT / "docs" / "ui.md"
-BEGIN, END = "<!-- painted -->", "<!-- end of painted -->"
 SIZE = (1280, 800)
 LIMIT_MS = 120_000
 ROUNDS = 3
@@ -99,10 +99,9 @@ def main() -> None:
             smooth = frames(browser, address)
         browser.close()
     lines = list(table(size, first, views, smooth))
-    text = DOCUMENT.read_text(encoding="utf-8")
-    before, after = text.split(BEGIN)[0], text.split(END)[1]
-    DOCUMENT.write_text("\n".join([f"{before}{BEGIN}", *lines, f"{END}{after}"]), encoding="utf-8")
-    sys.stdout.write("\n".join(lines) + "\n")
+    text = "\n".join(lines)
+    write_part(DOCUMENT, "painted", text)
+    sys.stdout.write(f"{text}\n")
 
 
 def repeated(folder: Path, times: int) -> int:

@@ -20,10 +20,10 @@ from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.rules import all_rules
 from tb_tidy_plugin.trace.files import find_traces
 from tb_tidy_plugin.trace.kineto import read_trace
+from tests.support.page_parts import write_part
 from tests.support.recordings import ROOT, SHARED, shared_names
 
 PAGE = ROOT / "docs" / "estimates.md"
-START, END = "<!-- residuals:start -->", "<!-- residuals:end -->"
 HEADER = (
     "| recording | events | cuts and activities | waits | residual | unexplained | one replay | graph | all savings |\n"
     "|---|--:|--:|--:|--:|--:|--:|--:|--:|\n"
@@ -59,7 +59,7 @@ def main() -> None:
                 label = f"{name}, {path.name.partition('.')[0]}" if len(paths) > 1 else name
                 rows.append(row(label, found))
                 sys.stderr.write(rows[-1])
-    PAGE.write_text(with_table(PAGE.read_text(encoding="utf-8"), HEADER + "".join(rows)), encoding="utf-8")
+    write_part(PAGE, "residuals", HEADER + "".join(rows))
 
 
 def residual_of(path: Path) -> Residual | None:
@@ -88,15 +88,6 @@ def row(name: str, found: Residual) -> str:
     shares = (f"{100 * found.residual:.2f} %", f"{100 * found.unexplained:.1f} %")
     cells = (f"`{name}`", f"{found.events:,}", f"{found.nodes:,}", f"{found.waits:,}", *shares, *times)
     return f"| {' | '.join(cells)} |\n"
-
-
-def with_table(page: str, table: str, start_mark: str = START, end_mark: str = END) -> str:
-    """The page with `table` between the two marks."""
-    before, start, rest = page.partition(start_mark)
-    _, end, after = rest.partition(end_mark)
-    if not start or not end:
-        raise ValueError(f"the page lacks {start_mark} or {end_mark}")
-    return f"{before}{start_mark}\n\n{table}\n{end_mark}{after}"
 
 
 def _fixes(profile: Profile) -> Iterator[Fix]:

@@ -16,9 +16,9 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from tests.estimate.__main__ import PAGE, with_table
+from tests.estimate.__main__ import PAGE
+from tests.support.page_parts import write_part
 
-START, END = "<!-- pauses:start -->", "<!-- pauses:end -->"
 PAUSES_MS = (0.3, 1.0, 3.0, 10.0, 30.0)
 PASSES = (1, 4, 16)
 ROUNDS, STEPS, DISCARDED = 7, 25, 5
@@ -47,7 +47,7 @@ def main() -> None:
         json.dump(gains(given.threads), sys.stdout)
         return
     found = [gain for threads in dict.fromkeys((1, os.cpu_count() or 1)) for gain in _in_own_process(threads)]
-    PAGE.write_text(with_table(PAGE.read_text(encoding="utf-8"), table(found), START, END), encoding="utf-8")
+    write_part(PAGE, "pauses", table(found))
 
 
 def gains(

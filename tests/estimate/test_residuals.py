@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from tb_tidy_plugin.rulekit.testing.drawn import draw_into
-from tests.estimate.__main__ import END, START, Residual, residual_of, row, with_table
+from tests.estimate.__main__ import Residual, residual_of, row
 
 
 def test_figures_of_a_drawn_recording(tmp_path: Path) -> None:
@@ -22,10 +20,3 @@ def test_figures_of_a_drawn_recording(tmp_path: Path) -> None:
 def test_a_line_of_the_table() -> None:
     found = Residual(74_936, 90_000, 290, 0.00012, 0.324, 0.0061, 0.08, 0.2)
     assert row("a100", found) == "| `a100` | 74,936 | 90,000 | 290 | 0.01 % | 32.4 % | 6.1 ms | 80.0 ms | 200.0 ms |\n"
-
-
-def test_the_table_takes_the_place_of_the_one_before() -> None:
-    page = f"before\n{START}\n\nold\n\n{END}\nafter"
-    assert with_table(page, "new\n") == f"before\n{START}\n\nnew\n\n{END}\nafter"
-    with pytest.raises(ValueError, match="lacks"):
-        with_table("a page without marks", "new\n")

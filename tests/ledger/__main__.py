@@ -14,11 +14,11 @@ from tb_tidy_plugin.trace.columns import ABSENT
 from tb_tidy_plugin.trace.limits import USUAL_LIMITS
 from tb_tidy_plugin.units import Nanoseconds, Share
 from tests.ledger.traces import path_of, recordings
+from tests.support.page_parts import write_part
 from tests.support.recordings import ROOT
 
 PAGE = ROOT / "docs" / "ledger.md"
 NAMED = 0.05
-START, END = "<!-- recordings -->", "<!-- end -->"
 HEAD = (
     "| recording | kind | steps | step | host's mark | unnamed | largest entries | left out |\n"
     "|---|---|--:|--:|--:|--:|---|--:|"
@@ -87,12 +87,7 @@ def main() -> None:
         work = profile.device_work.rows
         if 2 * (profile.launch[work] != ABSENT).sum() >= len(work):
             linked.add(recording)
-    text = PAGE.read_text(encoding="utf-8")
-    before_, _, rest = text.partition(START)
-    _, _, after = rest.partition(END)
-    PAGE.write_text(
-        f"{before_}{START}\n{chr(10).join([*rows, '', *figures(ledgers, linked)])}\n{END}{after}", encoding="utf-8"
-    )
+    write_part(PAGE, "recordings", "\n".join([*rows, "", *figures(ledgers, linked)]))
 
 
 if __name__ == "__main__":
