@@ -6,7 +6,9 @@ PYTHON_MIN ?= python3.10
 PYTHONS ?= python3.10 python3.11 python3.12 python3.13
 MINUTES ?= 10
 # Two more than there are cores: tests wait for browsers, servers and limits of time for a quarter of their time.
-PYTEST_FLAGS ?= --numprocesses $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2) --dist loadfile --no-loadscope-reorder
+# A process that crashes ends the run: xdist 3.8 waits forever for files that the process had finished.
+PYTEST_FLAGS ?= --numprocesses $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2) --dist loadfile --no-loadscope-reorder \
+    --max-worker-restart 0
 
 # Programs that the system does not have; `tests/tools.sh` brings them.
 export PATH := $(CURDIR)/build/tools/bin:$(PATH)
