@@ -6,7 +6,6 @@ import tempfile
 from collections.abc import Callable, Iterator
 from inspect import cleandoc
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -14,94 +13,31 @@ from tb_tidy_plugin.rulekit import Match, Profile
 from tb_tidy_plugin.rulekit.testing import matches_of
 from tb_tidy_plugin.rules.memory.constant_rebuilt_every_step import ConstantRebuiltEveryStep
 from tb_tidy_plugin.trace.kineto import read_trace
+from tests.support.recorded_lines import STEPS, recorder
 from tests.support.views import SOMETIMES, VIEWS
 
 pytestmark = pytest.mark.torch
-
-STEPS = 3
 
 Recorder = Callable[[str], Profile]
 
 
 @pytest.fixture(scope="module")
-def values() -> Iterator[dict[str, Any]]:
-    """What programs find: `x`, of the shape of `m`, `data(v)`, of that of `v`, and operators of a library."""
-    import numpy as np
-    import torch
+def record() -> Iterator[Recorder]:
+    """Records steps of these lines."""
+    with recorder() as write, tempfile.TemporaryDirectory() as folder:
 
-    define: Any = torch.library.Library  # untyped
-    library = define("tidytest", "DEF")
-    for schema, run in {
-        "fill(Tensor(a!) m, Tensor x) -> ()": _add,
-        "fill_each(Tensor(a!)[] m, Tensor x) -> ()": _add_each,
-        "flat(Tensor(a) m) -> Tensor(a)": _flat,
-        "bump(Tensor(a!) m) -> ()": _bump,
-    }.items():
-        library.impl(library.define(schema), run, "CPU")
+        def recorded_steps(lines: str) -> Profile:
+            trace = Path(folder, "trace.json")
+            write(lines, trace)
+            return Profile(read_trace(trace))
 
-    class Scale(torch.autograd.Function):
-        @staticmethod
-        def forward(_: Any, m: torch.Tensor, x: torch.Tensor) -> torch.Tensor:  # noqa: ANN401 - a context of torch
-            m[0].add_(x[0])
-            return x * 2
-
-    kept: dict[object, torch.Tensor] = {}
-
-    def data(like: torch.Tensor) -> torch.Tensor:
-        key = (like.shape, like.dtype)
-        if key not in kept:
-            kept[key] = torch.rand(like.shape).mul(100).to(like.dtype)
-        return kept[key]  # made while the profiler warms up
-
-    yield {
-        "data": data,
-        "torch": torch, "np": np, "F": torch.nn.functional, "x": torch.rand(32, 48), "w": torch.rand(48, 8),
-        "index": torch.arange(32), "Scale": Scale,
-        "clip": torch.nn.utils.clip_grad_norm_, "made": torch.rand(32, 48, requires_grad=True),
-    }  # fmt: skip
-    library._destroy()  # noqa: SLF001 - what torch's own tests do
-
-
-def _add(m: Any, x: Any) -> None:  # noqa: ANN401 - a tensor each
-    m.add_(x)
-
-
-def _add_each(m: Any, x: Any) -> None:  # noqa: ANN401 - a list of tensors
-    for each in m:
-        each.add_(x)
-
-
-def _flat(m: Any) -> Any:  # noqa: ANN401
-    return m.view(-1)
-
-
-def _bump(m: Any) -> None:  # noqa: ANN401
-    m.view(-1).add_(m.sum())
+        yield recorded_steps
 
 
 @pytest.fixture(scope="module")
-def recorded(values: dict[str, Any]) -> Recorder:
+def recorded(record: Recorder) -> Recorder:
     """Records steps with these lines in them, which find a new tensor of zeros, 32 × 48, in `m`."""
-    return lambda lines: _recorded(f"m = torch.zeros(32, 48)\n{lines}\nloss = (m.reshape(-1)[:48] @ w).sum()", values)
-
-
-def _recorded(lines: str, values: dict[str, Any]) -> Profile:
-    from torch.profiler import ProfilerActivity, profile, schedule
-
-    body = "\n    ".join(lines.splitlines())
-    exec(compile(f"def step(number):\n    {body}\n", "train.py", "exec"), values)
-    with tempfile.TemporaryDirectory() as folder:
-        trace = Path(folder, "trace.json")
-        with profile(
-            activities=[ProfilerActivity.CPU], schedule=schedule(wait=0, warmup=1, active=STEPS), acc_events=True,
-            on_trace_ready=lambda recording: recording.export_chrome_trace(str(trace)),
-            record_shapes=True,
-            with_stack="clip" in lines,  # which only the names of functions tell; the stack of a test is deep
-        ) as recording:  # fmt: skip
-            for number in range(1 + STEPS):
-                values["step"](number)
-                recording.step()
-        return Profile(read_trace(trace))
+    return lambda lines: record(f"m = torch.zeros(32, 48)\n{lines}\nloss = (m.reshape(-1)[:48] @ w).sum()")
 
 
 def found(profile: Profile) -> tuple[Match, ...]:
@@ -217,7 +153,7 @@ class TestOtherWrites:
 
 
 class TestKeptForLaterSteps:
-    def test_a_sum_over_several_steps_that_begins_anew(self, values: dict[str, Any]) -> None:
+    def test_a_sum_over_several_steps_that_begins_anew(self, record: Recorder) -> None:
         lines = """
             global kept
             if number % 2:
@@ -225,11 +161,11 @@ class TestKeptForLaterSteps:
             elif number:
                 kept[0].add_(x[0])
         """
-        assert not found(_recorded(cleandoc(lines), values))
+        assert not found(record(cleandoc(lines)))
 
 
 class TestConstantsOfConstants:
-    def test_a_table_of_positions(self, values: dict[str, Any]) -> None:
+    def test_a_table_of_positions(self, record: Recorder) -> None:
         lines = """
             position = torch.arange(64).unsqueeze(1)
             frequency = torch.exp(torch.arange(0, 16, 2) * -0.5)
@@ -238,14 +174,14 @@ class TestConstantsOfConstants:
             table[:, 1::2] = torch.cos(position * frequency)
             y = (table * 1).sum()
         """
-        assert len(found(_recorded(cleandoc(lines), values))) >= STEPS
+        assert len(found(record(cleandoc(lines)))) >= STEPS
 
-    def test_a_mask_that_is_filled_by_positions(self, values: dict[str, Any]) -> None:
+    def test_a_mask_that_is_filled_by_positions(self, record: Recorder) -> None:
         lines = """
             mask = torch.full((48, 48), -1e9)
             position = torch.arange(48)
             mask.masked_fill_(position < (position + 1).view(48, 1), 0)
             y = (torch.rand(48, 48) + mask).sum()
         """
-        matches = found(_recorded(cleandoc(lines), values))
+        matches = found(record(cleandoc(lines)))
         assert {match.evidence.chain for match in matches} == {"full, arange, add, view, lt, masked_fill_"}
