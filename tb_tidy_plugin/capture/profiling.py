@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from tb_tidy_plugin.capture.faults import StepFaults
 from tb_tidy_plugin.capture.guarded import log_harmless, unless_it_fails
 from tb_tidy_plugin.capture.handler import CaptureOptions, capturing, write_document
+from tb_tidy_plugin.capture.workers import WorkerTimes
 from tb_tidy_plugin.side_files import CAPTURE_SUFFIX
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 NOTHING_RECORDED = "so nothing is recorded"
 _OVER = "so the recording ends here"
+_WORKERS = "the time of loaders' workers"
 
 MOST_TIMES = 10_000  # step times kept: enough for a median, in little memory
 
@@ -69,6 +71,7 @@ class TidyProfile:
         self._side_file: Path | None = None
         self._times_ns: list[int] = []
         self._faults = StepFaults()
+        self._workers = WorkerTimes()
         self._since_ns: int | None = None
         self._steps = 0
         self._is_on = False
@@ -81,12 +84,15 @@ class TidyProfile:
     def start(self) -> None:
         """Starts with the first step."""
         self._is_on = unless_it_fails("the job", lambda: _done(self.profiler.__enter__), NOTHING_RECORDED) is not None
+        self._look_at_workers("NONE")
 
     def step(self) -> None:
         """Marks the end of a step of the job."""
         now_ns = time.perf_counter_ns()
         action = self.profiler.current_action.name
         self._faults.end(is_recorded=None if action == "WARMUP" else action != "NONE")
+        if action == "RECORD_AND_SAVE":
+            unless_it_fails(_WORKERS, self._workers.end)
         is_timed = self._since_ns is not None and len(self._times_ns) < MOST_TIMES
         if is_timed and action == "NONE":
             self._times_ns.append(now_ns - (self._since_ns or 0))
@@ -94,8 +100,14 @@ class TidyProfile:
         if self._is_on:
             self._is_on = False  # for good, if the job is interrupted meanwhile: see above
             self._is_on = unless_it_fails("a step", lambda: _done(self.profiler.step), _OVER) is not None
+            self._look_at_workers(action)
         self._faults.begin()
         self._since_ns = time.perf_counter_ns()  # the profiler's own work between two steps does not count
+
+    def _look_at_workers(self, before: str) -> None:
+        """Notes their time so far if the step that begins is the first recorded one."""
+        if self._is_on and self.profiler.current_action.name.startswith("RECORD") and before != "RECORD":
+            unless_it_fails(_WORKERS, self._workers.begin)
 
     def stop(self) -> None:
         """Ends the recording, and adds the time of the steps after it to the last side file."""
@@ -116,7 +128,7 @@ class TidyProfile:
     def _around(self) -> Mapping[str, object]:
         times, faults = self._times_ns, self._faults.found(self._cycle.active)
         steps = {"count": len(times), "median_ns": round(median(times))} if times else None
-        return {"steps": steps, "faults": faults}
+        return {"steps": steps, "faults": faults, "workers": unless_it_fails(_WORKERS, self._workers.found)}
 
     def _keep_side_file(self, path: Path) -> None:
         self._side_file = path

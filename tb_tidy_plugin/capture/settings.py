@@ -134,7 +134,7 @@ def _objects() -> dict[str, _Answer]:
     from torch.optim import Optimizer
     from torch.utils.data import DataLoader
 
-    optimizers, loaders = {Optimizer, *_below(Optimizer)}, {DataLoader, *_below(DataLoader)}
+    optimizers, loaders = {Optimizer, *kinds_below(Optimizer)}, {DataLoader, *kinds_below(DataLoader)}
     wanted = optimizers | loaders
     # By exact type: `isinstance` may run code of proxies and lazy objects.
     found = [each for each in gc.get_objects() if type(each) in wanted]
@@ -144,11 +144,12 @@ def _objects() -> dict[str, _Answer]:
     }
 
 
-def _below(kind: type) -> Iterator[type]:
+def kinds_below(kind: type) -> Iterator[type]:
+    """All classes that inherit from `kind`."""
     children: list[type] = type.__subclasses__(kind)
     for child in children:
         yield child
-        yield from _below(child)
+        yield from kinds_below(child)
 
 
 def _optimizer(optimizer: torch.optim.Optimizer) -> _Table:

@@ -19,6 +19,11 @@ NEXT = r"^enumerate\(DataLoader\)#_\w{{0,100}}{}\w{{0,100}}\.__next__$"
 WAIT = r"(?:^|/)multiprocessing/connection\.py\(\d+\): poll$|(?:^|/)queue\.py\(\d+\): get$"
 """Frames in which the thread waits for a worker, or for the thread that pins the workers' data."""
 
+ASLEEP = (
+    r"^<built-in (?:function sleep>|method (?:recv\w*|accept|connect|poll|select|acquire) of |method read of _ssl\.)"
+)
+"""Built-ins in which a thread needs no core: it sleeps, or waits for a socket or a lock."""
+
 ITERATOR = r"^torch/utils/data/dataloader\.py\(\d+\): (?:__init__|_reset)$"
 
 HANDING_OVER_NS = 1_000_000
@@ -87,6 +92,13 @@ def waits_for_workers(profile: Profile, batches: Rows, taking_over_ns: int) -> l
     owner = profile.covering(frames, batches)
     by_owner = {int(owner[here[0]]): frames[here] for here in positions_of_each(owner)}
     return [covered(table, by_owner.get(row, frames[:0])) for row in batches.tolist()]
+
+
+def asleep_share(profile: Profile, batches: Rows) -> float:
+    """The part of the time of `batches` in which the thread needs no core; 0 without recorded Python functions."""
+    time = profile.covered(batches)
+    asleep = profile.covered(profile.matching(ASLEEP, Category.PYTHON)).intersection(time)
+    return asleep.total_ns / time.total_ns if time.total_ns else 0.0
 
 
 def loader_with_workers(profile: Profile) -> LoaderSettings | None:

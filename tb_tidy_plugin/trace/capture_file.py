@@ -88,6 +88,12 @@ class _Faults(msgspec.Struct, frozen=True):
     each_ns: Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
 
 
+class _Workers(msgspec.Struct, frozen=True):
+    count: Annotated[int, msgspec.Meta(ge=1, le=1 << 20)]
+    processor_ns: Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
+    elapsed_ns: Annotated[int, msgspec.Meta(ge=1, le=1 << 62)]
+
+
 class CaptureFile(msgspec.Struct, frozen=True):
     """The fields read from the side file. Unknown fields are ignored."""
 
@@ -99,6 +105,7 @@ class CaptureFile(msgspec.Struct, frozen=True):
     sources: Annotated[list[CapturedSource], msgspec.Meta(max_length=10_000)] | None = None
     steps: StepTimes | None = None
     faults: _Faults | None = None
+    workers: _Workers | None = None
     compiled: CompiledCode | None = None
 
 
@@ -175,12 +182,13 @@ def _text(path: AnyPath, advice: str) -> bytes:
 
 
 def _joined(table: EventTable, found: CaptureFile) -> EventTable:
-    given, faults = found.sources or (), found.faults
+    given, faults, workers = found.sources or (), found.faults, found.workers
     sources = tuple(_within_all(given))
     captured = Captured(
         settings=found.settings,
         step_ns=found.steps.median_ns if found.steps else None,
         faults=PageFaults(tuple(faults.recorded), faults.usual, faults.each_ns) if faults else None,
+        workers_busy=min(workers.processor_ns / (workers.count * workers.elapsed_ns), 1.0) if workers else None,
         sources=sources,
         tensors=_tensor_ids(table, found.tensors or Tensors()),
         compiled=found.compiled,

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import mmap
+import multiprocessing
+import os
+import subprocess
 import sys
 import time
 from io import StringIO
@@ -22,6 +25,7 @@ from tb_tidy_plugin.trace.capture_file import with_capture
 from tb_tidy_plugin.trace.columns import PageFaults
 from tb_tidy_plugin.trace.kineto import read_trace
 from tb_tidy_plugin.units import Nanoseconds
+from tests.support import loading_job
 from tests.support.captured_job import document_of, traces_in
 
 pytestmark = pytest.mark.torch
@@ -128,6 +132,39 @@ class TestPageFaults:
         (trace,) = traces_in(tmp_path)
         assert document_of(trace)["faults"] is None
         assert document_of(trace)["steps"]["count"] == 5
+
+
+class TestWorkers:
+    @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not tell the time of another process")
+    def test_the_processor_time_of_a_loaders_workers_while_steps_are_recorded(self, tmp_path: Path) -> None:
+        command = [sys.executable, "-m", "tests.support.loading_job", str(tmp_path)]
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        subprocess.run(command, env=environment, timeout=300, check=True, capture_output=True)
+        workers = {}
+        for name in ("sleeping", "computing"):
+            (trace,) = traces_in(tmp_path / name)
+            workers[name] = document_of(trace)["workers"]
+            busy = with_capture(read_trace(trace), trace).metadata.captured.workers_busy
+            assert workers[name]["count"] == loading_job.WORKERS
+            assert busy == workers[name]["processor_ns"] / (loading_job.WORKERS * workers[name]["elapsed_ns"])
+        # Each recorded step takes a batch; as many as the workers hold may have been ready before.
+        batches = loading_job.RECORDED - loading_job.WORKERS
+        assert workers["computing"]["processor_ns"] >= batches * loading_job.BATCH_S * 1e9
+        assert workers["sleeping"]["processor_ns"] < workers["sleeping"]["elapsed_ns"] / 2
+
+    def test_other_processes_are_not_counted(self, tmp_path: Path) -> None:
+        other = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(60,))
+        other.start()
+        try:
+            with tidy_profile(str(tmp_path), wait=1, warmup=1, active=2) as profile:
+                for _ in range(5):
+                    work()
+                    profile.step()
+        finally:
+            other.kill()
+            other.join()
+        (trace,) = traces_in(tmp_path)
+        assert document_of(trace)["workers"] is None
 
 
 class TestFewSteps:

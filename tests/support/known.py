@@ -10,9 +10,9 @@ from tb_tidy_plugin.trace.columns import Captured, PageFaults
 from tb_tidy_plugin.trace.settings import Settings
 
 
-def with_settings(profile: Profile, **topics: object) -> Profile:
-    """The profile as captured with these settings, each as in the side file."""
-    return _with(profile, Captured(settings=msgspec.convert(topics, Settings)))
+def with_settings(profile: Profile, workers_busy: float | None = None, **topics: object) -> Profile:
+    """The profile as captured with these settings, each as in the side file, and with workers that compute so long."""
+    return _with(profile, Captured(settings=msgspec.convert(topics, Settings), workers_busy=workers_busy))
 
 
 def with_true_step(profile: Profile, step_ns: int) -> Profile:

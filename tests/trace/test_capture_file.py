@@ -320,6 +320,7 @@ DOCUMENT = st.fixed_dictionaries(
         "sources": ANY | st.lists(st.fixed_dictionaries({"file": st.text(), "text": st.text()}), max_size=2),
         "steps": ANY,
         "faults": ANY | st.fixed_dictionaries({"recorded": st.lists(NUMBERS), "usual": NUMBERS, "each_ns": NUMBERS}),
+        "workers": ANY | st.fixed_dictionaries(dict.fromkeys(("count", "processor_ns", "elapsed_ns"), NUMBERS)),
         "compiled": ANY | st.dictionaries(st.sampled_from([*CompiledCode.__struct_fields__]), ANY),
     },
 )

@@ -30,8 +30,10 @@ C cores, of which the step itself uses T, the loading L and the rest R take at
 best (L + T·R) / C. A step on the CPU uses as many cores as torch has threads.
 If those are all cores, workers take cores from the step, and half of that best
 saving is expected: four public programs on two such cores saved −7 to 15 %,
-where at best 8 to 36 % was possible. At most all loading goes, which requires
-loading that waits for a disk; at least nothing goes.
+where at best 8 to 36 % was possible. Loading that sleeps, or waits for a socket
+or a lock, needs no core, so L is without it, and it is hidden whatever cores
+the step uses; only recorded stacks show it. At most all loading goes, at least
+nothing.
 
 With few cores, fewer calls per batch save more than workers: transform a whole
 batch, keep results, or make the dataset one tensor. The finding therefore names
@@ -52,7 +54,7 @@ import msgspec
 
 from tb_tidy_plugin.fixes.change import Change, Spot, changes_behaviour
 from tb_tidy_plugin.ledger.host_work import LoadingPart, loading_functions
-from tb_tidy_plugin.profile.loading import HANDING_OVER_NS, batches_by_place, workers_hiding
+from tb_tidy_plugin.profile.loading import HANDING_OVER_NS, asleep_share, batches_by_place, workers_hiding
 from tb_tidy_plugin.rulekit import (
     Benchmark,
     Code,
@@ -86,6 +88,7 @@ class Evidence(msgspec.Struct, frozen=True):
         where: the functions or operators that take most of it; empty if none takes a large part.
         largest: the first of them, per_batch: its calls for each batch; empty and 0 without one.
         batches, steps: their numbers. longest: the longest batch.
+        asleep: the part of loading that needs no core; 0 if unknown.
         cores_available: number that the process may use, cores_used: number that the step itself uses; 0 if unknown.
         at_once: number of workers that hide the loading.
     """
@@ -99,6 +102,7 @@ class Evidence(msgspec.Struct, frozen=True):
     batches: int
     steps: int
     longest: Nanoseconds
+    asleep: Share
     cores_available: int
     cores_used: int
     at_once: int
@@ -120,6 +124,11 @@ class Evidence(msgspec.Struct, frozen=True):
         return f"; the process may use {self.cores_available} cores{used}"
 
     @property
+    def sleeping(self) -> str:
+        """The part of the loading that needs no core, if it is one to speak of."""
+        return f"; {self.asleep} of the loading sleeps or waits" if self.asleep >= LEAST_NAMED else ""
+
+    @property
     def give(self) -> str:
         """The advice before the number of workers."""
         if not self.largest:
@@ -135,8 +144,8 @@ class Evidence(msgspec.Struct, frozen=True):
         cores, used = self.cores_available, self.cores_used
         if not cores or not self.loading:
             return 1.0
-        best = min(1 - 1 / cores + self.rest / self.loading * (1 - min(used / cores, 1)), 1.0)
-        return best * KEPT_ON_BUSY_CORES if used >= cores else best
+        best = min(1 - (1 - self.asleep) / cores + self.rest / self.loading * (1 - min(used / cores, 1)), 1.0)
+        return self.asleep + (best - self.asleep) * (KEPT_ON_BUSY_CORES if used >= cores else 1.0)
 
 
 class DataloaderNumWorkersZero(Rule[Evidence]):
@@ -146,8 +155,8 @@ class DataloaderNumWorkersZero(Rule[Evidence]):
     action = "Load batches in worker processes"
     message = "`DataLoader` loads each batch in the training process, which takes {loading} of a step ({share}){where}"
     why = (
-        "`_SingleProcessDataLoaderIter.__next__` runs {runs}, for up to {longest}{cores}. Reported for {min_share} "
-        "and {min_ns} of a step or more; batches loaded before the first step do not count"
+        "`_SingleProcessDataLoaderIter.__next__` runs {runs}, for up to {longest}{sleeping}{cores}. Reported for "
+        "{min_share} and {min_ns} of a step or more; batches loaded before the first step do not count"
     )
     fix = (
         "{give} `num_workers{workers}` and `persistent_workers=True` to `DataLoader`, with `pin_memory=True` for a GPU"
@@ -208,6 +217,7 @@ class DataloaderNumWorkersZero(Rule[Evidence]):
             batches=len(rows),
             steps=len(profile.steps.items),
             longest=Nanoseconds(max(profile.duration_ns(row) for row in rows.tolist())),
+            asleep=Share(asleep_share(profile, rows)),
             cores_available=cores,
             cores_used=_cores_used(profile, cores),
             at_once=workers_hiding(share, cores),

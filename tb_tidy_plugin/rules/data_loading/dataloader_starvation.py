@@ -20,7 +20,9 @@ loader = DataLoader(dataset, batch_size=64, num_workers=4, persistent_workers=Tr
 ## How the saving is estimated
 Twice as many workers load twice as fast, as long as there are cores for them. Waits that are no longer than the rest of
 the step then go; for longer waits, half of the step remains. If the cores were captured, the estimate uses no more
-workers than cores: with as many workers as cores, more workers are expected to save nothing. At most all waits go. At
+workers than cores: with as many workers as cores, more workers are expected to save nothing. If the capture also saw
+how long the workers compute, the rest of their time is waiting for a disk or a network, which needs no core. Then the
+estimate uses up to four times as many workers, as long as cores suffice for what they compute. At most all waits go. At
 least nothing goes, if cores, disk or network limit the workers.
 
 ## When it stays quiet
@@ -53,6 +55,9 @@ from tb_tidy_plugin.rulekit import (
     made,
 )
 
+MOST_FASTER, MOST_FASTER_WAITING = 2.0, 4.0  # of loading by more workers; the second if it is known how long they wait
+LEAST_BUSY = 0.05  # of a worker: it takes some time for each batch
+MOSTLY = 0.5  # of the time
 OUTLIER = 2  # times the second longest wait: waits for too few workers recur
 SHORTEST_RHYTHM = 3  # waits: the distance between two is not a rhythm
 
@@ -65,7 +70,8 @@ class Evidence(msgspec.Struct, frozen=True):
         waited, batches: number of late batches, and of all. longest: the longest wait.
         apart: number of batches between two waits; 0 if they follow no rhythm.
         given: the loader's options; empty if they were not captured.
-        faster: speed-up of loading by more workers, as far as cores are known, at most 2.
+        busy: the part of the time in which a worker computes; None if unknown.
+        faster: speed-up of loading by more workers, as far as cores are known, at most 2, or 4 with `busy`.
     """
 
     waiting: Nanoseconds
@@ -75,6 +81,7 @@ class Evidence(msgspec.Struct, frozen=True):
     longest: Nanoseconds
     apart: int
     given: str
+    busy: Share | None
     faster: float
 
     @property
@@ -85,10 +92,20 @@ class Evidence(msgspec.Struct, frozen=True):
         return f"; the thread waits once in {self.apart} batches, as with {self.apart} workers that finish together"
 
     @property
+    def computing(self) -> str:
+        """The time in which workers compute."""
+        return "" if self.busy is None else f"; each worker computes for {self.busy} of the time"
+
+    @property
     def workers(self) -> str:
         """Advice about the number of workers."""
         if self.faster <= 1:
             return "Make loading cheaper: there are already as many workers as cores"
+        if self.busy is not None and self.busy <= MOSTLY:
+            return (
+                "Give the `DataLoader` more workers, even more than the process has cores: they mostly wait for a disk "
+                "or a network"
+            )
         return (
             "Give the `DataLoader` more workers (up to the number of cores that the process may use), or make loading "
             "cheaper"
@@ -103,8 +120,8 @@ class DataloaderStarvation(Rule[Evidence]):
     message = "The step waits {waiting} ({share}) for the workers of a `DataLoader`"
     why = (
         "{waited} of {batches} batches were not ready when the training thread asked for them; the longest wait is "
-        "{longest}{rhythm}{given}. Reported for {min_waits} waits of {min_wait_ns} or more, and for {min_share} of the "
-        "step or more"
+        "{longest}{rhythm}{given}{computing}. Reported for {min_waits} waits of {min_wait_ns} or more, and for "
+        "{min_share} of the step or more"
     )
     fix = (
         "{workers}. To see the loading functions and their lines, record with `num_workers=0`. Then do their work for "
@@ -140,6 +157,7 @@ class DataloaderStarvation(Rule[Evidence]):
     def _evidence(
         self, profile: Profile, lost: Sequence[Intervals], long: Sequence[int], share: float, waiting_ns: int
     ) -> Evidence:
+        busy = profile.metadata.captured.workers_busy
         return Evidence(
             waiting=Nanoseconds(waiting_ns),
             share=Share(share),
@@ -148,7 +166,8 @@ class DataloaderStarvation(Rule[Evidence]):
             longest=Nanoseconds(max(lost[at].total_ns for at in long)),
             apart=_apart(long),
             given=_given(profile),
-            faster=_faster(profile),
+            busy=None if busy is None else Share(busy),
+            faster=_faster(profile, busy),
         )
 
 
@@ -187,9 +206,11 @@ def _given(profile: Profile) -> str:
     return f" (`num_workers={loader.num_workers}`, {cores} cores available, `prefetch_factor={loader.prefetch_factor}`)"
 
 
-def _faster(profile: Profile) -> float:
-    """Speed-up by twice as many workers, limited to the number of cores."""
+def _faster(profile: Profile, busy: float | None) -> float:
+    """Speed-up by more workers, limited to what the cores can compute."""
     loader, cores = loader_with_workers(profile), profile.settings.threads.available_cores
     if loader is None or not loader.num_workers or not cores:
-        return 2.0
-    return min(max(cores / loader.num_workers, 1.0), 2.0)
+        return MOST_FASTER
+    if busy is None:
+        return min(max(cores / loader.num_workers, 1.0), MOST_FASTER)
+    return min(max(cores / (loader.num_workers * max(busy, LEAST_BUSY)), 1.0), MOST_FASTER_WAITING)

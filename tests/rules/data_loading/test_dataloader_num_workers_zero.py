@@ -180,6 +180,33 @@ class TestSaves:
         profile = with_settings(one_step(4_000, 10_000), threads=settings)
         assert saving_ns(DataloaderNumWorkersZero, profile) == (0, expected_us * 1_000, 4_000_000)
 
+    @pytest.mark.parametrize(
+        "name", ["<built-in function sleep>", "<built-in method recv_into of _socket.socket object at 0x7f>"]
+    )
+    @pytest.mark.parametrize(
+        ("threads", "expected_us"),
+        [
+            (2, 2_500),  # 2 of 4 ms need a core: half of them at best, half of that, and all of the others
+            (1, 3_000),
+        ],
+    )
+    def test_all_of_what_needs_no_core(self, name: str, threads: int, expected_us: int) -> None:
+        text = f"ProfilerStep#1 0-10000\n  {LOADING} 1-4001\n    {name} 101-2101"
+        profile = with_settings(draw(text), threads={"available_cores": 2, "intra_op": threads})
+        assert saving_ns(DataloaderNumWorkersZero, profile) == (0, expected_us * 1_000, 4_000_000)
+        (finding,) = findings(DataloaderNumWorkersZero, profile)
+        assert "; 50 % of the loading sleeps or waits; the process" in str(finding.details[0])
+
+    @pytest.mark.parametrize(
+        "name",
+        ["<built-in function sleepy>", "<built-in method read of _io.BufferedReader object at 0x7f>", "aten::mm"],
+    )
+    def test_no_more_of_what_may_need_one(self, name: str) -> None:
+        text = f"ProfilerStep#1 0-10000\n  {LOADING} 1-4001\n    {name} 101-2101"
+        profile = with_settings(draw(text), threads={"available_cores": 2, "intra_op": 2})
+        assert saving_ns(DataloaderNumWorkersZero, profile)[1] == 1_000_000
+        assert "sleeps" not in str(findings(DataloaderNumWorkersZero, profile)[0].details[0])
+
     def test_all_cores_but_the_host_s_own_where_a_device_does_the_work(self) -> None:
         step = f"ProfilerStep#1 0-10000\n  {LOADING} 1-4001\n  aten::mm 5000-5010 kernel=gemm@5005-9900"
         profile = with_settings(draw(step, A100), threads={"available_cores": 2, "intra_op": 2})

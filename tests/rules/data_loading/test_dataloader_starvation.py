@@ -111,6 +111,16 @@ class TestReports:
         (finding,) = findings(DataloaderStarvation, known)
         assert "num_workers=2" not in str(finding.details[0])
 
+    @pytest.mark.parametrize(
+        ("busy", "advice"), [(0.08, "even more than the process has cores"), (0.9, "up to the number of")]
+    )
+    def test_how_long_the_workers_compute(self, busy: float, advice: str) -> None:
+        loaders = [{"dataset": "Images", "num_workers": 1}]
+        known = with_settings(draw(WITH_STACKS), busy, threads={"available_cores": 8}, loaders=loaders)
+        (finding,) = findings(DataloaderStarvation, known)
+        assert f"; each worker computes for {busy:.0%} of the time. ".replace("%", " %") in str(finding.details[0])
+        assert advice in finding.fix
+
 
 class TestSaves:
     def test_all_waits_where_twice_the_workers_keep_up(self) -> None:
@@ -123,6 +133,22 @@ class TestSaves:
         known = with_settings(draw(WITH_STACKS), threads={"available_cores": 4}, loaders=loaders)
         assert saving_ns(DataloaderStarvation, known) == (0, expected_ns, 2_250_000)
         assert findings(DataloaderStarvation, known)[0].fix.startswith(advice)
+
+    @pytest.mark.parametrize(
+        ("cores", "busy", "expected_ns"),
+        [
+            (2, None, 5_000_000),  # of steps of 10 ms 8 ms are waits: twice the workers need 5 ms for a batch
+            (2, 0.6, 7_000_000),  # on 2 cores 3.3 workers can compute for 60 % of the time each
+            (2, 0.25, 7_500_000),  # four times as many at most
+            (2, 0.0, 7_500_000),
+            (2, 1.0, 5_000_000),
+            (1, 1.0, 0),
+        ],
+    )
+    def test_more_workers_than_cores_where_they_wait(self, cores: int, busy: float | None, expected_ns: int) -> None:
+        threads, loaders = {"available_cores": cores}, [{"dataset": "Images", "num_workers": 1}]
+        profile = with_settings(steps(9_000, 9_000), busy, threads=threads, loaders=loaders)
+        assert saving_ns(DataloaderStarvation, profile)[1] == pytest.approx(expected_ns, rel=1e-3)
 
     def test_half_of_the_step_where_the_workers_are_slower_than_that(self) -> None:
         # Of steps of 10 ms 8 ms are waits, and 1 ms to take the batch over: twice the workers need 5 ms for a batch.

@@ -1,0 +1,50 @@
+"""`python -m tests.support.loading_job FOLDER`: records a job that waits for its loader's workers, with `tidy_profile`.
+
+Into FOLDER/sleeping, whose workers sleep, and FOLDER/computing, whose workers compute.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from torch.utils.data import DataLoader, Dataset
+
+from tb_tidy_plugin.capture import tidy_profile
+
+BATCH_S = 0.02
+WORKERS, RECORDED = 2, 4
+
+
+def compute(seconds: float) -> None:
+    """Takes as much processor time, however busy the machine is."""
+    until = time.process_time() + seconds
+    while time.process_time() < until:
+        pass
+
+
+class Batches(Dataset[int]):
+    def __init__(self, load: Callable[[float], None]) -> None:
+        self.load = load
+
+    def __len__(self) -> int:
+        return 1000
+
+    def __getitem__(self, index: int) -> int:
+        self.load(BATCH_S)
+        return index
+
+
+def main() -> None:
+    for name, load in {"sleeping": time.sleep, "computing": compute}.items():
+        batches = iter(DataLoader(Batches(load), batch_size=None, num_workers=WORKERS))
+        with tidy_profile(str(Path(sys.argv[1], name)), wait=1, warmup=1, active=RECORDED) as profiler:
+            for _ in range(RECORDED + 3):
+                next(batches)
+                profiler.step()
+
+
+if __name__ == "__main__":
+    main()
