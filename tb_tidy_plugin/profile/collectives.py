@@ -15,7 +15,7 @@ import numpy as np
 from tb_tidy_plugin.profile.critical import clipped_to_steps, per_step
 from tb_tidy_plugin.profile.inputs import Inputs, tensor_bytes
 from tb_tidy_plugin.profile.intervals import Intervals, positions_of_each
-from tb_tidy_plugin.profile.lanes import covered, devices_of, is_collective
+from tb_tidy_plugin.profile.lanes import collective_kernels, covered, devices_of
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows, Times
 from tb_tidy_plugin.trace.sets import among, distinct
@@ -119,7 +119,7 @@ def exposed_collectives(profile: Profile) -> Iterator[ExposedKind]:
 def collectives_of(profile: Profile) -> Collectives:
     """The collectives on devices, or those of the host if no device has any."""
     table = profile.table
-    rows = np.flatnonzero(is_collective(table) & (table.category == Category.KERNEL))
+    rows = collective_kernels(table)
     if len(rows):
         exposed = _exposed_on_devices(profile, rows)
         annotation, issue = _launching(profile, rows), profile.launched_by[rows]

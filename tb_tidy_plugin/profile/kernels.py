@@ -8,7 +8,7 @@ word would take quadratic time (`tests/growth/test_patterns.py`).
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import get_args
 
 from tb_tidy_plugin.vocabulary import KernelKind
@@ -42,13 +42,18 @@ PATTERNS: tuple[tuple[KernelKind, str], ...] = (
     ("elementwise", r"activation|act_and_mul|rotary|catarray|batched_transpose|scalepackedtensor|quantize"),
     ("elementwise", r"_to_float|float_to"),
 )
-COMPILED = tuple((kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in PATTERNS)
+
+
+@cache
+def compiled_patterns() -> tuple[tuple[KernelKind, re.Pattern[str]], ...]:
+    """The patterns; profiles without a device do not need them, and they take 5 ms to compile."""
+    return tuple((kind, re.compile(pattern, re.IGNORECASE)) for kind, pattern in PATTERNS)
 
 
 @lru_cache(maxsize=1 << 14)
 def kernel_kind(name: str) -> KernelKind:
     """The kind of the kernel called `name`; `other` if the name does not show it."""
-    return next((kind for kind, pattern in COMPILED if pattern.search(name)), "other")
+    return next((kind for kind, pattern in compiled_patterns() if pattern.search(name)), "other")
 
 
 TENSOR_CORE = re.compile(

@@ -317,9 +317,13 @@ def _host_layers(table: EventTable) -> Iterator[tuple[Part, Intervals]]:
     yield "other" if has_stacks else "python", Intervals.none()
 
 
-def is_collective(table: EventTable) -> Mask:
-    """Mask of rows with the name of a communication kernel (NCCL, RCCL, vendor all-reduce)."""
-    return table.is_named(lambda name: kernel_kind(name) == "communication")
+def collective_kernels(table: EventTable) -> Rows:
+    """Rows of kernels with the name of a communication kernel (NCCL, RCCL, vendor all-reduce), in row order."""
+    kernels = np.flatnonzero(table.category == Category.KERNEL)
+    collective = np.zeros(len(table.names), np.bool_)
+    for name in distinct(table.name[kernels]).tolist():
+        collective[name] = kernel_kind(table.names[name]) == "communication"
+    return kernels[collective[table.name[kernels]]]
 
 
 def covered(table: EventTable, rows: Mask | Rows) -> Intervals:

@@ -11,11 +11,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
 
-from tb_tidy_plugin.generated_code import KernelSource, SourceLine, kernel_sources
 from tb_tidy_plugin.profile.compiled_graphs import GRAPH, GraphCall, region_id
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.sources.align import Sources, function_spans
@@ -30,6 +30,9 @@ from tb_tidy_plugin.trace.compiled_code import (
     CompiledRegion,
     KernelLines,
 )
+
+if TYPE_CHECKING:
+    from tb_tidy_plugin.generated_code import KernelSource, SourceLine
 
 _INSTALLED = re.compile(r"^.*/(?:site-packages|dist-packages|lib/python3\.\d+)/")
 
@@ -102,6 +105,8 @@ class _Cache(msgspec.Struct):
 
     def _graph(self, key: str, is_backward: bool) -> _Graph | None:
         """The graph as the capture read it, else as it is on this machine."""
+        from tb_tidy_plugin.generated_code import KernelSource, SourceLine, kernel_sources  # for few recordings
+
         if (captured := self.captured.get((key, is_backward))) is not None:
             lines = [SourceLine(each.file, each.line, each.function, each.text) for each in captured.lines]
             stacks = [[lines[number] for number in stack] for stack in captured.stacks]

@@ -13,13 +13,16 @@ import re
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from tb_tidy_plugin.errors import TidyError
-from tb_tidy_plugin.generated_code import SourceLine, stack_lines
 from tb_tidy_plugin.private import check_folder, opened
 from tb_tidy_plugin.trace.cache import State, state_of
+
+if TYPE_CHECKING:
+    from tb_tidy_plugin.generated_code import SourceLine
 
 SETTING = "TORCHINDUCTOR_CACHE_DIR"
 _KEY = re.compile(r"[a-z0-9]{3,100}")
@@ -81,6 +84,8 @@ def _entries(folder: Path, key: str) -> Path | None:
 
 
 def _read(content: bytes) -> _CachedGraph | None:
+    from tb_tidy_plugin.generated_code import stack_lines  # for few recordings
+
     texts: dict[str, str] = {}
     stacks: list[list[SourceLine]] = []
     try:

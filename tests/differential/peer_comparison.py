@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tb_tidy_plugin.profile.lanes import covered, is_collective
+from tb_tidy_plugin.profile.lanes import collective_kernels, covered
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import DEVICE_WORK, Category
 from tb_tidy_plugin.trace.kineto import read_trace
@@ -69,7 +69,8 @@ def figures(path: Path) -> Iterator[Figure]:
     if plain.devices:
         kernel = table.category == Category.KERNEL
         by_device = [(kernel & (table.device == device)) for device in plain.devices]
-        collective = is_collective(table)
+        collective = np.zeros(len(table), np.bool_)
+        collective[collective_kernels(table)] = True
         kinds += [
             (
                 "communication",

@@ -15,7 +15,7 @@ import pytest
 import tb_tidy_plugin
 from tb_tidy_plugin import profile, report, rules, sources, trace
 from tb_tidy_plugin.profile.collectives import COLLECTIVE_KINDS
-from tb_tidy_plugin.profile.kernels import COMPILED
+from tb_tidy_plugin.profile.kernels import compiled_patterns
 
 LENGTH = 1000
 MOST_GROWTH = 8.0  # for four times the text: 4 where time is proportional to it, 16 where it is its square
@@ -47,7 +47,7 @@ def _patterns() -> Iterator[tuple[str, re.Pattern[str], str]]:
                 elif isinstance(value, re.Pattern) and isinstance(value.pattern, str):
                     is_anchored = used[name] and used[name] <= {"match", "fullmatch"}
                     yield place, value, "fullmatch" if is_anchored else "search"
-    yield from ((f"kernels, {pattern.pattern}", pattern, "search") for _, pattern in COMPILED)
+    yield from ((f"kernels, {pattern.pattern}", pattern, "search") for _, pattern in compiled_patterns())
     yield from ((f"collectives, {pattern.pattern}", pattern, "search") for _, pattern in COLLECTIVE_KINDS)
 
 

@@ -34,10 +34,9 @@ from collections.abc import Iterator
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin.profile.kernels import kernel_kind
-from tb_tidy_plugin.profile.lanes import TO_DEVICE, TO_HOST
+from tb_tidy_plugin.profile.lanes import TO_DEVICE, TO_HOST, collective_kernels
 from tb_tidy_plugin.rulekit import Category, Edit, Match, Nanoseconds, Profile, Remove, Rule, Scale, Threshold
-from tb_tidy_plugin.trace.strings import numbers_where
+from tb_tidy_plugin.trace.sets import among
 
 BESIDE_LEFT = 0.5
 """Largest remaining part of the copies: those in front."""
@@ -71,11 +70,9 @@ class AllReduceBetweenCopies(Rule[Evidence]):
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         table = profile.table
         found: dict[str, list[tuple[int, int, int]]] = {}
-        is_collective = np.zeros(len(table.names), np.bool_)
-        is_collective[numbers_where(table.names, lambda name: kernel_kind(name) == "communication")] = True
         work = np.flatnonzero((table.category == Category.KERNEL) | (table.category == Category.COPY))
         work = work[np.lexsort((table.start_ns[work], table.stream[work], table.device[work]))]
-        at = np.flatnonzero((table.category[work] == Category.KERNEL) & is_collective[table.name[work]])
+        at = np.flatnonzero(among(work, collective_kernels(table)))
         for place in at[(at > 0) & (at < len(work) - 1)].tolist():
             before, kernel, behind = (int(row) for row in work[place - 1 : place + 2])
             if _is_copy(profile, before, kernel) and _is_copy(profile, behind, kernel):
