@@ -15,7 +15,8 @@ from torch.utils.data import DataLoader, Dataset
 from tb_tidy_plugin.capture import tidy_profile
 
 BATCH_S = 0.02
-WORKERS, RECORDED = 2, 4
+WORKERS, RECORDED = 2, 12
+AHEAD = 2 * WORKERS  # batches that workers have or make before they are asked for, by PyTorch's default
 
 
 def compute(seconds: float) -> None:
