@@ -18,9 +18,9 @@ from typing import ClassVar
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8  # malloc.h
 KEPT_BYTES = 1 << 30
-"""Most free memory at the end of the heap that is not returned by itself."""
+"""Most free memory that stays at the end of the heap."""
 MAPPED_BYTES = 32 << 20
-"""From this size, an array is returned when it is freed; glibc knows no larger one."""
+"""An array of this size or more is returned as soon as it is freed; glibc accepts no larger limit."""
 STATM = Path("/proc/self/statm")
 LEAST_BYTES = 256 << 20
 """A smaller process keeps what it freed: to clear pages again takes longer than what happens between two stages."""
