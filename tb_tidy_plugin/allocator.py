@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import ClassVar
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8  # malloc.h
-KEPT_BYTES = 1 << 30
+MOST_FREE_BYTES = 1 << 30
 """Most free memory that stays at the end of the heap."""
 MAPPED_BYTES = 32 << 20
 """An array of this size or more is returned as soon as it is freed; glibc accepts no larger limit."""
@@ -44,7 +44,7 @@ def spare_memory() -> None:
 
         library = ctypes.CDLL(None)
         _ = library.gnu_get_libc_version
-        for option, value in ((M_ARENA_MAX, 1), (M_MMAP_THRESHOLD, MAPPED_BYTES), (M_TRIM_THRESHOLD, KEPT_BYTES)):
+        for option, value in ((M_ARENA_MAX, 1), (M_MMAP_THRESHOLD, MAPPED_BYTES), (M_TRIM_THRESHOLD, MOST_FREE_BYTES)):
             library.mallopt(option, value)
         library.malloc_trim.argtypes = (ctypes.c_size_t,)
         _Process.trim = library.malloc_trim
