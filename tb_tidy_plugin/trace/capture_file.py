@@ -188,6 +188,7 @@ def _joined(table: EventTable, found: CaptureFile) -> EventTable:
         settings=found.settings,
         step_ns=found.steps.median_ns if found.steps else None,
         faults=PageFaults(tuple(faults.recorded), faults.usual, faults.each_ns) if faults else None,
+        workers=workers.count if workers else 0,
         workers_busy=min(workers.processor_ns / (workers.count * workers.elapsed_ns), 1.0) if workers else None,
         sources=sources,
         tensors=_tensor_ids(table, found.tensors or Tensors()),

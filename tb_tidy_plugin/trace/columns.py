@@ -222,8 +222,8 @@ class Captured(msgspec.Struct, frozen=True):
         settings: of the job, None if they could not be read there.
         step_ns: median of the steps that were not recorded, None if none was timed.
         faults: of the steps, None if the system counted none.
-        workers_busy: part of the recorded steps' time in which a loader's worker computed, the mean of all workers;
-            None if unknown.
+        workers: number of loaders' workers in the recorded steps, 0 if unknown.
+        workers_busy: part of that time in which a worker computed, the mean of all workers; None if unknown.
         sources: the user's own files in the recording.
         tensors: by the operator's `file_order`, if tensors were recorded.
         compiled: data on compiled code, None if nothing was compiled.
@@ -232,6 +232,7 @@ class Captured(msgspec.Struct, frozen=True):
     settings: Settings | None = None
     step_ns: int | None = None
     faults: PageFaults | None = None
+    workers: int = 0
     workers_busy: float | None = None
     sources: tuple[SourceFile, ...] = ()
     tensors: Mapping[int, TensorIds] = msgspec.field(default_factory=dict)

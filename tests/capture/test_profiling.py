@@ -144,9 +144,11 @@ class TestWorkers:
         for name in ("sleeping", "computing"):
             (trace,) = traces_in(tmp_path / name)
             workers[name] = document_of(trace)["workers"]
-            busy = with_capture(read_trace(trace), trace).metadata.captured.workers_busy
-            assert workers[name]["count"] == loading_job.WORKERS
-            assert busy == workers[name]["processor_ns"] / (loading_job.WORKERS * workers[name]["elapsed_ns"])
+            captured = with_capture(read_trace(trace), trace).metadata.captured
+            assert workers[name]["count"] == captured.workers == loading_job.WORKERS
+            assert captured.workers_busy == workers[name]["processor_ns"] / (
+                loading_job.WORKERS * workers[name]["elapsed_ns"]
+            )
         batches = loading_job.RECORDED - loading_job.AHEAD  # which were asked for, and made, while steps were recorded
         assert workers["computing"]["processor_ns"] >= batches * loading_job.BATCH_S * 1e9
         assert workers["sleeping"]["processor_ns"] < workers["sleeping"]["elapsed_ns"] / 2

@@ -10,9 +10,10 @@ from tb_tidy_plugin.trace.columns import Captured, PageFaults
 from tb_tidy_plugin.trace.settings import Settings
 
 
-def with_settings(profile: Profile, workers_busy: float | None = None, **topics: object) -> Profile:
-    """The profile as captured with these settings, each as in the side file, and with workers that compute so long."""
-    return _with(profile, Captured(settings=msgspec.convert(topics, Settings), workers_busy=workers_busy))
+def with_settings(profile: Profile, workers_busy: float | None = None, workers: int = 0, **topics: object) -> Profile:
+    """The profile as captured with these settings, as in the side file, and so many workers that compute so long."""
+    settings = msgspec.convert(topics, Settings)
+    return _with(profile, Captured(settings=settings, workers=workers, workers_busy=workers_busy))
 
 
 def with_true_step(profile: Profile, step_ns: int) -> Profile:

@@ -209,8 +209,9 @@ def _given(profile: Profile) -> str:
 def _faster(profile: Profile, busy: float | None) -> float:
     """Speed-up by more workers, limited to what the cores can compute."""
     loader, cores = loader_with_workers(profile), profile.settings.threads.available_cores
-    if loader is None or not loader.num_workers or not cores:
+    workers = (loader and loader.num_workers) or profile.metadata.captured.workers
+    if not workers or not cores:
         return MOST_FASTER
     if busy is None:
-        return min(max(cores / loader.num_workers, 1.0), MOST_FASTER)
-    return min(max(cores / (loader.num_workers * max(busy, LEAST_BUSY)), 1.0), MOST_FASTER_WAITING)
+        return min(max(cores / workers, 1.0), MOST_FASTER)
+    return min(max(cores / (workers * max(busy, LEAST_BUSY)), 1.0), MOST_FASTER_WAITING)

@@ -150,6 +150,11 @@ class TestSaves:
         profile = with_settings(steps(9_000, 9_000), busy, threads=threads, loaders=loaders)
         assert saving_ns(DataloaderStarvation, profile)[1] == pytest.approx(expected_ns, rel=1e-3)
 
+    def test_workers_of_a_loader_that_is_gone(self) -> None:
+        """The job kept only the iterator, so that nothing is known of the loader itself."""
+        profile = with_settings(steps(9_000, 9_000), 0.25, 1, threads={"available_cores": 2})
+        assert saving_ns(DataloaderStarvation, profile)[1] == pytest.approx(7_500_000, rel=1e-3)
+
     def test_half_of_the_step_where_the_workers_are_slower_than_that(self) -> None:
         # Of steps of 10 ms 8 ms are waits, and 1 ms to take the batch over: twice the workers need 5 ms for a batch.
         low, expected, high = saving_ns(DataloaderStarvation, steps(9_000, 9_000))
