@@ -42,25 +42,29 @@ class WorkerTimes:
         self._before = {}
 
     def found(self) -> Mapping[str, int] | None:
-        """Number of workers, their processor time together, and the time that passed; None without workers."""
+        """Number of workers, their processor time together, and the time that passed.
+
+        None without workers, and if several loaders have some: those of one would idle while the job takes batches from
+        another.
+        """
         if self._spent_ns:
-            workers = set(_workers())
-            spent_ns = [time_ns for process, time_ns in self._spent_ns.items() if process in workers]
+            loaders = [measured for workers in _workers() if (measured := workers & self._spent_ns.keys())]
+            if len(loaders) == 1:
+                processor_ns = sum(self._spent_ns[process] for process in loaders[0])
+                counted = {"count": len(loaders[0]), "processor_ns": processor_ns, "elapsed_ns": self._elapsed_ns}
+                self._found = counted
             self._spent_ns = {}  # later the workers may be gone
-            if spent_ns:
-                answer = {"count": len(spent_ns), "processor_ns": sum(spent_ns), "elapsed_ns": self._elapsed_ns}
-                self._found = answer
         return self._found
 
 
-def _workers() -> Iterator[int]:
-    """Process ids of all loaders' workers, found by one pass over all objects."""
+def _workers() -> Iterator[set[int]]:
+    """Process ids of the workers of each loader that has batches to give, found by one pass over all objects."""
     from torch.utils.data.dataloader import _BaseDataLoaderIter
 
     iterators = set(kinds_below(_BaseDataLoaderIter))
     for each in gc.get_objects():
         if type(each) in iterators:
-            yield from (worker.pid for worker in vars(each).get("_workers", ()))
+            yield {worker.pid for worker in vars(each).get("_workers", ())}
 
 
 def _processor_ns(process: int) -> int | None:

@@ -152,6 +152,8 @@ class TestWorkers:
         batches = loading_job.RECORDED - loading_job.AHEAD  # which were asked for, and made, while steps were recorded
         assert workers["computing"]["processor_ns"] >= batches * loading_job.BATCH_S * 1e9
         assert workers["sleeping"]["processor_ns"] < workers["sleeping"]["elapsed_ns"] / 2
+        (trace,) = traces_in(tmp_path / "beside")
+        assert document_of(trace)["workers"] is None, "workers of another loader have nothing to do"
 
     def test_other_processes_are_not_counted(self, tmp_path: Path) -> None:
         other = multiprocessing.get_context("spawn").Process(target=time.sleep, args=(60,))

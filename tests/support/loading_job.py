@@ -1,6 +1,7 @@
 """`python -m tests.support.loading_job FOLDER`: records a job that waits for its loader's workers, with `tidy_profile`.
 
-Into FOLDER/sleeping, whose workers sleep, and FOLDER/computing, whose workers compute.
+Into FOLDER/sleeping, whose workers sleep, FOLDER/computing, whose workers compute, and FOLDER/beside, where another
+loader's workers wait to be asked.
 """
 
 from __future__ import annotations
@@ -38,13 +39,22 @@ class Batches(Dataset[int]):
         return index
 
 
+def record(folder: Path, load: Callable[[float], None]) -> None:
+    batches = iter(DataLoader(Batches(load), batch_size=None, num_workers=WORKERS))
+    with tidy_profile(str(folder), wait=1, warmup=1, active=RECORDED) as profiler:
+        for _ in range(RECORDED + 3):
+            next(batches)
+            profiler.step()
+
+
 def main() -> None:
-    for name, load in {"sleeping": time.sleep, "computing": compute}.items():
-        batches = iter(DataLoader(Batches(load), batch_size=None, num_workers=WORKERS))
-        with tidy_profile(str(Path(sys.argv[1], name)), wait=1, warmup=1, active=RECORDED) as profiler:
-            for _ in range(RECORDED + 3):
-                next(batches)
-                profiler.step()
+    into = Path(sys.argv[1])
+    record(into / "sleeping", time.sleep)
+    record(into / "computing", compute)
+    validation = iter(DataLoader(Batches(compute), batch_size=None, num_workers=1))
+    next(validation)
+    record(into / "beside", compute)
+    next(validation)
 
 
 if __name__ == "__main__":
