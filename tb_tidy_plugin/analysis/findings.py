@@ -293,7 +293,8 @@ def _beyond_cost(profile: Profile, matches: Sequence[Match], beyond_ns: int) -> 
         return []
     reasons = ["related work gets faster, too"] if any(match.related for match in matches) else []
     if "device" not in profile.recorded:
-        reasons.append("freeing its memory also takes time")
+        waits = _lost(matches) is not None
+        reasons.append("the rest runs faster after shorter waits" if waits else "freeing its memory also takes time")
     why = " and ".join(reasons) or "work that waits for it starts earlier"
     return [Note(text=f"The fix saves {Nanoseconds(beyond_ns)} more than the pattern costs, because {why}.")]
 

@@ -8,15 +8,17 @@ import msgspec
 import pytest
 
 from tb_tidy_plugin.analysis.assemble import checked
-from tb_tidy_plugin.analysis.findings import less_sure
+from tb_tidy_plugin.analysis.findings import _beyond_cost, less_sure
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.analysis.quality import quality_of
 from tb_tidy_plugin.estimate.saving import SavingEstimates
 from tb_tidy_plugin.report.model import Note, ProfileReport
+from tb_tidy_plugin.rulekit import Match
 from tb_tidy_plugin.rulekit.testing.drawn import draw_into
+from tb_tidy_plugin.units import Bytes, Nanoseconds
 from tests.support.drawn import A100, draw
-from tests.support.made_up_rule import SlowMultiplication
+from tests.support.made_up_rule import Evidence, SlowMultiplication
 from tests.support.recordings import ROOT
 
 US = 1000
@@ -56,6 +58,13 @@ def test_what_saves_more_than_it_costs_says_what_else_goes(tmp_path: Path) -> No
     assert finding.saving.expected_ns == finding.cost_ns + 3 * 48 * US
     texts = [detail.text for detail in finding.details if isinstance(detail, Note)]
     assert texts[1].startswith("The fix saves 144 µs more than the pattern costs, because freeing its memory")
+
+
+def test_a_wait_frees_no_memory_but_the_rest_runs_faster_after_it() -> None:
+    profile = draw("ProfilerStep#1 0-100\n  aten::add 10-20")
+    waits = [Match(1, (1,), Evidence("aten::add", Bytes(4), Nanoseconds(1)), lost=((10, 20),))]
+    [note] = _beyond_cost(profile, waits, 5 * US)
+    assert note.text.endswith(" more than the pattern costs, because the rest runs faster after shorter waits.")
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "sample_runs").glob("*/*.gz")), ids=lambda path: path.parent.name)
