@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tb_tidy_plugin.allowance import ScaledBound, limit_of
+from tests.support.environments import same_imports
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="other systems limit less")
 
@@ -34,7 +34,7 @@ def limits():
 
 def done(code: str, folder: Path | None = None) -> subprocess.CompletedProcess[str]:
     """What becomes of a process that runs `code`."""
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    environment = same_imports()
     return subprocess.run(
         [sys.executable, "-c", START + textwrap.dedent(code)],
         capture_output=True,

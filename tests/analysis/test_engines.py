@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tb_tidy_plugin.analysis.engines import Engine, EngineError, GivenUp, each, engine_of, free_bytes, workers_for
+from tests.support.environments import same_imports
 from tests.support.ranks import ENDS_ITS_WORKER, TB_TIDY, configured, run_of, tb_tidy
 from tests.support.recordings import ROOT
 from tests.support.waiting import until
@@ -47,7 +48,7 @@ def dask_cluster(folder: Path) -> Iterator[DaskCluster]:
     """One of two workers; it ends with the block."""
     script = folder / "cluster.py"
     script.write_text(DASK, "utf-8")
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    environment = same_imports()
     with subprocess.Popen(
         [sys.executable, script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
     ) as process:
@@ -155,7 +156,7 @@ def at_work(runs: Path, folder: Path) -> Iterator[subprocess.Popen[bytes]]:
     waits = f"(Path({str(folder)!r}) / f'pid{{os.getpid()}}').touch(); time.sleep(60)"
     check = [*TB_TIDY, "check", str(runs), "--config", str(configured(folder / "c", waits)), "--jobs", "2"]
     command = ["env", "--default-signal=INT", *check]  # a job in the background ignores it, and so would its children
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    environment = same_imports()
     with subprocess.Popen(
         command, start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
     ) as main:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import mmap
 import multiprocessing
-import os
 import subprocess
 import sys
 import time
@@ -27,6 +26,7 @@ from tb_tidy_plugin.trace.kineto import read_trace
 from tb_tidy_plugin.units import Nanoseconds
 from tests.support import loading_job
 from tests.support.captured_job import document_of, traces_in
+from tests.support.environments import same_imports
 
 pytestmark = pytest.mark.torch
 
@@ -138,7 +138,7 @@ class TestWorkers:
     @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not tell the time of another process")
     def test_the_processor_time_of_a_loaders_workers_while_steps_are_recorded(self, tmp_path: Path) -> None:
         command = [sys.executable, "-m", "tests.support.loading_job", str(tmp_path)]
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        environment = same_imports()
         subprocess.run(command, env=environment, timeout=300, check=True, capture_output=True)
         workers = {}
         for name in ("sleeping", "computing"):

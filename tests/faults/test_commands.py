@@ -25,6 +25,7 @@ from tb_tidy_plugin.trace import files as files_module
 from tb_tidy_plugin.trace.cache import PACKAGE
 from tb_tidy_plugin.trace.merge import event_list_of, write_merged
 from tests.faults.injected import ERRORS, Fault, faults, injected
+from tests.support.environments import same_imports
 from tests.support.whole_run import contents, write_run
 
 FULL = Path("/dev/full")
@@ -261,7 +262,7 @@ def test_output_that_cannot_be_written(machine: Machine, errors: Path | None) ->
     with FULL.open("wb") as full, (errors or machine.out / "said").open("wb") as said:
         done = subprocess.run(
             [sys.executable, "-c", "from tb_tidy_plugin.cli.main import script; script()", "rules", "--isolated"],
-            stdout=full, stderr=said, check=False, env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+            stdout=full, stderr=said, check=False, env=same_imports(),
         )  # fmt: skip
     assert done.returncode == 2
     if errors is None:

@@ -14,8 +14,10 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib.metadata import entry_points
 from pathlib import Path
 from statistics import median
@@ -35,6 +37,7 @@ MARGIN = 2.0
 LIMIT_S = 600.0
 OURS, THEIRS = "torchtidy", "torch_profiler"
 PERIOD_S = 0.005
+LOOK_S = 0.02  # between looks at the memory of workers
 MB = 1e6
 
 HEAD = """This page measures the wall-clock time in seconds from when TensorBoard starts to listen until it serves a
@@ -133,24 +136,42 @@ def middle(openings: Sequence[Opening]) -> Opening:
 
 
 def opened(logdir: Path, cache: Path) -> Opening:
-    """TensorBoard with this plugin alone."""
+    """TensorBoard with this plugin alone, asked as the page asks: polls would take the cores that the worker needs."""
     arguments = ("--logdir", str(logdir), "--torchtidy_cache", str(cache), "--torchtidy_follow_links")
-    with tensorboard(*arguments, folder=logdir.parent, without=(THEIRS,)) as served:
+    with tensorboard(*arguments, folder=logdir.parent, without=(THEIRS,)) as served, peak_of_children(served) as peak:
         began = time.monotonic()
         until(lambda: served.api("runs")["runs"])
         (profile,) = served.api("runs")["runs"][0]["profiles"]
         key = urlencode({"run": "run", "worker": profile["worker"], "span": profile["span"]})
-        peak = 0
+        findings_s = None
+        if served.api(f"report?{key}")["states"][0]["state"] != "done":
+            for state in served.progress(key):
+                if state["reported"] and findings_s is None:
+                    served.api(f"report?{key}")
+                    findings_s = time.monotonic() - began
+            (state,) = served.api(f"report?{key}")["states"]
+            assert state["state"] == "done", state
+        all_s = time.monotonic() - began
+        return Opening(all_s if findings_s is None else findings_s, all_s, peak())
 
-        def has(what: Callable[[dict[str, object]], bool]) -> bool:
-            nonlocal peak
+
+@contextmanager
+def peak_of_children(served: Served) -> Iterator[Callable[[], int]]:
+    """Gives the most memory that any child of the server has held so far, looked at all the time in between."""
+    peak, is_over = 0, threading.Event()
+
+    def look() -> None:
+        nonlocal peak
+        while not is_over.wait(LOOK_S):
             peak = max(peak, worker_bytes(served.process.pid))
-            return what(served.api(f"report?{key}")["states"][0])
 
-        until(lambda: has(lambda state: bool(state["reported"])))
-        findings_s = time.monotonic() - began
-        until(lambda: has(lambda state: state["state"] == "done"))
-        return Opening(findings_s, time.monotonic() - began, peak)
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        yield lambda: peak
+    finally:
+        is_over.set()
+        thread.join()
 
 
 def opened_by_them(logdir: Path) -> float:

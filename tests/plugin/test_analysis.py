@@ -14,6 +14,7 @@ import pytest
 from tb_tidy_plugin.plugin.analysis import STOPPED, WORKER, AnalysisSettings, FileAnalysis
 from tb_tidy_plugin.plugin.analysis_worker import AnalysisProgress, AnalysisResult, Failure, FirstFindings
 from tb_tidy_plugin.trace.files import TraceFile
+from tests.support.environments import same_imports
 from tests.support.logdirs import trace
 from tests.support.user_rule import write_rule
 from tests.support.waiting import until
@@ -176,7 +177,7 @@ def test_a_killed_parent_leaves_no_worker_behind(tmp_path: Path) -> None:
         "from tb_tidy_plugin.trace.files import TraceFile; "
         f"FileAnalysis(TraceFile('', '', '', Path({str(endless)!r})), WORKER).outcome(print)"
     )
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    environment = same_imports()
     with subprocess.Popen([sys.executable, "-c", code], env=environment) as parent:
         [worker] = until(lambda: processes_below(parent.pid))
         parent.kill()

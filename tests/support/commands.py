@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
+from tests.support.environments import same_imports
 from tests.support.recordings import ROOT
 
 LIMIT_S = 120
@@ -42,7 +43,7 @@ def tidy(
 
 @cache
 def _server() -> subprocess.Popen[str]:
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    environment = same_imports()
     server = subprocess.Popen(ARGUMENTS, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
     atexit.register(server.communicate)
     return server

@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.support.environments import same_imports
 from tests.support.waiting import until
 
 WORLD = 8
@@ -49,7 +50,7 @@ def recorded(folder: Path) -> Path:
         until(done.exists, LIMIT_S)
         return jobs
     own = [sys.executable, "-m", "tests.support.gloo_ranks", str(jobs)]
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    environment = same_imports(OMP_NUM_THREADS="1")
     finished = subprocess.run(own, env=environment, timeout=LIMIT_S, capture_output=True, text=True, check=False)
     assert finished.returncode == 0, finished.stderr[-2000:]
     done.touch()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 
+from tests.support.environments import same_imports
 from tests.support.recorded_ranks import record
 
 TB_TIDY = (sys.executable, "-c", "from tb_tidy_plugin.cli.main import script; script()")
@@ -80,7 +80,7 @@ def configured(folder: Path, act: str = NOTHING) -> Path:
 
 def tb_tidy(*arguments: str | Path, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     """Runs the command in a separate process."""
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    environment = same_imports()
     return subprocess.run(
         [*TB_TIDY, *map(str, arguments)],
         capture_output=True,

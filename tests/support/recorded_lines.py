@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.support.environments import same_imports
 from tests.support.recordings import ROOT
 
 STEPS = 3
@@ -26,7 +27,7 @@ def recorder() -> Iterator[Callable[[str, Path], None]]:
 
     It raises an AssertionError if the lines raise an error, or the process ends.
     """
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    environment = same_imports()
     pipe = subprocess.PIPE
     with subprocess.Popen(COMMAND, stdin=pipe, stdout=pipe, text=True, cwd=ROOT, env=environment) as process:
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import signal
@@ -22,6 +21,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.environments import same_imports
 from tests.support.waiting import PATIENCE_S, until
 
 ADDRESS = re.compile(r"at (http://[^ ]+:\d+[^ ]*)")
@@ -82,10 +82,15 @@ class Served:
     def runs(self) -> list[str]:
         return [run["run"] for run in self.api("runs")["runs"]]
 
+    def progress(self, key: str) -> Iterator[Any]:
+        """The states of an analysis, each as soon as the server sends it."""
+        with urllib.request.urlopen(f"{self.address}{API}/progress?{key}", timeout=PATIENCE_S) as answer:
+            yield from map(json.loads, answer)
+
     def analysed(self, key: str) -> Any:  # noqa: ANN401 - any JSON
         """The report on `key`, once its analysis is over."""
-        last = self.get(f"{API}/progress?{key}").body.splitlines()[-1]
-        assert json.loads(last)["state"] in {"done", "error"}
+        *_, last = self.progress(key)
+        assert last["state"] in {"done", "error"}
         return self.api(f"report?{key}")
 
 
@@ -99,7 +104,7 @@ def needs_the_installed_plugin() -> None:
 def tensorboard(*arguments: str, folder: Path, without: tuple[str, ...] = ()) -> Iterator[Served]:
     """TensorBoard with `arguments`, started in `folder`, which also gets its log; without the plugins named."""
     program = [sys.executable, "-c", MAIN.format(without=without), *arguments]
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    environment = same_imports()
     with started(program, folder, environment) as served:
         yield served
 

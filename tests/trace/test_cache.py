@@ -15,6 +15,7 @@ import pytest
 from tb_tidy_plugin.private import HAS_OWNERS
 from tb_tidy_plugin.trace import cache as module
 from tb_tidy_plugin.trace.cache import NOWHERE, Cache, default_folder, key_of, state_of
+from tests.support.environments import same_imports
 from tests.support.foreign import everybody_may_write, given_away, group_may_write, linked, piped
 
 KEY = key_of("a question")
@@ -284,7 +285,7 @@ def test_processes_that_write_read_and_clear_at_once_never_see_a_part(cache: Cac
         "    assert len(found) in (0, 100_000) and len(set(found)) < 2, found[:10]\n"
         "    n % 20 or cache.clear()\n"
     )
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    environment = same_imports()
     processes = [
         subprocess.Popen(
             [sys.executable, "-c", code, str(cache.folder), letter], env=environment, stderr=subprocess.PIPE
