@@ -38,22 +38,22 @@ def on_all_cores(work: Callable[[_Item], _Result], items: Sequence[_Item]) -> li
 
 
 @contextmanager
-def meanwhile(*tasks: Callable[[], object], is_core_free: bool = True) -> Iterator[None]:
-    """Runs `tasks`, one after the other, in a thread beside the block; both end together.
+def meanwhile(*tasks: Callable[[], object], is_core_free: bool = True) -> Iterator[bool]:
+    """Runs `tasks`, one after the other, in a thread beside the block; both end together. Gives whether it does.
 
     Each task keeps its result where others ask for it. A task that fails stays silent: the caller who asks computes
     the result again and gets the error, as without the thread. With a single core, or if the others are not free,
     nothing runs ahead.
     """
     if not tasks or not is_core_free or cores() < 2:
-        yield
+        yield False
         return
     usual_s = sys.getswitchinterval()
-    thread = Thread(target=_run, args=(tasks,), name="torchtidy-meanwhile", daemon=True)
+    thread = Thread(target=run_ahead, args=tasks, name="torchtidy-meanwhile", daemon=True)
     sys.setswitchinterval(SWITCH_S)
     thread.start()
     try:
-        yield
+        yield True
         thread.join()
     except Exception:  # not for an interrupt, which should end at once
         thread.join()
@@ -62,7 +62,8 @@ def meanwhile(*tasks: Callable[[], object], is_core_free: bool = True) -> Iterat
         sys.setswitchinterval(usual_s)
 
 
-def _run(tasks: tuple[Callable[[], object], ...]) -> None:
+def run_ahead(*tasks: Callable[[], object]) -> None:
+    """Runs `tasks`, each of which keeps its result, or fails again when somebody asks for it."""
     for task in tasks:
         with suppress(Exception):
             task()

@@ -96,6 +96,11 @@ class TestNames:
         assert re.fullmatch(r"[a-z]+(_[a-z]+)*", rule.category())
         assert place_of(rule).parent.name == rule.category()
 
+    @every_rule_over_a_profile
+    def test_a_rule_that_asks_for_the_ledger_says_so(self, rule: type[Rule]) -> None:
+        """It would stop all rules after it until the ledger is there."""
+        assert rule.reads_ledger is ("account_of" in source(rule))
+
 
 class TestTexts:
     @every_rule

@@ -31,7 +31,7 @@ from tb_tidy_plugin.analysis.quality import quality_of
 from tb_tidy_plugin.analysis.reading import trace_in
 from tb_tidy_plugin.analysis.remembered import CACHED_GRAPH
 from tb_tidy_plugin.analysis.serving import serving_of
-from tb_tidy_plugin.analysis.step_costs import StepCosts, step_costs_of
+from tb_tidy_plugin.analysis.step_costs import StepCosts, step_costs_of, with_findings_of
 from tb_tidy_plugin.benchmarks.store import Measurements
 from tb_tidy_plugin.estimate.saving import SavingEstimates, intervals_of
 from tb_tidy_plugin.ledger.account import account_of, linked
@@ -46,7 +46,7 @@ from tb_tidy_plugin.sources.align import Aligner
 from tb_tidy_plugin.sources.cached_lines import with_cached_lines
 from tb_tidy_plugin.sources.inductor_cache import folder_of_cache, graph_state
 from tb_tidy_plugin.sources.lookup import FoundSources, sources_of
-from tb_tidy_plugin.threads import meanwhile
+from tb_tidy_plugin.threads import meanwhile, run_ahead
 from tb_tidy_plugin.trace.beside import ReadTrace
 from tb_tidy_plugin.trace.cache import UNREAD, State
 from tb_tidy_plugin.trace.files import TraceFile
@@ -90,7 +90,11 @@ class Analysis(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def step_costs(self) -> StepCosts:
-        return step_costs_of(self.profile, self._ranked)
+        return with_findings_of(self._contents, self.profile, self._ranked)
+
+    @cached_property
+    def _contents(self) -> StepCosts:
+        return step_costs_of(self.profile)
 
     @cached_property
     def _parts(self) -> ProfileParts:
@@ -126,11 +130,13 @@ class Analysis(msgspec.Struct, frozen=True, dict=True):
         known = Known(self.aligner.place_of, self._measurements.of, self._estimates, self.sources)
         progress = partial(self.job.report, self.file, "analysing")
         of_all = (partial(account_of, self.profile), give_back, self._estimates.prepare, give_back)
-        with meanwhile(*of_all, is_core_free=self.job.is_alone):
-            outcomes = looked(self.profile, self.job.of_profiles, progress)
+        with meanwhile(*of_all, is_core_free=self.job.is_alone) as is_beside:
+            own = (self.profile.forget_calls, lambda: self.profile.operators, lambda: self._parts) if is_beside else ()
+            outcomes = looked(self.profile, self.job.of_profiles, progress, lambda: run_ahead(*own))
         self.profile.forget_calls()
         give_back()
-        with meanwhile(lambda: self._parts, is_core_free=self.job.is_alone):
+        wanted = [lambda: self._contents] if has_outliers(self._parts.steps) else []
+        with meanwhile(*wanted, is_core_free=self.job.is_alone):
             return with_findings(self.profile, self.job.of_profiles, outcomes, self.job.ignores, known)
 
     @property
@@ -170,11 +176,20 @@ def checked(
 
 
 def looked(
-    profile: Profile, rules: Sequence[Rule], progress: Callable[[float], object] = lambda _: None
+    profile: Profile,
+    rules: Sequence[Rule],
+    progress: Callable[[float], object] = lambda _: None,
+    before_ledger: Callable[[], object] = lambda: None,
 ) -> dict[str, RuleOutcome]:
-    """The matches of each rule, by name."""
-    outcomes: dict[str, RuleOutcome] = {}
-    for at, rule in enumerate(rules):
+    """The matches of each rule, by name, in the order of `rules`; rules that read the ledger run last.
+
+    `before_ledger` is called before the first of these: the ledger may still be computed in another thread.
+    """
+    outcomes: dict[str, RuleOutcome] = dict.fromkeys((rule.name() for rule in rules), Clean())
+    first, last = ([rule for rule in rules if rule.reads_ledger is reads] for reads in (False, True))
+    for at, rule in enumerate((*first, *last)):
+        if at == len(first):
+            before_ledger()
         progress(at / len(rules))
         outcomes[rule.name()] = check_rule(profile, rule)
         give_back(GROWTH_BYTES)

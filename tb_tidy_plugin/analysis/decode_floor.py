@@ -53,7 +53,7 @@ def decode_floors(profile: Profile, iterations: Sequence[Iteration]) -> list[Flo
     known = np.append(profile.nested.nearest((weights > 0) | (cache > 0)), ABSENT)[call[rows]]
     reads, is_expert = _reads(profile, rows, call[rows])
     of_experts = expert_sizes(profile)
-    thread, launched, duration = table.thread[launch[rows]], table.start_ns[launch[rows]], table.duration_ns[rows]
+    thread, launched, duration = table.thread[launch[rows]], table.start_ns[launch[rows]], table.durations_of(rows)
     found: list[Floor | None] = []
     for each in iterations:
         span = slice(*np.searchsorted(launched, (each.host_start_ns, each.host_end_ns)).tolist())

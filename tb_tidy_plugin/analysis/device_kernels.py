@@ -80,7 +80,7 @@ def device_kernels(profile: Profile, estimates: WorkEstimates) -> tuple[list[Ker
     keys = np.stack([_operator_names(profile, call), table.name[rows], table.category[rows]], axis=1)
     groups, number = np.unique(keys, axis=0, return_inverse=True)
     number = number.reshape(-1)
-    duration = table.duration_ns[rows]
+    duration = table.durations_of(rows)
     count = np.bincount(number, minlength=len(groups)).tolist()
     total = np.zeros(len(groups), np.int64)
     np.add.at(total, number, duration)
@@ -140,7 +140,7 @@ def _add_work(
     if not known.any():
         return
     estimated = np.append(operators.nested.nearest(known), ABSENT)[placed.call]
-    order = np.lexsort((-profile.table.duration_ns[placed.rows], estimated))
+    order = np.lexsort((-profile.table.durations_of(placed.rows), estimated))
     calls, first = np.unique(estimated[order], return_index=True)
     for at, group in zip(calls.tolist(), placed.group[order[first]].tolist(), strict=True):
         if at == ABSENT or families[group] in OVER_THE_BUS:

@@ -188,4 +188,4 @@ def _covered_ns(profile: Profile, rows: Rows) -> int:
     """Same as `Profile.covered`, but cheaper for the usual call, which launches at most one kernel."""
     if len(rows) > 1:
         return profile.covered(rows).total_ns
-    return int(profile.table.duration_ns[rows].sum())
+    return int(profile.table.durations_of(rows).sum())

@@ -127,7 +127,7 @@ def _repetition(profile: Profile, found: Sequence[Iteration]) -> Repetition | No
     started = table.start_ns[launch[rows]]
     rows = rows[(started >= longest.host_start_ns) & (started < longest.host_end_ns)]
     rows = rows[np.argsort(table.start_ns[rows], kind="stable")]
-    repeated = repeated_of(table.name[rows].astype(np.int64), table.duration_ns[rows])
+    repeated = repeated_of(table.name[rows].astype(np.int64), table.durations_of(rows))
     if repeated is None or repeated.share < LEAST_REPEATED:
         return None
     return Repetition(count=repeated.count, kernels=repeated.kernels, share=repeated.share)
@@ -139,7 +139,7 @@ def _graphs(profile: Profile) -> Graphs | None:
     work = np.flatnonzero(table.is_category(DEVICE_WORK) & among(launch, calls))
     if not len(work):
         return None
-    known, duration = replayed.known[work], table.duration_ns[work]
+    known, duration = replayed.known[work], table.durations_of(work)
     attribution = []
     for number, name in (*enumerate(KNOWN_BY), (ABSENT, None)):
         mine = known == number

@@ -23,8 +23,8 @@ from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.signatures import flat_shapes
 from tb_tidy_plugin.profile.steps import LOADER_NEXT
 from tb_tidy_plugin.report.value import Model
-from tb_tidy_plugin.trace.columns import ABSENT, HOST_TREE, Category, Rows, Times
-from tb_tidy_plugin.trace.sets import distinct
+from tb_tidy_plugin.trace.columns import ABSENT, HOST_TREE, Category, Numbers, Rows, Times
+from tb_tidy_plugin.trace.sets import distinct, numbered
 from tb_tidy_plugin.vocabulary import KnownBy
 
 WaitKind: TypeAlias = Literal["data_loading", "garbage_collection", "compilation", "allocator", "synchronisation"]
@@ -82,16 +82,22 @@ class StepCosts(Model, frozen=True):
     options: list[str]
 
 
-def step_costs_of(profile: Profile, traced: Sequence[TracedFinding] = ()) -> StepCosts:
-    """The costs of a profile and its findings, step by step."""
-    windows = _windows(profile)
+def step_costs_of(profile: Profile) -> StepCosts:
+    """The costs of a profile, step by step, without findings."""
     return StepCosts(
         operators=_operators(profile),
         kernels=_kernels(profile),
-        findings={each.finding.id: _finding_ns(profile, each, windows).tolist() for each in traced},
-        waits=_waits(profile, windows),
+        findings={},
+        waits=_waits(profile, _windows(profile)),
         options=sorted(profile.metadata.options - RECORDED),
     )
+
+
+def with_findings_of(costs: StepCosts, profile: Profile, traced: Sequence[TracedFinding]) -> StepCosts:
+    """The same `costs` of a profile with those of its findings."""
+    windows = _windows(profile)
+    findings = {each.finding.id: _finding_ns(profile, each, windows).tolist() for each in traced}
+    return msgspec.structs.replace(costs, findings=findings)
 
 
 class _Windows(msgspec.Struct, frozen=True):
@@ -107,8 +113,8 @@ def _windows(profile: Profile) -> _Windows:
     return _Windows(table.start_ns.min(initial=0)[None], table.end_ns.max(initial=0)[None])
 
 
-def _step_of(profile: Profile, rows: Rows) -> Rows:
-    return profile.step_of(rows) if profile.steps.items else np.zeros(len(rows), np.int64)
+def _step_of(profile: Profile, rows: Rows) -> Numbers:
+    return profile.step_of(rows).astype(np.int32) if profile.steps.items else np.zeros(len(rows), np.int32)
 
 
 def _finding_ns(profile: Profile, traced: TracedFinding, windows: _Windows) -> Times:
@@ -119,11 +125,11 @@ def _finding_ns(profile: Profile, traced: TracedFinding, windows: _Windows) -> T
     return _covered_per_step(profile, traced.rows[step != ABSENT], step[step != ABSENT], len(windows.starts))
 
 
-def _covered_per_step(profile: Profile, rows: Rows, step: Rows, count: int) -> Times:
+def _covered_per_step(profile: Profile, rows: Rows, step: Numbers, count: int) -> Times:
     """Time that the rows of each step cover together; steps are laid end to end, so that they do not overlap."""
     table = profile.table
     length_ns = int(table.end_ns.max(initial=0)) + 1
-    base = step * length_ns
+    base = step.astype(np.int64) * length_ns
     starts = np.arange(count, dtype=np.int64) * length_ns
     together = Intervals.union(table.start_ns[rows] + base, table.end_ns[rows] + base)
     return together.within(starts, starts + length_ns)
@@ -148,9 +154,9 @@ class _Entries(msgspec.Struct, frozen=True):
     """
 
     names: Sequence[str]
-    name: Rows
+    name: Numbers
     call: Rows
-    step: Rows
+    step: Numbers
     host_ns: Times
     device_ns: Times
 
@@ -159,7 +165,7 @@ def _operators(profile: Profile) -> list[CallCosts]:
     rows, operators = profile.nested.rows, profile.operators
     step = _step_of(profile, rows)
     at = np.flatnonzero((profile.table.category[rows] == Category.OPERATOR) & (step != ABSENT))
-    names, name = profile.plain_names, profile.plain_number(rows[at]).astype(np.int64)
+    names, name = profile.plain_names, profile.plain_number(rows[at])
     return _grouped(
         profile, _Entries(names, name, at, step[at], operators.host_self_ns[at], operators.device_self_ns[at])
     )
@@ -169,7 +175,7 @@ def _kernels(profile: Profile) -> list[CallCosts]:
     operators = profile.operators
     step = _step_of(profile, profile.nested.rows[operators.work_call])
     work = np.flatnonzero(step != ABSENT)
-    call, name = operators.work_call[work], operators.work_name[work].astype(np.int64)
+    call, name = operators.work_call[work], operators.work_name[work].astype(np.int32)
     device_ns = (operators.work_end_ns - operators.work_start_ns)[work]
     return _grouped(
         profile, _Entries(profile.table.names, name, call, step[work], np.zeros(len(work), np.int64), device_ns)
@@ -182,7 +188,7 @@ def _grouped(profile: Profile, entries: _Entries) -> list[CallCosts]:
         return []
     labels, label = _labelled(profile, entries)
     count = int(entries.step.max()) + 1
-    cells, cell = _numbered(label * count + entries.step)
+    cells, cell = numbered(label.astype(np.int64) * count + entries.step)
     sums = (_summed(values, cell, len(cells)) for values in (entries.host_ns, entries.device_ns))
     known_by = profile.replayed.least_by_group(profile.nested.rows[entries.call], label, len(labels))
     edges = np.searchsorted(cells, np.arange(len(labels) + 1) * count).tolist()
@@ -203,21 +209,15 @@ def _grouped(profile: Profile, entries: _Entries) -> list[CallCosts]:
     return sorted(found, key=lambda row: -max(sum(row.host_ns), sum(row.device_ns)))
 
 
-def _labelled(profile: Profile, entries: _Entries) -> tuple[list[tuple[str, str]], Rows]:
+def _labelled(profile: Profile, entries: _Entries) -> tuple[list[tuple[str, str]], Numbers]:
     """Distinct pairs of name and inputs as text, and the position of each entry's pair."""
     inputs = profile.signatures.inputs
-    pairs, number = _numbered(entries.name * len(inputs) + profile.signatures.number[entries.call])
+    pairs, number = numbered(entries.name.astype(np.int64) * len(inputs) + profile.signatures.number[entries.call])
     texts = {at: inputs_text(inputs[at]) for at in distinct(pairs % len(inputs)).tolist()}
     labels: dict[tuple[str, str], int] = {}
     split = (divmod(pair, len(inputs)) for pair in pairs.tolist())
     of_pair = [labels.setdefault((entries.names[name], texts[at]), len(labels)) for name, at in split]
-    return list(labels), np.array(of_pair, np.int64)[number]
-
-
-def _numbered(values: Rows) -> tuple[Rows, Rows]:
-    """The distinct `values`, ascending, and the position of each value among them."""
-    found = distinct(values)
-    return found, np.searchsorted(found, values)
+    return list(labels), np.array(of_pair, np.int32)[number]
 
 
 def _summed(values: Times, number: Rows, count: int) -> Times:

@@ -19,7 +19,7 @@ from tb_tidy_plugin.allocator import GROWTH_BYTES, give_back
 from tb_tidy_plugin.estimate.changes import Outlook, Touched, together, touches
 from tb_tidy_plugin.estimate.faults import fault_time
 from tb_tidy_plugin.estimate.graph import Graph, graph_of
-from tb_tidy_plugin.estimate.replay import replay
+from tb_tidy_plugin.estimate.replay import Schedule, replay
 from tb_tidy_plugin.profile.critical import clipped_to_steps, critical_time, in_steps, per_step
 from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.profile import Profile
@@ -88,7 +88,7 @@ class SavingEstimates:
 
     def forget_graphs(self) -> None:
         """Lets go of all graphs, which are as large as a recording's times; what is asked later is built again."""
-        for name in ("_recorded", "_graph", "_shortest", "_ends_ns"):
+        for name in ("_recorded", "_unchanged", "_graph", "_shortest", "_ends_ns"):
             vars(self).pop(name, None)
 
     def saving(self, *fixes: Fix) -> SavedTime:
@@ -166,7 +166,7 @@ class SavingEstimates:
             return None
         recorded_ns = (self._profile.steps.ends - self._profile.steps.starts).astype(np.float64)
         known = recorded_ns > 0
-        return float(np.abs(replay(self._recorded).steps_ns[known] / recorded_ns[known] - 1).max(initial=0.0))
+        return float(np.abs(self._unchanged.steps_ns[known] / recorded_ns[known] - 1).max(initial=0.0))
 
     @cached_property
     def unexplained(self) -> float:
@@ -178,12 +178,19 @@ class SavingEstimates:
         """Approximate share of the steps that the profiler itself takes; 0 if their true time is known and used."""
         if self._recorded is None or self._true_step_ns:
             return 0.0
-        before_ns = self._length_ns(self._recorded)
-        return 1 - self._length_ns(self._recorded.without_recording()) / before_ns if before_ns else 0.0
+        start_ns = self._profile.steps.items[0].start_ns
+        before_ns, after_ns = (self._ends_ns[id(graph)] - start_ns for graph in (self._recorded, self._shortest))
+        return 1 - after_ns / before_ns if before_ns else 0.0
 
     @cached_property
     def _recorded(self) -> Graph | None:
         return graph_of(self._profile)
+
+    @cached_property
+    def _unchanged(self) -> Schedule:
+        """The replay of the recording without a fix."""
+        assert self._recorded is not None
+        return replay(self._recorded)
 
     @cached_property
     def _graph(self) -> Graph | None:
@@ -213,7 +220,8 @@ class SavingEstimates:
     @property
     def _recorded_step_ns(self) -> float:
         assert self._recorded is not None
-        return self._length_ns(self._recorded) / len(self._profile.steps.items)
+        start_ns = self._profile.steps.items[0].start_ns
+        return (self._unchanged.horizon_ns - start_ns) / len(self._profile.steps.items)
 
     def _length_ns(self, graph: Graph) -> float:
         return replay(graph).horizon_ns - self._profile.steps.items[0].start_ns
@@ -221,8 +229,11 @@ class SavingEstimates:
     @cached_property
     def _ends_ns(self) -> dict[int, float]:
         """End of the steps without a fix, by the identity of the graph."""
-        graphs = (self._graph, self._shortest, self._longest)
-        return {id(graph): replay(graph).horizon_ns for graph in graphs if graph is not None}
+        ends_ns = {id(self._recorded): self._unchanged.horizon_ns}
+        for graph in (self._graph, self._shortest):
+            if graph is not None and id(graph) not in ends_ns:
+                ends_ns[id(graph)] = replay(graph).horizon_ns
+        return ends_ns
 
     def _saved_ns(self, graph: Graph, touched: Touched, outlook: Outlook) -> float:
         """Mean reduction of a step."""

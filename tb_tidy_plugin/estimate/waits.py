@@ -183,7 +183,7 @@ def _queued(profile: Profile, device: Activities) -> Iterator[tuple[int, int]]:
     """Long launches while much work is pending, with the last activity that ended before they returned."""
     table = profile.table
     calls = profile.matching(KERNEL_LAUNCH, Category.RUNTIME)
-    calls = calls[table.duration_ns[calls] > LONG_LAUNCH_NS]
+    calls = calls[table.durations_of(calls) > LONG_LAUNCH_NS]
     launched, ended = np.sort(device.launched_ns), np.argsort(device.end_ns, kind="stable")
     ends = device.end_ns[ended]
     depth = np.searchsorted(launched, table.start_ns[calls]) - np.searchsorted(ends, table.start_ns[calls])
@@ -198,4 +198,4 @@ def unexplained_waits(profile: Profile, waits: Sequence[Wait], host: HostLanes) 
     calls = profile.matching(SYNCHRONISATION.pattern, Category.RUNTIME)
     known = np.array([wait.begin for wait in waits if wait.for_device], np.int64)
     unknown: Rows = calls[~among(host.start_cut[calls], known)]
-    return unknown[profile.table.duration_ns[unknown] > EXPLAINED_NS]
+    return unknown[profile.table.durations_of(unknown) > EXPLAINED_NS]

@@ -344,7 +344,7 @@ def _host_parts(profile: Profile, host: Host, gaps: _Gaps, until: Times, late: R
     cause[waited] = NUMBER["synchronisation"]
     cause[syncs & (cause == _UNSET) & (length > UNRECORDED_NS)] = NUMBER["unrecorded_wait"]
     long_ = (cause == _UNSET) & host.is_runtime[told.call] & ~syncs
-    long_ &= np.where(told.call == ABSENT, 0, profile.table.duration_ns[call_row]) > LONG_CALL_NS
+    long_ &= np.where(told.call == ABSENT, 0, profile.table.durations_of(call_row)) > LONG_CALL_NS
     cause[long_] = _call_causes(profile, call_row[long_])
     silent = (cause == _UNSET) & (told.call == ABSENT) & (length > UNRECORDED_NS)
     cause[silent] = NUMBER["unrecorded_host"]
@@ -430,7 +430,7 @@ def _on_cpu(profile: Profile, span: StepSpan, host: Host) -> Segments:
     cause[(cause == _UNSET) & host.synchronises[told.call]] = NUMBER["synchronisation"]
     calls = np.flatnonzero((cause == _UNSET) & host.is_runtime[told.call])
     rows = host.rows[told.call[calls]]
-    is_long = ~has(profile, COPY_OR_FILL)[rows] & (profile.table.duration_ns[rows] > LONG_CALL_NS)
+    is_long = ~has(profile, COPY_OR_FILL)[rows] & (profile.table.durations_of(rows) > LONG_CALL_NS)
     cause[calls[is_long]] = _call_causes(profile, rows[is_long])
     cause[(cause == _UNSET) & is_silent] = NUMBER["unrecorded_host"]
     cause[cause == _UNSET] = NUMBER["cpu"]

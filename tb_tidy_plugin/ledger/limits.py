@@ -214,7 +214,7 @@ def communication_of(profile: Profile, segments: Segments) -> Communication | No
     found = collectives_of(profile)
     sized = np.flatnonzero(found.sizes != ABSENT)
     fastest: dict[tuple[str, str, int], list[int]] = {}
-    duration = profile.table.duration_ns[found.rows]
+    duration = profile.table.durations_of(found.rows)
     keys = [(found.kinds[at], found.groups[at], int(found.sizes[at])) for at in sized.tolist()]
     for key, ns in zip(keys, duration[sized].tolist(), strict=True):
         fastest.setdefault(key, []).append(ns)

@@ -48,7 +48,7 @@ def columns_of(profile: Profile, rows: Rows, locate: Locate) -> EventColumns:
     return EventColumns(
         id=table.file_order[rows].tolist(),
         start_ns=table.start_ns[rows].tolist(),
-        duration_ns=table.duration_ns[rows].tolist(),
+        duration_ns=table.durations_of(rows).tolist(),
         step=profile.step_of(rows).tolist(),
         name=numbers([table.names[number] for number in table.name[rows].tolist()]),
         lane=numbers(_lanes(profile, rows)),

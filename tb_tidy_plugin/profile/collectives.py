@@ -208,7 +208,7 @@ def _fastest_ns(profile: Profile, found: Collectives, here: Rows, step: Rows) ->
     sized = found.sizes[here] != ABSENT
     which = np.where(sized, found.sizes[here], position).tolist()
     keys = list(zip([found.groups[at] for at in here.tolist()], sized.tolist(), which, strict=True))
-    durations = profile.table.duration_ns[found.rows[here]]
+    durations = profile.table.durations_of(found.rows[here])
     fastest: dict[tuple[str, bool, int], int] = {}
     for key, duration in zip(keys, durations.tolist(), strict=True):
         fastest[key] = min(fastest.get(key, duration), duration)

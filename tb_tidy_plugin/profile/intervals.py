@@ -17,6 +17,7 @@ from tb_tidy_plugin.trace.columns import ABSENT, Ids, Rows, Times, blocks_of
 from tb_tidy_plugin.trace.sets import distinct, order_by
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
+_LONG_AGO = -(1 << 62)
 
 Spans: TypeAlias = tuple[tuple[int, int], ...]
 """Pairs of start and end in ns."""
@@ -72,11 +73,15 @@ class Intervals(msgspec.Struct, frozen=True):
         return found
 
     def _covered_before(self, times: Times, sums: Times) -> Times:
-        at = np.searchsorted(self.starts, times, side="right")
-        overshoot = np.zeros(len(times), np.int64)
-        inside = at > 0
-        overshoot[inside] = np.maximum(self.ends[at[inside] - 1] - times[inside], 0)
-        return sums[at] - overshoot
+        ends = np.append(_LONG_AGO, self.ends)
+        if (times[1:] >= times[:-1]).all():
+            first = np.searchsorted(times, self.starts)
+            count = np.diff(first, prepend=0, append=len(times))
+            sums, ends = np.repeat(sums, count), np.repeat(ends, count)
+        else:
+            at = np.searchsorted(self.starts, times, side="right")
+            sums, ends = sums[at], ends[at]
+        return sums - np.maximum(ends - times, 0)
 
     def within(self, starts: Times, ends: Times) -> Times:
         """Covered time inside each of the given windows, one entry per window."""

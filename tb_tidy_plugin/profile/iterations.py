@@ -131,7 +131,7 @@ def _of_thread(profile: Profile, marks: Rows) -> Iterator[Iteration]:
 
 def _measured(table: EventTable, launch: Rows, work: Rows, blank: Iteration) -> Iteration:
     """`blank` with its device figures, from `work` launched within its mark."""
-    duration = table.duration_ns[work]
+    duration = table.durations_of(work)
     lanes = list(zip(table.device[work].tolist(), table.stream[work].tolist(), strict=True))
     time: Counter[tuple[int, int]] = Counter()
     for lane, ns in zip(lanes, duration.tolist(), strict=True):
@@ -159,7 +159,7 @@ def _measured(table: EventTable, launch: Rows, work: Rows, blank: Iteration) -> 
 def _lead(table: EventTable, launch: Rows, on_it: Rows, least_ns: float) -> int | None:
     """Time from the launch of the first of `on_it` to its start; behind a copy that held the host for `least_ns`."""
     calls = launch[on_it]
-    blocks = (table.category[on_it] == Category.COPY) & (table.duration_ns[calls] > least_ns)
+    blocks = (table.category[on_it] == Category.COPY) & (table.durations_of(calls) > least_ns)
     free = int(table.end_ns[calls[blocks]].max(initial=np.iinfo(np.int64).min))
     behind = on_it[table.start_ns[launch[on_it]] >= free]
     if not len(behind):

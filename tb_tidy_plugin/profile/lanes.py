@@ -220,7 +220,7 @@ class _Whole:
         copies = np.flatnonzero((table.category == Category.COPY) & table.is_named(TO_PAGEABLE.search))
         calls = launches(table)[copies] if len(copies) else copies
         known = calls != ABSENT
-        return table.end_ns[copies[known]], table.duration_ns[calls[known]]
+        return table.end_ns[copies[known]], table.durations_of(calls[known])
 
     @cached_property
     def works(self) -> Intervals:

@@ -221,7 +221,7 @@ def _own_costs(profile: Profile, marks: Marks, places: _Places, module: Rows, in
     figures: dict[str, Times | None] = dict.fromkeys(field.name for field in fields(Cost))
     figures["host_ns"] = summed(marks.row, own_time(profile, marks))
     if "device" in recorded:
-        figures["device_ns"] = summed(work, table.duration_ns[work])
+        figures["device_ns"] = summed(work, table.durations_of(work))
     if "memory" in recorded:
         events = memory_events(profile)
         events = events.take(~events.failed)

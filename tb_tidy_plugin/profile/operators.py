@@ -128,7 +128,7 @@ def operators_of(table: EventTable, nested: Nesting, launch: Rows, launched_by: 
     known = call != ABSENT
     is_runtime = table.category[nested.rows] == Category.RUNTIME
     if len(work):
-        device_self = np.bincount(call[known], table.duration_ns[work[known]], len(nested)).astype(np.int64)
+        device_self = np.bincount(call[known], table.durations_of(work[known]), len(nested)).astype(np.int64)
         device_total = nested.sums(device_self)
         takes_part = np.bincount(call[known], minlength=len(nested)) + is_runtime
     else:

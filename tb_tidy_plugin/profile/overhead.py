@@ -11,7 +11,8 @@ from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.readbacks import OF_ONE_ELEMENT
-from tb_tidy_plugin.trace.columns import Category, Times
+from tb_tidy_plugin.trace.columns import Category, Numbers, Rows, Times
+from tb_tidy_plugin.trace.sets import among
 
 _VIEWS = aten.names("view", "select slice")
 """Operators that only make a view: their time is the price of a call on this machine, in this recording."""
@@ -27,11 +28,22 @@ class HostWork(msgspec.Struct, frozen=True):
     """The part of their host time in which operators work on elements.
 
     Attributes:
-        work_ns: time of each tree row beyond the price of a call.
+        operators_before: how many operators begin before each tree row, and at the end all.
+        view_ns: median time of a view.
+        waiting: operators whose time is waiting.
     """
 
     profile: Profile
-    work_ns: Times
+    operators_before: Numbers
+    view_ns: float
+    waiting: Rows
+
+    def work_ns(self, rows: Rows) -> Times:
+        """The time of each of these tree rows beyond the price of a call."""
+        before, last = self.operators_before, self.profile.tree.last_descendant
+        price_ns = self.view_ns * (PRICE + before[last[rows] + 1] - before[rows])
+        work_ns = np.maximum(self.profile.table.durations_of(rows) - price_ns.astype(np.int64), 0)
+        return np.where(among(rows, self.waiting), 0, work_ns)
 
     def share(self, operators: Sequence[int]) -> float:
         """Approximate share of the time of `operators` that is work, 0 to 1.
@@ -40,13 +52,13 @@ class HostWork(msgspec.Struct, frozen=True):
         first calls can take milliseconds.
         """
         table, rows = self.profile.table, rows_of(operators)
-        work_ns, names = self.work_ns[rows], table.name[rows]
+        work_ns, names = self.work_ns(rows), table.name[rows]
         if "device" in self.profile.recorded:
             work_ns[[len(self.profile.device_activity_of(row)) > 0 for row in operators]] = 0
         all_ns = all_work_ns = 0.0
         for name, count in zip(*np.unique(names, return_counts=True), strict=True):
             if count > 1:
-                all_ns += count * float(np.median(table.duration_ns[rows[names == name]]))
+                all_ns += count * float(np.median(table.durations_of(rows[names == name])))
                 all_work_ns += count * float(np.median(work_ns[names == name]))
         return all_work_ns / all_ns if all_ns else 0.0
 
@@ -55,9 +67,7 @@ def host_work(profile: Profile) -> HostWork:
     """The work that operators of `profile` do on the host; 0 if no view shows the price of a call."""
     table, tree = profile.table, profile.tree
     views = profile.named(*_VIEWS)
-    view_ns = float(np.median(table.duration_ns[views])) if len(views) else float(table.duration_ns.max(initial=0))
-    before = np.append(0, np.cumsum(table.category[: tree.size] == Category.OPERATOR))
-    calls = before[tree.last_descendant + 1] - before[: tree.size]
-    work_ns = np.maximum(table.duration_ns[: tree.size] - (view_ns * (PRICE + calls)).astype(np.int64), 0)
-    work_ns[profile.named(*OF_ONE_ELEMENT)] = 0  # their time is waiting
-    return HostWork(profile, work_ns)
+    view_ns = float(np.median(table.durations_of(views)) if len(views) else table.duration_ns.max(initial=0))
+    before = np.zeros(tree.size + 1, np.int32)
+    np.cumsum(table.category[: tree.size] == Category.OPERATOR, out=before[1:])
+    return HostWork(profile, before, view_ns, profile.named(*OF_ONE_ELEMENT))

@@ -39,7 +39,7 @@ from tb_tidy_plugin.trace.columns import (
     repeated,
 )
 from tb_tidy_plugin.trace.links import launches
-from tb_tidy_plugin.trace.sets import order_by
+from tb_tidy_plugin.trace.sets import distinct, order_by, united
 from tb_tidy_plugin.trace.settings import Settings
 
 
@@ -146,17 +146,18 @@ class Profile:
 
     def _named(self, test: Callable[[str], object], categories: Iterable[Category]) -> Rows:
         parts = [rows for each in categories for name, rows in self._by_name.get(each, ()) if test(name)]
-        return np.sort(np.concatenate(parts)).astype(np.int64) if parts else np.empty(0, np.int64)
+        return united(*parts) if parts else np.empty(0, np.int64)
 
     @cached_property
     def _by_name(self) -> Mapping[Category, Sequence[tuple[str, Numbers]]]:
         """The rows of each name, by category: rules search for about a hundred names."""
         table = self.table
-        few = len(table.names) <= np.iinfo(np.uint16).max
-        name = table.name.astype(np.uint16) if few else table.name  # sorted by digits
-        order = np.lexsort((name, table.category)).astype(np.int32)
-        keys = name[order], table.category[order]
-        begins = np.flatnonzero(np.logical_or(*(key[1:] != key[:-1] for key in keys))) + 1
+        key = table.category * np.int32(len(table.names)) + table.name
+        if len(table.names) * len(Category) <= np.iinfo(np.uint16).max:
+            key = key.astype(np.uint16)  # sorted by digits
+        order = np.argsort(key, kind="stable").astype(np.int32)
+        key = key[order]
+        begins = np.flatnonzero(key[1:] != key[:-1]) + 1
         found: dict[Category, list[tuple[str, Numbers]]] = {}
         for rows in np.split(order, begins) if len(order) else ():
             found.setdefault(self.category(int(rows[0])), []).append((table.names[table.name[rows[0]]], rows))
@@ -168,10 +169,13 @@ class Profile:
 
     def inside(self, ancestors: Rows) -> Mask:
         """Mask of the tree's rows that are proper descendants of one of `ancestors`; one entry per row of the table."""
-        change = np.zeros(len(self.table) + 1, np.int32)
-        np.add.at(change, ancestors + 1, 1)
-        np.add.at(change, self.tree.last_descendant[ancestors] + 1, -1)
-        return np.cumsum(change, dtype=np.int32, out=change)[:-1] > 0
+        ancestors = distinct(ancestors)
+        last = self.tree.last_descendant[ancestors].astype(np.int64)
+        outermost = np.ones(len(ancestors), np.bool_)
+        outermost[1:] = ancestors[1:] > np.maximum.accumulate(last)[:-1]
+        edges = np.stack([ancestors[outermost], last[outermost]], axis=1).reshape(-1)
+        lengths = np.diff(edges + 1, prepend=0, append=len(self.table))
+        return np.repeat(np.arange(len(lengths)) % 2 == 1, lengths)
 
     def covering(self, rows: Rows, spans: Rows) -> Rows:
         """The last begun of `spans` that contains the start of each of `rows`, on the same thread; `ABSENT` for none.

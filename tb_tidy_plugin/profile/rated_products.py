@@ -45,7 +45,7 @@ def rated_products(profile: Profile) -> list[RatedProduct]:
     """The products of a profile that ran on a device, most time first."""
     found: dict[Product, list[tuple[int, int]]] = {}
     for product in profile.products(*BYTES_PER_ELEMENT):
-        time_ns = int(profile.table.duration_ns[profile.device_activity_of(product.row)].sum())
+        time_ns = int(profile.table.durations_of(profile.device_activity_of(product.row)).sum())
         if time_ns:
             found.setdefault(product, []).append((product.row, time_ns))
     rated = [

@@ -43,6 +43,7 @@ from tb_tidy_plugin.trace.columns import (
     Category,
     EventTable,
     Grids,
+    Ids,
     Mask,
     Numbers,
     Replays,
@@ -112,7 +113,7 @@ class Replayed(msgspec.Struct, frozen=True):
         """The least certain way in which one of `rows` is known; None if all of them were recorded themselves."""
         return known_by_of(int(self.known[rows].max(initial=ABSENT)))
 
-    def least_by_group(self, rows: Rows, groups: Rows, count: int) -> list[KnownBy | None]:
+    def least_by_group(self, rows: Rows, groups: Ids, count: int) -> list[KnownBy | None]:
         """`least_certain` for each of `count` groups; `groups` has the group's number for each of `rows`."""
         if self.profile.table.replays is None:
             return [None] * count
@@ -311,7 +312,7 @@ def _same_kind(operator: str, kernel: str) -> bool | None:
 
 def _trusted(table: EventTable, replay: Replay, pairs: Pairs) -> float:
     """Part of a replay's time that is certain; all of it for several streams whose names occur equally often."""
-    duration = table.duration_ns[replay.work]
+    duration = table.durations_of(replay.work)
     counted = pairs.certain if replay.streams == 1 or (pairs.known == ABSENT).any() else pairs.launch != ABSENT
     return float(duration[counted].sum() / max(int(duration.sum()), 1))
 
@@ -334,7 +335,7 @@ def _by_eager(
 def _best_eager(table: EventTable, replay: Replay, records: Sequence[Record]) -> tuple[Record, Pairs] | None:
     if len(replay.names) < LEAST_EAGER or replay.streams > 1:
         return None
-    duration = table.duration_ns[replay.work]
+    duration = table.durations_of(replay.work)
     best, most = None, 0.0
     for record in records:
         families = numbered_texts([*map(family_of, replay.names)], [*map(family_of, record.names)])
@@ -430,7 +431,7 @@ def _inserts(table: EventTable, replays: Sequence[Replay], joined: Joined, *, de
         if key not in plans:
             plans[key] = _plan(record, pairs, detailed=detailed)
         plan = plans[key]
-        if int(plan.end_ns.max(initial=0)) < int(table.duration_ns[replays[at].launch]):
+        if int(plan.end_ns.max(initial=0)) < int(table.end_ns[replays[at].launch] - table.start_ns[replays[at].launch]):
             found.append(_Insert(replays[at], record.source.table, plan, pairs.known))
     return found
 

@@ -15,7 +15,7 @@ from typing import TypeAlias
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin.trace.columns import ABSENT, HOST_TREE, Category, EventTable, Mask, Rows, Times
+from tb_tidy_plugin.trace.columns import ABSENT, HOST_TREE, Category, EventTable, Mask, Rows, Times, blocks_of
 from tb_tidy_plugin.trace.sets import distinct
 from tb_tidy_plugin.vocabulary import Oddity, StepBasis
 
@@ -116,8 +116,11 @@ class ProfileSteps(msgspec.Struct, frozen=True, dict=True):
         """The step that contains each of `times`, `ABSENT` outside all steps."""
         if not self.items:
             return np.full(len(times), ABSENT, np.int64)
-        at = np.searchsorted(self.starts, times, side="right") - 1
-        return np.where((at >= 0) & (times < self.ends[at]), at, ABSENT)
+        found = np.empty(len(times), np.int64)
+        for block in blocks_of(len(times)):
+            at = np.searchsorted(self.starts, times[block], side="right") - 1
+            found[block] = np.where((at >= 0) & (times[block] < self.ends[at]), at, ABSENT)
+        return found
 
 
 def median_ns_of(durations_ns: Sequence[int]) -> int | None:

@@ -34,6 +34,9 @@ BLOCK_ROWS = 1 << 15
 LONG_ROWS = 1 << 17
 """From this length of a column, what a second thread saves is more than what it takes."""
 
+FEW_NUMBERS = 8
+"""Up to this many numbers, comparing a column with each of them is faster than looking up each entry."""
+
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 _Args = TypeVar("_Args", bound=msgspec.Struct)
 _Item = TypeVar("_Item")
@@ -50,6 +53,19 @@ def taken(column: NDArray[_Scalar], rows: Rows) -> NDArray[_Scalar]:
     if len(column) and column.strides == (0,):
         return np.broadcast_to(column[0], len(rows))
     return column[rows]
+
+
+def equal_to_any(column: NDArray[np.integer], numbers: Sequence[int]) -> Mask:
+    """Mask of the entries, all of which are at least 0, that are one of `numbers`, which need not be many."""
+    if len(numbers) > FEW_NUMBERS:
+        wanted = np.zeros(max(int(column.max(initial=0)), *numbers) + 1, np.bool_)
+        wanted[numbers] = True
+        either: Mask = wanted[column]
+        return either
+    found = np.zeros(len(column), np.bool_)
+    for number in numbers:
+        found |= column == number
+    return found
 
 
 def of_each(work: Callable[[_Item], _Result], items: Sequence[_Item], count: int) -> list[_Result]:
@@ -379,6 +395,10 @@ class EventTable(msgspec.Struct, frozen=True):
         """End minus start, per row."""
         return self.end_ns - self.start_ns
 
+    def durations_of(self, rows: Ids) -> Times:
+        """End minus start of these rows."""
+        return self.end_ns[rows] - self.start_ns[rows]
+
     def take(self, rows: Rows) -> EventTable:
         names = [column.name for column in fields(self) if column.name in ROW_COLUMNS]
         given = [*(getattr(self, name) for name in names), self.args.number]
@@ -405,15 +425,11 @@ class EventTable(msgspec.Struct, frozen=True):
 
     def is_category(self, categories: Iterable[Category]) -> Mask:
         """Mask of rows in any of `categories`."""
-        wanted = np.zeros(len(Category), np.bool_)
-        wanted[list(categories)] = True
-        return wanted[self.category]
+        return equal_to_any(self.category, [*map(int, categories)])
 
     def is_named(self, test: Callable[[str], object]) -> Mask:
         """Mask of rows with a name for which `test` holds; tests each distinct name once."""
-        wanted = np.zeros(len(self.names), np.bool_)
-        wanted[numbers_where(self.names, test)] = True
-        return wanted[self.name]
+        return equal_to_any(self.name, numbers_where(self.names, test).tolist())
 
 
 ROW_COLUMNS = frozenset(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
-from tb_tidy_plugin.analysis.assemble import checked
+from tb_tidy_plugin.analysis.assemble import checked, looked
 from tb_tidy_plugin.analysis.checker import Clean, Found
+from tb_tidy_plugin.rulekit import Match, Profile
 from tests.support.drawn import draw
-from tests.support.made_up_rule import SlowMultiplication
+from tests.support.made_up_rule import Evidence, SlowMultiplication
 
 MM = "aten::mm  100-{end}  dims=4x4,4x4  types=float,float"
 
@@ -52,6 +55,24 @@ def test_a_rule_yields_only_to_what_is_reported() -> None:
     outcomes, findings = checked(profile, [OtherRule(), SlowMultiplication({"min_share": 0.9})])
     assert [evidence.finding.rule for evidence in findings] == ["other-rule"]
     assert isinstance(outcomes["other-rule"], Found)
+
+
+class RuleOfLedger(OtherRule):
+    reads_ledger = True
+
+
+def test_rules_that_read_the_ledger_run_last_and_are_listed_in_their_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[str] = []
+
+    def detect(rule: SlowMultiplication, _: Profile) -> Iterator[Match[Evidence]]:
+        ran.append(rule.name())
+        yield from ()
+
+    monkeypatch.setattr(SlowMultiplication, "detect", detect)
+    profile, rules = draw(MM.format(end=101)), [RuleOfLedger(), SlowMultiplication()]
+    outcomes = looked(profile, rules, before_ledger=lambda: ran.append("between"))
+    assert ran == ["made-up-rule", "between", "other-rule"]
+    assert list(outcomes) == ["other-rule", "made-up-rule"]
 
 
 def test_progress_counts_rules() -> None:

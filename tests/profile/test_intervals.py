@@ -53,6 +53,13 @@ def test_time_within_a_window(pairs: list[tuple[int, int]], start: int, length: 
     assert window.tolist() == [len(covered(pairs) & set(range(start, start + length)))]
 
 
+@given(PAIRS, st.lists(st.integers(-5, 90), max_size=20))
+def test_time_before_any_times_in_any_order(pairs: list[tuple[int, int]], times: list[int]) -> None:
+    expected = [len([each for each in covered(pairs) if each < time]) for time in times]
+    assert make(pairs).covered_before(np.array(times, np.int64)).tolist() == expected
+    assert make(pairs).covered_before(np.array(sorted(times), np.int64)).tolist() == sorted(expected)
+
+
 def points(intervals: Intervals) -> set[int]:
     return {time for start, end in zip(intervals.starts, intervals.ends, strict=True) for time in range(start, end)}
 

@@ -187,6 +187,15 @@ def many_events(draw: st.DrawFn) -> list[dict[str, object]]:
     ]  # fmt: skip
 
 
+@settings(max_examples=100, deadline=None)
+@given(many_events(), st.lists(st.integers(0, 39)))
+def test_what_is_inside_events_has_one_of_them_above_it(events: list[dict[str, object]], some: list[int]) -> None:
+    profile = Profile(_table(events))
+    around = [number for number in some if number < profile.tree.size]
+    expected = [not set(around).isdisjoint(profile.ancestors(row)) for row in range(len(profile.table))]
+    assert profile.inside(np.array(around, np.int64)).tolist() == expected
+
+
 @settings(max_examples=300, deadline=None)
 @given(many_events())
 def test_any_events_give_the_tree_of_a_literal_replay(events: list[dict[str, object]]) -> None:

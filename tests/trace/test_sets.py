@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tb_tidy_plugin.trace.columns import equal_to_any
 from tb_tidy_plugin.trace.sets import among, common, distinct, numbered, united, without
 
 NUMBERS = st.lists(st.integers(-(1 << 62), 1 << 62) | st.integers(0, 5))
@@ -19,6 +20,11 @@ def rows(numbers: list[int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
 @given(NUMBERS)
 def test_each_number_is_there_once_and_in_order(numbers: list[int]) -> None:
     assert distinct(rows(numbers)).tolist() == sorted(set(numbers))
+
+
+@given(st.lists(st.integers(0, 30)), st.lists(st.integers(0, 40)))
+def test_entries_that_equal_one_of_few_or_many_numbers(column: list[int], numbers: list[int]) -> None:
+    assert equal_to_any(rows(column), numbers).tolist() == [each in numbers for each in column]
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32, np.uint64])

@@ -127,7 +127,7 @@ class ConstantFilledInReplay(Rule[Evidence]):
             elements=elements,
             times=len(rows) // len(replays),
             replays=len(replays),
-            time=Nanoseconds(int(profile.table.duration_ns[rows].sum())),
+            time=Nanoseconds(int(profile.table.durations_of(rows).sum())),
         )
         for replay in replays.tolist():
             mine = tuple(rows[launch == replay].tolist())

@@ -75,7 +75,7 @@ class FullVocabularySort(Rule[Evidence]):
                 continue
             requests = prod(shape[:-1])
             if requests <= _MOST_ROWS:
-                time = Nanoseconds(int(profile.table.duration_ns[work].sum()))
+                time = Nanoseconds(int(profile.table.durations_of(work).sum()))
                 yield Match(row, tuple(work.tolist()), Evidence(requests, Count(shape[-1]), time))
 
     def benchmark(self, evidence: Evidence) -> Benchmark | None:

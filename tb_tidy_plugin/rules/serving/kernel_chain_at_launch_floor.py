@@ -92,7 +92,7 @@ class KernelChainAtLaunchFloor(Rule[Evidence]):
         kernels = np.flatnonzero((table.category == Category.KERNEL) & (profile.launched_by != ABSENT))
         if not len(kernels):
             return
-        floor = int(np.sort(table.duration_ns[kernels])[int(_SHORTEST * (len(kernels) - 1))])
+        floor = int(np.sort(table.durations_of(kernels))[int(_SHORTEST * (len(kernels) - 1))])
         chains: dict[tuple[int, ...], list[Rows]] = {}
         for chain in _chains(profile, kernels, self.max_floors * floor, floor, int(self.min_kernels)):
             chains.setdefault(tuple(table.name[chain].tolist()), []).append(chain)
@@ -110,7 +110,7 @@ class KernelChainAtLaunchFloor(Rule[Evidence]):
         if not module or any(profile.category(row) is not Category.OPERATOR for row in causes):
             return
         operators = tuple(profile.name(row) for row in causes)
-        time_ns = sum(int(profile.table.duration_ns[chain].sum()) for chain in alike)
+        time_ns = sum(int(profile.table.durations_of(chain).sum()) for chain in alike)
         evidence = Evidence(
             kernels=len(alike[0]),
             operators=tuple(dict.fromkeys(operators)),
@@ -129,14 +129,14 @@ def _chains(profile: Profile, kernels: Rows, longest_ns: float, pause_ns: int, l
     """Runs of `least` kernels or more on one stream that are all short and follow each other within `pause_ns`."""
     table = profile.table
     order = kernels[np.lexsort((table.start_ns[kernels], table.stream[kernels], table.device[kernels]))]
-    short = table.duration_ns[order] < longest_ns
+    short = table.durations_of(order) < longest_ns
     near = np.zeros(len(order), np.bool_)
     near[1:] = (table.start_ns[order[1:]] - table.end_ns[order[:-1]] <= pause_ns) & short[1:] & short[:-1]
     near[1:] &= (table.device[order[1:]] == table.device[order[:-1]]) & (
         table.stream[order[1:]] == table.stream[order[:-1]]
     )
     for run in np.split(order, np.flatnonzero(~near)):
-        if len(run) >= least and table.duration_ns[run[0]] < longest_ns:
+        if len(run) >= least and table.durations_of(run[0]) < longest_ns:
             yield run
 
 

@@ -96,6 +96,7 @@ class Evidence(msgspec.Struct, frozen=True):
 class RecordingNotSteady(Rule[Evidence]):
     """Recording of start-up, compilation or capture."""
 
+    reads_ledger = True
     code = "TT1402"
     action = "Record steady steps instead"
     message = "{share} of this recording is {what}"

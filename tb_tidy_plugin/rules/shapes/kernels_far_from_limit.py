@@ -115,6 +115,7 @@ class Evidence(msgspec.Struct, frozen=True):
 class KernelsFarFromLimit(Rule[Evidence]):
     """Kernels far below the device's peak rate."""
 
+    reads_ledger = True
     code = "TT502"
     needs = frozenset({"shapes", "device"})
     yields_to = (

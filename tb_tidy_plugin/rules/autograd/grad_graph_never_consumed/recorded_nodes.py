@@ -58,7 +58,7 @@ class UnusedPass(msgspec.Struct, frozen=True):
         device memory comes out of torch's own cache. Both are without the profiler: a recording that lengthens the step
         is assumed to lengthen this, too.
         """
-        starts, durations = profile.table.start_ns[self.nodes], profile.table.duration_ns[self.nodes]
+        starts, durations = profile.table.start_ns[self.nodes], profile.table.durations_of(self.nodes)
         on_device = profile.device_busy.total_ns > 0
         taken = node_ns * profile.pace.stretch + np.round((0.0 if on_device else kept_share) * durations)
         time = Intervals.union(starts, starts + np.minimum(taken, durations).astype(np.int64))

@@ -69,7 +69,7 @@ def _per_call(profile: Profile, loops: Rows, operators: Rows, parameters: int) -
     """The time of `loops` without that of those `operators` in them that work on elements."""
     names = [profile.name(row) for row in operators.tolist()]
     calls = np.array([parameters if BATCHED.match(name) else 1 for name in names], np.int64)
-    on_elements = operators[profile.table.duration_ns[operators] > CALL_NS * calls]
+    on_elements = operators[profile.table.durations_of(operators) > CALL_NS * calls]
     return profile.covered(loops).minus(profile.covered(on_elements))
 
 

@@ -98,7 +98,7 @@ def host_bound_idle(profile: Profile, device: int, most_gap_ns: float) -> HostBo
         time=time,
         ended_by=cause[gap],
         after_ns=(busy.ends - busy.starts)[:-1][late][gap],
-        median_kernel_ns=round(float(np.median(table.duration_ns[kernels]))) if len(kernels) else 0,
+        median_kernel_ns=round(float(np.median(table.durations_of(kernels)))) if len(kernels) else 0,
         shallow=_shallow(profile, work),
     )
 
