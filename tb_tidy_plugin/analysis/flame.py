@@ -7,7 +7,7 @@ entry. So all sums stay exact: the account's time adds up to the ledger's window
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -22,14 +22,17 @@ from tb_tidy_plugin.profile.allocations import HOST, memory_events
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report.flame import Flame, FlameEntry, FlameFrame, FlameKind
 from tb_tidy_plugin.sources.frames import parse_frame
-from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows, Times
-from tb_tidy_plugin.trace.sets import distinct
+from tb_tidy_plugin.trace.columns import ABSENT, Category, Ids, Numbers, Rows, Times, blocks_of
+from tb_tidy_plugin.trace.sets import distinct, numbered
 from tb_tidy_plugin.trace.strings import NumberTable
 
 MOST_FLAME_NODES = 3000
 """Most nodes listed: those with the largest part of any of the three amounts. A bar of 1,000 pixels shows fewer."""
 
 MOST_OF_A_FINDING = 200
+PIECES_AT_ONCE = 1 << 18
+"""Pieces of time that are placed together: what is made of all of them would be a quarter of a large trace."""
+
 _ROOT = FlameFrame(kind="root", name="All")
 SMALLER = "smaller parts"
 STEP_MARK = re.compile(r"ProfilerStep[#*]")
@@ -47,15 +50,28 @@ def flame_of(profile: Profile, traced: Sequence[TracedFinding] = (), most: int =
     account = account_of(profile)
     forest = _Forest()
     node = _nodes(profile, forest)
+    around = node[_causes(profile)]
     parts = [
-        _account_parts(profile, account, forest, node),
-        _host_parts(profile, account, forest, node),
-        _byte_parts(profile, account, node),
+        _added_up(_account_parts(profile, account, forest, around)),
+        _added_up(_host_parts(profile, account, forest, around)),
+        _added_up(_byte_parts(profile, account, node)),
     ]
     own = np.zeros((len(parts), len(forest.parent)), np.int64)
     for at, (nodes, amounts) in enumerate(parts):
         np.add.at(own[at], nodes, amounts)
-    return _listed(forest, own, most, account, {each.finding.id: _of_rows(profile, node, each.rows) for each in traced})
+    return _listed(forest, own, most, account, {each.finding.id: _of_rows(around, each.rows) for each in traced})
+
+
+def _added_up(parts: Iterable[tuple[Ids, Times]]) -> tuple[Rows, Times]:
+    """The nodes of all `parts`, each once for each part, and their sums."""
+    nodes: list[Rows] = [np.empty(0, np.int64)]
+    sums: list[Times] = [np.empty(0, np.int64)]
+    for of_each, amounts in parts:
+        found, number = numbered(of_each)
+        sums.append(np.zeros(len(found), np.int64))
+        np.add.at(sums[-1], number, amounts)
+        nodes.append(found.astype(np.int64, copy=False))
+    return np.concatenate(nodes), np.concatenate(sums)
 
 
 class _Forest:
@@ -66,13 +82,14 @@ class _Forest:
         self.parent, self.frame = [ABSENT], [self.frames.number(_ROOT)]
         self._known: dict[tuple[int, int], int] = {}
 
-    def children(self, parents: Rows, frames: Rows) -> Rows:
+    def children(self, parents: Ids, frames: Ids) -> Rows:
         """The child of each of `parents` with the frame beside it; the parent itself where the frame is `ABSENT`."""
-        found = parents.copy()
+        found = parents.astype(np.int64)
         there = np.flatnonzero(frames != ABSENT)
-        pairs, number = np.unique((parents[there] << 32) | frames[there], return_inverse=True)
-        nodes = [self._child(pair >> 32, pair & 0xFFFFFFFF) for pair in pairs.tolist()]
-        found[there] = np.array(nodes, np.int64)[number.reshape(-1)]
+        count = len(self.frames.values())
+        pairs, number = numbered(parents[there].astype(np.int64) * count + frames[there])
+        nodes = [self._child(*divmod(pair, count)) for pair in pairs.tolist()]
+        found[there] = np.array(nodes, np.int64)[number] if nodes else ABSENT
         return found
 
     def _child(self, parent: int, frame: int) -> int:
@@ -84,15 +101,15 @@ class _Forest:
         return node
 
 
-def _nodes(profile: Profile, forest: _Forest) -> Rows:
+def _nodes(profile: Profile, forest: _Forest) -> Numbers:
     """The node of each tree row, or of the row around it if its own is left out; the root comes last."""
     table, tree = profile.table, profile.tree
-    category, name = table.category[: tree.size].astype(np.int64), table.name[: tree.size].astype(np.int64)
-    codes, number = np.unique(category * len(table.names) + name, return_inverse=True)
+    category, name = table.category[: tree.size].astype(np.int64), table.name[: tree.size]
+    codes, number = numbered(category * len(table.names) + name)
     frames = [_frame(code // len(table.names), table.names[code % len(table.names)]) for code in codes.tolist()]
     numbers = [ABSENT if frame is None else forest.frames.number(frame) for frame in frames]
-    frame_of_row = np.array(numbers, np.int64)[number.reshape(-1)]
-    node = np.zeros(tree.size + 1, np.int64)
+    frame_of_row = np.array(numbers, np.int32)[number]
+    node = np.zeros(tree.size + 1, np.int32)
     order = np.argsort(tree.depth, kind="stable")
     for level in np.split(order, np.flatnonzero(np.diff(tree.depth[order])) + 1):
         node[level] = forest.children(node[tree.parent[level]], frame_of_row[level])
@@ -118,38 +135,32 @@ def _plain(name: str) -> str:
     return ledger_name(aten.without_overload(name))
 
 
-def _around(profile: Profile, node: Rows, rows: Rows) -> Rows:
-    """The node of each host event, and of the cause of each runtime call and each piece of device work."""
-    size = profile.tree.size
-    cause = np.append(
-        np.where(np.arange(len(profile.table)) < size, np.arange(len(profile.table)), _caused(profile)), ABSENT
-    )
-    found: Rows = node[cause[rows]]
-    return found
+def _causes(profile: Profile) -> Rows:
+    """The tree row of each row of the table: itself, or the cause of runtime calls and device work; last `ABSENT`."""
+    size, cause = profile.tree.size, np.append(profile.launched_by, ABSENT)
+    cause[:size] = np.arange(size)
+    return np.where(cause < size, cause, ABSENT)
 
 
-def _caused(profile: Profile) -> Rows:
-    """`Profile.launched_by`, with `ABSENT` for causes that are not in the tree."""
-    cause = profile.launched_by
-    return np.where(cause < profile.tree.size, cause, ABSENT)
-
-
-def _account_parts(profile: Profile, account: Account, forest: _Forest, node: Rows) -> tuple[Rows, Times]:
+def _account_parts(profile: Profile, account: Account, forest: _Forest, around: Numbers) -> Iterator[tuple[Ids, Times]]:
     """A node for each piece of the account, below the node it belongs to, and the piece's duration in ns."""
-    segments, entries = account.segments, account.ledger.entries
-    table = profile.table
-    is_busy = np.array([entry.cause in OF_DEVICE for entry in entries] + [False])[account.entry]
-    row = np.where(is_busy | (account.calls == ABSENT), segments.work, account.calls)
-    parents = forest.children(_around(profile, node, row), _call_frames(profile, forest, row))
-    name = np.where(is_busy, np.append(table.name, ABSENT).astype(np.int64)[segments.work], ABSENT)
-    codes, number = np.unique(account.entry.astype(np.int64) * (len(table.names) + 1) + name + 1, return_inverse=True)
-    frames = []
-    for code in codes.tolist():
-        entry, which = divmod(code, len(table.names) + 1)
-        text = ledger_name(table.names[which - 1]) if which else entries[entry].title
-        frames.append(forest.frames.number(_end(entries[entry].cause, text, entry)))
-    leaf = np.array(frames, np.int64)[number.reshape(-1)] if frames else number
-    return forest.children(parents, leaf), segments.ends - segments.starts
+    entries, table = account.ledger.entries, profile.table
+    is_of_device = np.array([entry.cause in OF_DEVICE for entry in entries] + [False])
+    names = np.append(table.name, np.int32(ABSENT))
+    for block in blocks_of(len(account.entry), PIECES_AT_ONCE):
+        entry, work, calls = account.entry[block], account.segments.work[block], account.calls[block]
+        is_busy = is_of_device[entry]
+        row = np.where(is_busy | (calls == ABSENT), work, calls)
+        parents = forest.children(around[row], _call_frames(profile, forest, row))
+        name = np.where(is_busy, names[work], ABSENT)
+        codes, number = numbered(entry.astype(np.int64) * (len(table.names) + 1) + name + 1)
+        frames = []
+        for code in codes.tolist():
+            at, which = divmod(code, len(table.names) + 1)
+            text = ledger_name(table.names[which - 1]) if which else entries[at].title
+            frames.append(forest.frames.number(_end(entries[at].cause, text, at)))
+        lengths = account.segments.ends[block] - account.segments.starts[block]
+        yield forest.children(parents, np.array(frames, np.int64)[number]), lengths
 
 
 def _end(cause: Cause, name: str, entry: int) -> FlameFrame:
@@ -157,34 +168,32 @@ def _end(cause: Cause, name: str, entry: int) -> FlameFrame:
     return FlameFrame(kind=kind, name=name, entry=entry)
 
 
-def _call_frames(profile: Profile, forest: _Forest, rows: Rows) -> Rows:
+def _call_frames(profile: Profile, forest: _Forest, rows: Ids) -> Rows:
     """The number of the frame of each row's runtime call, `ABSENT` for all other rows."""
     table = profile.table
     is_runtime = np.append(table.category == Category.RUNTIME, False)[rows]
-    names, number = np.unique(table.name[rows[is_runtime]], return_inverse=True)
+    names, number = numbered(table.name[rows[is_runtime]])
     numbers = [forest.frames.number(FlameFrame(kind="call", name=_plain(table.names[name]))) for name in names.tolist()]
     found = np.full(len(rows), ABSENT, np.int64)
-    found[is_runtime] = np.array(numbers, np.int64)[number.reshape(-1)] if numbers else ABSENT
+    found[is_runtime] = np.array(numbers, np.int64)[number] if numbers else ABSENT
     return found
 
 
-def _host_parts(profile: Profile, account: Account, forest: _Forest, node: Rows) -> tuple[Rows, Times]:
+def _host_parts(profile: Profile, account: Account, forest: _Forest, around: Numbers) -> Iterator[tuple[Ids, Times]]:
     """The innermost event's node for each stretch of each thread, and the stretch's duration in ns."""
     window, host = account.ledger.window, Host(profile, ABSENT)
-    rows, lengths = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
     for thread in distinct(profile.table.thread[host.rows]).tolist():
         times, innermost = host.lane(thread)
         inside = np.clip(times, window.start_ns, window.end_ns)
         length = np.diff(inside, append=inside[-1:])
-        here = (innermost != ABSENT) & (length > 0)
-        rows.append(host.rows[innermost[here]])
-        lengths.append(length[here])
-    row = np.concatenate(rows)
-    nodes = forest.children(_around(profile, node, row), _call_frames(profile, forest, row))
-    return nodes, np.concatenate(lengths)
+        here = np.flatnonzero((innermost != ABSENT) & (length > 0))
+        for block in blocks_of(len(here), PIECES_AT_ONCE):
+            row = host.rows[innermost[here[block]]]
+            yield forest.children(around[row], _call_frames(profile, forest, row)), length[here[block]]
+        host.forget_lanes()
 
 
-def _byte_parts(profile: Profile, account: Account, node: Rows) -> tuple[Rows, Times]:
+def _byte_parts(profile: Profile, account: Account, node: Numbers) -> Iterator[tuple[Ids, Times]]:
     """The node and size in bytes of each allocation in the window."""
     window, events = account.ledger.window, memory_events(profile)
     is_inside = (events.time_ns >= window.start_ns) & (events.time_ns < window.end_ns)
@@ -192,12 +201,12 @@ def _byte_parts(profile: Profile, account: Account, node: Rows) -> tuple[Rows, T
     on_host = np.array([device.kind == HOST for device in made.devices] + [False])[made.device]
     if not on_host.all():
         made = made.take(~on_host)
-    return node[made.row], made.bytes
+    yield node[made.row], made.bytes
 
 
-def _of_rows(profile: Profile, node: Rows, rows: Rows) -> Rows:
+def _of_rows(around: Numbers, rows: Rows) -> Rows:
     """The nodes of a finding's events, those with most events first."""
-    nodes, count = np.unique(_around(profile, node, rows), return_counts=True)
+    nodes, count = np.unique(around[rows], return_counts=True)
     found = nodes[np.argsort(-count, kind="stable")]
     named: Rows = found[found != 0]
     return named

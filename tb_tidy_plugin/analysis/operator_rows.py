@@ -23,7 +23,7 @@ from tb_tidy_plugin.report.figures import KernelRow, OperatorGroup, OperatorRow
 from tb_tidy_plugin.report.generated import generated_of
 from tb_tidy_plugin.sources.frames import Frame
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
-from tb_tidy_plugin.trace.sets import among, distinct
+from tb_tidy_plugin.trace.sets import among, distinct, first_of_each, numbered
 from tb_tidy_plugin.vocabulary import KnownBy
 
 MOST_KERNELS = 8
@@ -236,9 +236,9 @@ def _leads(profile: Profile, keys: Rows, count: int) -> list[tuple[str, int]]:
     calls = np.flatnonzero(keys != ABSENT)
     rows = profile.nested.rows[calls]
     pair = keys[calls] * len(names) + profile.plain_number(rows)
-    pairs, first, number = np.unique(pair, return_index=True, return_inverse=True)
-    self_ns = np.bincount(number.reshape(-1), profile.nested.self_ns[calls], len(pairs))
-    is_operator = profile.table.category[rows[first]] == Category.OPERATOR
+    pairs, number = numbered(pair)
+    self_ns = np.bincount(number, profile.nested.self_ns[calls], len(pairs))
+    is_operator = profile.table.category[rows[first_of_each(number, len(pairs))]] == Category.OPERATOR
     group, name = np.divmod(pairs, max(len(names), 1))
     order = np.lexsort((-self_ns, ~is_operator, group))
     leading = order[np.flatnonzero(np.diff(group[order], prepend=ABSENT))]
@@ -261,12 +261,12 @@ def _kernel_rows(profile: Profile, keys: Rows, count: int) -> list[list[KernelRo
     table, operators = profile.table, profile.operators
     group, work = work_of_groups(operators, keys)
     name = operators.work_name[work].astype(np.int64)
-    pairs, first, number = np.unique(group * len(table.names) + name, return_index=True, return_inverse=True)
+    pairs, number = numbered(group * len(table.names) + name)
     duration_ns = (operators.work_end_ns - operators.work_start_ns)[work]
     total_ns = np.zeros(len(pairs), np.int64)
-    np.add.at(total_ns, number.reshape(-1), duration_ns)
-    calls = np.bincount(number.reshape(-1), minlength=len(pairs))
-    is_kernel = table.category[operators.work[work[first]]] == Category.KERNEL
+    np.add.at(total_ns, number, duration_ns)
+    calls = np.bincount(number, minlength=len(pairs))
+    is_kernel = table.category[operators.work[work[first_of_each(number, len(pairs))]]] == Category.KERNEL
     groups, names = np.divmod(pairs, max(len(table.names), 1))
     found: list[list[KernelRow]] = [[] for _ in range(count)]
     order = np.lexsort((-total_ns, groups))

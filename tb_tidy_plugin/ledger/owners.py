@@ -18,7 +18,7 @@ from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.sources.frames import COMMON_USER_NAMES, parse_frame
 from tb_tidy_plugin.sources.places import place_of
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Numbers, Rows
-from tb_tidy_plugin.trace.sets import distinct
+from tb_tidy_plugin.trace.sets import distinct, numbered
 
 OF_QUEUE: frozenset[Cause] = frozenset(
     {
@@ -203,7 +203,7 @@ def _kinds_of_work(profile: Profile, host: Host, segments: Segments, operator: N
     """Kinds of a device's computations and copies; `ABSENT` for communication."""
     table, work = profile.table, segments.work[of_device]
     code = (host.names(operator).astype(np.int64) + 1) * len(table.names) + table.name[work]
-    codes, number = np.unique(code * 16 + table.category[work], return_inverse=True)
+    codes, number = numbered(code * 16 + table.category[work])
     kinds = np.full(len(codes), ABSENT, np.int64)
     for at, each in enumerate(codes.tolist()):
         (above, name), what = divmod(each // 16, len(table.names)), each % 16
@@ -213,7 +213,7 @@ def _kinds_of_work(profile: Profile, host: Host, segments: Segments, operator: N
         else:
             kinds[at] = NUMBER_OF_KIND[kind_of_copy(what, text)]
     communicates = segments.cause[of_device] == NUMBER["communication"]
-    return np.where(communicates, ABSENT, kinds[number.reshape(-1)])
+    return np.where(communicates, ABSENT, kinds[number])
 
 
 def _keys_of_work(profile: Profile, host: Host, work: Numbers, operator: Numbers) -> Rows:
@@ -221,8 +221,7 @@ def _keys_of_work(profile: Profile, host: Host, work: Numbers, operator: Numbers
     many = len(profile.table.names) + 1
     above = host.names(operator).astype(np.int64) + 1
     kernel = np.append(profile.table.name, np.int32(ABSENT))[work].astype(np.int64) + 1
-    found: Rows = 3 * many + np.unique(above * many + kernel, return_inverse=True)[1].reshape(-1)
-    return found
+    return 3 * many + numbered(above * many + kernel)[1]
 
 
 def owner_of(profile: Profile, host: Host, segments: Segments, names: Names, at: int, ns: int) -> Owner:

@@ -19,7 +19,7 @@ from tb_tidy_plugin.profile.kept import once
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Rows, Times
 from tb_tidy_plugin.trace.limits import MOST_DEVICES
-from tb_tidy_plugin.trace.sets import among
+from tb_tidy_plugin.trace.sets import among, numbered
 from tb_tidy_plugin.trace.strings import numbers_where
 
 _OUT_OF_MEMORY = "[OutOfMemory]"
@@ -131,14 +131,14 @@ def memory_events(profile: Profile) -> MemoryEvents:
     rows = rows[np.lexsort((table.file_order[rows], table.event_index[rows], table.start_ns[rows]))]
     parts = [_amounts(table.args.decoded(some, _Args)) for some in np.array_split(rows, len(rows) // _AT_ONCE + 1)]
     amounts = np.concatenate(parts)
-    places, device = np.unique((amounts[:, 0] << INDEX_BITS) + amounts[:, 1], return_inverse=True)
+    places, device = numbered((amounts[:, 0] << INDEX_BITS) + amounts[:, 1])
     places, device = places[: MOST_DEVICES + 1], np.minimum(device, MOST_DEVICES)  # all others count as one
     address, size, allocated, reserved = amounts[:, 2:].T
     return MemoryEvents(
         devices=tuple(_device(place, profile.platform) for place in places.tolist()),
         row=rows,
         time_ns=table.start_ns[rows],
-        device=device.reshape(-1),
+        device=device,
         address=address,
         bytes=size,
         allocated=allocated,

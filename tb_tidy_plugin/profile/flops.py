@@ -201,9 +201,9 @@ def rates(operators: Operators, estimates: WorkEstimates, keys: Rows) -> list[Wo
         estimates: theirs.
         keys: number of each call's group, `ABSENT` for calls that are not counted.
     """
-    groups, number = np.unique(keys[keys != ABSENT], return_inverse=True)
+    groups, number = numbered(keys[keys != ABSENT])
     group = np.full(len(keys), ABSENT, np.int64)
-    group[keys != ABSENT] = number.reshape(-1)
+    group[keys != ABSENT] = number
     known = (estimates.flops != ABSENT) | (estimates.bytes != ABSENT)
     calls = np.flatnonzero((group != ABSENT) & known)
     calls = calls[operators.nested.outermost(calls, group[calls])]

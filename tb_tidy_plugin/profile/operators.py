@@ -21,7 +21,7 @@ import numpy as np
 from tb_tidy_plugin.profile.kernels import kernel_kind, uses_tensor_cores
 from tb_tidy_plugin.profile.nesting import Nesting
 from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Category, EventTable, Mask, Numbers, Rows, Times, repeated
-from tb_tidy_plugin.trace.sets import distinct
+from tb_tidy_plugin.trace.sets import distinct, first_of_each, numbered
 from tb_tidy_plugin.vocabulary import KernelKind
 
 TENSOR_CORES, OTHER_CORES, UNKNOWN_CORES, NO_KERNEL = range(4)
@@ -169,8 +169,7 @@ def totals(operators: Operators, keys: Rows, *, outermost: bool = False) -> list
             another of its group adds its time to the totals again. Self times are those of all calls either way.
     """
     chosen = np.flatnonzero(keys != ABSENT)
-    groups, first, number = np.unique(keys[chosen], return_index=True, return_inverse=True)
-    number = number.reshape(-1)
+    groups, number = numbered(keys[chosen])
     counted = operators.nested.outermost(chosen, number) if outermost else np.ones(len(chosen), np.bool_)
     calls, call_group = chosen[counted], number[counted]
     group_of_call = np.full(len(keys), ABSENT, np.int64)
@@ -178,7 +177,7 @@ def totals(operators: Operators, keys: Rows, *, outermost: bool = False) -> list
     work_group, work = work_of_groups(operators, group_of_call)
     columns = (
         groups,
-        chosen[first],
+        chosen[first_of_each(number, len(groups))],
         _summed(np.ones(len(calls), np.int64), call_group, len(groups)),
         _summed(operators.host_total_ns[calls], call_group, len(groups)),
         _summed(operators.host_self_ns[chosen], number, len(groups)),
@@ -201,8 +200,7 @@ def kernels_of(table: EventTable, operators: Operators, calls: Mask) -> list[Ker
         calls: mask of the wanted calls, one entry per call.
     """
     _, work = work_of_groups(operators, np.where(calls, 0, ABSENT))
-    names, number = np.unique(operators.work_name[work], return_inverse=True)
-    number = number.reshape(-1)
+    names, number = numbered(operators.work_name[work])
     duration_ns = operators.work_end_ns[work] - operators.work_start_ns[work]
     count, total_ns = np.bincount(number, minlength=len(names)), _summed(duration_ns, number, len(names))
     longest_ns, category = np.zeros(len(names), np.int64), np.zeros(len(names), np.int64)
@@ -272,7 +270,7 @@ def _tensor_cores(cores: Numbers, group: Rows, count: int) -> Iterator[bool | No
 def _cores(table: EventTable, work: Rows) -> Numbers:
     """The units that each piece of device work runs on, by its name."""
     answers = {True: TENSOR_CORES, False: OTHER_CORES, None: UNKNOWN_CORES}
-    names, number = np.unique(table.name[work], return_inverse=True)
+    names, number = numbered(table.name[work])
     by_name = np.array([answers[uses_tensor_cores(table.names[name])] for name in names.tolist()], np.int32)
-    cores = by_name[number.reshape(-1)] if len(work) else np.zeros(0, np.int32)
+    cores = by_name[number] if len(work) else np.zeros(0, np.int32)
     return np.where(table.category[work] == Category.KERNEL, cores, np.int32(NO_KERNEL))

@@ -73,9 +73,9 @@ def of_each(work: Callable[[_Item], _Result], items: Sequence[_Item], count: int
     return on_all_cores(work, items) if count >= LONG_ROWS else [*map(work, items)]
 
 
-def blocks_of(count: int) -> Iterator[slice]:
-    """Slices of columns with `count` entries, each so short that what is made of it fits the processor's cache."""
-    return (slice(first, min(first + BLOCK_ROWS, count)) for first in range(0, count, BLOCK_ROWS))
+def blocks_of(count: int, size: int = BLOCK_ROWS) -> Iterator[slice]:
+    """Slices of columns with `count` entries, by default so short that what is made of one fits the cache."""
+    return (slice(first, min(first + size, count)) for first in range(0, count, size))
 
 
 def joined_columns(columns: Sequence[NDArray[_Scalar]]) -> NDArray[_Scalar]:

@@ -16,6 +16,9 @@ from tb_tidy_plugin.trace.columns import Ids, Mask, Rows
 
 _Number = TypeVar("_Number", bound=np.integer)
 
+OCCURRENCES = 16
+"""Numbers that occur this often, on average, are looked up among the distinct ones instead of sorted with them."""
+
 DENSE = 4
 """Numbers whose range is at most this many times their count are marked in a mask instead of sorted."""
 
@@ -39,11 +42,22 @@ def distinct(values: NDArray[_Number]) -> NDArray[_Number]:
 def numbered(values: NDArray[_Number]) -> tuple[NDArray[_Number], Rows]:
     """The distinct `values`, ascending, and the position of each value among them."""
     found = distinct(values)
-    if not len(found) or int(found[-1]) - int(found[0]) > DENSE * len(values):
-        return np.unique(values, return_inverse=True)
+    if not len(found):
+        return found, np.empty(0, np.int64)
+    if int(found[-1]) - int(found[0]) > DENSE * len(values):
+        if len(found) * OCCURRENCES > len(values):
+            return np.unique(values, return_inverse=True)
+        return found, np.searchsorted(found, values)
     position = np.empty(int(found[-1]) - int(found[0]) + 1, np.int64)
     position[found - found[0]] = np.arange(len(found))
     return found, position[values - found[0]]
+
+
+def first_of_each(number: Ids, count: int) -> Rows:
+    """The first position of each number from 0 to `count` - 1, all of which are in `number`."""
+    first = np.empty(count, np.int64)
+    first[number[::-1]] = np.arange(len(number) - 1, -1, -1)  # of several values for one place, the last one stays
+    return first
 
 
 def united(*rows: Ids) -> Rows:

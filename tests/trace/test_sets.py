@@ -8,7 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tb_tidy_plugin.trace.columns import equal_to_any
-from tb_tidy_plugin.trace.sets import among, common, distinct, numbered, united, without
+from tb_tidy_plugin.trace.sets import (
+    OCCURRENCES,
+    among,
+    common,
+    distinct,
+    first_of_each,
+    numbered,
+    united,
+    without,
+)
 
 NUMBERS = st.lists(st.integers(-(1 << 62), 1 << 62) | st.integers(0, 5))
 
@@ -40,6 +49,13 @@ def test_the_type_stays_also_at_its_ends(dtype: type[np.integer]) -> None:
 def test_each_number_knows_its_position_among_the_distinct_ones(numbers: list[int]) -> None:
     found, position = numbered(rows(numbers))
     assert found.tolist() == sorted(set(numbers))
+    assert found[position].tolist() == numbers
+    assert first_of_each(position, len(found)).tolist() == [numbers.index(number) for number in found.tolist()]
+
+
+@given(st.lists(st.sampled_from([-(1 << 62), 0, 1 << 62]), min_size=3 * OCCURRENCES))
+def test_few_numbers_far_apart_know_their_positions(numbers: list[int]) -> None:
+    found, position = numbered(rows(numbers))
     assert found[position].tolist() == numbers
 
 
