@@ -12,7 +12,6 @@ from collections.abc import Callable
 
 import msgspec
 import numpy as np
-from msgspec.structs import fields
 from numpy.typing import NDArray
 
 from tb_tidy_plugin.event_names import COPY_OR_FILL, GRAPH_LAUNCH, STREAM_WAIT
@@ -85,7 +84,7 @@ class Segments(msgspec.Struct, frozen=True):
     def take(self, chosen: Rows | Mask) -> Segments:
         """Only the `chosen` ones."""
         at = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen.astype(np.int64, copy=False)
-        return Segments(*(taken(getattr(self, column.name), at) for column in fields(self)))
+        return Segments(*(taken(getattr(self, name), at) for name in self.__struct_fields__))
 
     def cut(self, edges: Times) -> Segments:
         """The same pieces, cut at `edges`."""
@@ -93,7 +92,7 @@ class Segments(msgspec.Struct, frozen=True):
 
     def divided(self, pieces: Pieces) -> Segments:
         """The same pieces, divided into smaller ones."""
-        others = (pieces.of_spans(getattr(self, column.name)) for column in fields(self)[2:])
+        others = (pieces.of_spans(getattr(self, name)) for name in self.__struct_fields__[2:])
         return Segments(pieces.starts, pieces.ends, *others)
 
 
@@ -114,7 +113,8 @@ def joined(*parts: Segments) -> Segments:
     there = [part for part in parts if len(part.starts)] or [*parts[:1]]
     if len(there) == 1:
         return there[0]
-    found = Segments(*(joined_columns([getattr(part, column.name) for part in there]) for column in fields(Segments)))
+    names = Segments.__struct_fields__
+    found = Segments(*(joined_columns([getattr(part, name) for part in there]) for name in names))
     return found.take(np.argsort(found.starts, kind="stable"))
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
+from itertools import compress, pairwise
 
 import numpy as np
 
@@ -41,6 +42,7 @@ from tb_tidy_plugin.trace.columns import (
 from tb_tidy_plugin.trace.links import launches
 from tb_tidy_plugin.trace.sets import distinct, order_by, united
 from tb_tidy_plugin.trace.settings import Settings
+from tb_tidy_plugin.trace.strings import answers_of
 
 
 class Profile:
@@ -145,12 +147,14 @@ class Profile:
         return self._named(lambda name: aten.without_overload(name) in wanted, (Category.OPERATOR,))
 
     def _named(self, test: Callable[[str], object], categories: Iterable[Category]) -> Rows:
-        parts = [rows for each in categories for name, rows in self._by_name.get(each, ()) if test(name)]
+        holds = answers_of(test)
+        by_name = (self._by_name[each] for each in categories if each in self._by_name)
+        parts = [rows for names, rows_of in by_name for rows in compress(rows_of, map(holds, names))]
         return united(*parts) if parts else np.empty(0, np.int64)
 
     @cached_property
-    def _by_name(self) -> Mapping[Category, Sequence[tuple[str, Numbers]]]:
-        """The rows of each name, by category: rules search for about a hundred names."""
+    def _by_name(self) -> Mapping[Category, tuple[list[str], list[Numbers]]]:
+        """The names of each category, and the rows of each: rules search for about a hundred names."""
         table = self.table
         key = table.category * np.int32(len(table.names)) + table.name
         if len(table.names) * len(Category) <= np.iinfo(np.uint16).max:
@@ -158,9 +162,12 @@ class Profile:
         order = np.argsort(key, kind="stable").astype(np.int32)
         key = key[order]
         begins = np.flatnonzero(key[1:] != key[:-1]) + 1
-        found: dict[Category, list[tuple[str, Numbers]]] = {}
-        for rows in np.split(order, begins) if len(order) else ():
-            found.setdefault(self.category(int(rows[0])), []).append((table.names[table.name[rows[0]]], rows))
+        found: dict[Category, tuple[list[str], list[Numbers]]] = {}
+        bounds = [0, *begins.tolist(), len(order)] if len(order) else []
+        for rows in (order[begin:end] for begin, end in pairwise(bounds)):
+            names, rows_of = found.setdefault(self.category(int(rows[0])), ([], []))
+            names.append(table.names[table.name[rows[0]]])
+            rows_of.append(rows)
         return found
 
     def forget_calls(self) -> None:

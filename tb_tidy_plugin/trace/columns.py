@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
-from msgspec.structs import fields, replace
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tb_tidy_plugin.errors import TraceError, UnreadError
@@ -400,7 +400,7 @@ class EventTable(msgspec.Struct, frozen=True):
         return self.end_ns[rows] - self.start_ns[rows]
 
     def take(self, rows: Rows) -> EventTable:
-        names = [column.name for column in fields(self) if column.name in ROW_COLUMNS]
+        names = [name for name in self.__struct_fields__ if name in ROW_COLUMNS]
         given = [*(getattr(self, name) for name in names), self.args.number]
         *columns, number = of_each(lambda column: taken(column, rows), given, len(rows))
         args = replace(self.args, number=number)

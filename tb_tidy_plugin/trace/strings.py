@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
-from typing import Generic, TypeVar
+from itertools import compress, count
+from typing import ClassVar, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 _Value = TypeVar("_Value")
+
+MOST_ANSWERS = 1 << 16
+"""Most answers that are kept for one expression."""
 
 
 class _Numbers(dict[_Value, int]):
@@ -36,6 +41,38 @@ class NumberTable(Generic[_Value]):
         return tuple(self._numbers)
 
 
+class _Answers(dict[str, bool]):
+    """The answers of a test."""
+
+    def __init__(self, test: Callable[[str], object]) -> None:
+        self._test = test
+
+    def __missing__(self, text: str) -> bool:
+        if len(self) > MOST_ANSWERS:
+            self.clear()
+        answer = self[text] = bool(self._test(text))
+        return answer
+
+
+class KeptAnswers:
+    """The answers of regular expressions in this process, by expression and method; None if they are not kept."""
+
+    answers: ClassVar[dict[Callable[[str], object], _Answers] | None] = None
+
+
+def remember_answers() -> None:
+    """Keeps answers of regular expressions: a process that reads the ranks of one job meets the same names again."""
+    KeptAnswers.answers = {}
+
+
+def answers_of(test: Callable[[str], object]) -> Callable[[str], object]:
+    """`test`, or the same with answers that are kept."""
+    if KeptAnswers.answers is None or not isinstance(getattr(test, "__self__", None), re.Pattern):
+        return test
+    return KeptAnswers.answers.setdefault(test, _Answers(test)).__getitem__
+
+
 def numbers_where(texts: tuple[str, ...], test: Callable[[str], object]) -> NDArray[np.int32]:
     """Numbers of the texts for which `test` holds: one test per distinct text, however many rows have it."""
-    return np.array([number for number, text in enumerate(texts) if test(text)], np.int32)
+    holds = answers_of(test)
+    return np.array([*compress(count(), map(holds, texts))], np.int32)

@@ -85,6 +85,7 @@ class Evidence(msgspec.Struct, frozen=True):
 class HostWorkHoldsDevice(Rule[Evidence]):
     """Device idle while the host computes."""
 
+    reads_ledger = True
     code = "TT902"
     needs = frozenset({"device"})
     # Work that creates tensors on the host is fixed where it creates them, and a loop over pieces of one goes as a

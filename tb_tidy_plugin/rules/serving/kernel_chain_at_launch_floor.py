@@ -135,9 +135,10 @@ def _chains(profile: Profile, kernels: Rows, longest_ns: float, pause_ns: int, l
     near[1:] &= (table.device[order[1:]] == table.device[order[:-1]]) & (
         table.stream[order[1:]] == table.stream[order[:-1]]
     )
-    for run in np.split(order, np.flatnonzero(~near)):
-        if len(run) >= least and table.durations_of(run[0]) < longest_ns:
-            yield run
+    begins = np.flatnonzero(~near)
+    ends = np.append(begins[1:], len(order))
+    for at in np.flatnonzero((ends - begins >= least) & short[begins]).tolist():
+        yield order[begins[at] : ends[at]]
 
 
 def _module(profile: Profile, rows: Sequence[int]) -> str:
