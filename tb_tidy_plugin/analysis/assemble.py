@@ -186,7 +186,7 @@ def looked(
     `before_ledger` is called before the first of these: the ledger may still be computed in another thread.
     """
     outcomes: dict[str, RuleOutcome] = dict.fromkeys((rule.name() for rule in rules), Clean())
-    first, last = ([rule for rule in rules if rule.reads_ledger is reads] for reads in (False, True))
+    first, last = ([rule for rule in rules if bool(rule.reads_ledger) is reads] for reads in (False, True))
     for at, rule in enumerate((*first, *last)):
         if at == len(first):
             before_ledger()
