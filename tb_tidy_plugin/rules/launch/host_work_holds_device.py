@@ -85,9 +85,9 @@ class Evidence(msgspec.Struct, frozen=True):
 class HostWorkHoldsDevice(Rule[Evidence]):
     """Device idle while the host computes."""
 
-    reads_ledger = True
     code = "TT902"
     needs = frozenset({"device"})
+    reads_ledger = True
     # Work that creates tensors on the host is fixed where it creates them, and a loop over pieces of one goes as a
     # whole.
     yields_to = ("tensor-created-on-cpu-then-moved", "tensor-from-python-data", "python-loop-tensor-indexing")

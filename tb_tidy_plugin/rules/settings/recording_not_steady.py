@@ -96,8 +96,8 @@ class Evidence(msgspec.Struct, frozen=True):
 class RecordingNotSteady(Rule[Evidence]):
     """Recording of start-up, compilation or capture."""
 
-    reads_ledger = True
     code = "TT1402"
+    reads_ledger = True
     action = "Record steady steps instead"
     message = "{share} of this recording is {what}"
     why = "A job does this only once, but here it takes {time} of a step. This recording does not show steady steps"

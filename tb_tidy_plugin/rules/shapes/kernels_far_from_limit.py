@@ -115,9 +115,9 @@ class Evidence(msgspec.Struct, frozen=True):
 class KernelsFarFromLimit(Rule[Evidence]):
     """Kernels far below the device's peak rate."""
 
-    reads_ledger = True
     code = "TT502"
     needs = frozenset({"shapes", "device"})
+    reads_ledger = True
     yields_to = (
         "fp32-matmul-no-tf32", "fp32-on-ordinary-cores", "tensor-core-shape-misaligned", "unfused-attention",
         "decoder-pieces-written-out", "elementwise-op-flood", "convolution-layout-converted", "hidden-contiguous-copy",
