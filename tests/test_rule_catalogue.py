@@ -9,13 +9,18 @@ from pathlib import Path
 
 import pytest
 
+from tb_tidy_plugin.analysis.assemble import read_file
 from tb_tidy_plugin.analysis.checker import Found, check_rule
+from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.dev.generate import ROOT, ReadmeError, generated_files, readme
 from tb_tidy_plugin.rulekit import AnyRule, Match, Profile, Rule
 from tb_tidy_plugin.rulekit.evidence import names_in
 from tb_tidy_plugin.rulekit.page import SECTIONS, page_of
 from tb_tidy_plugin.rules import all_rules, catalogue, source_of
+from tb_tidy_plugin.rules.settings.recording_not_steady import RecordingNotSteady
+from tb_tidy_plugin.trace.files import find_traces
 from tb_tidy_plugin.trace.kineto import read_trace
+from tests.support.recordings import shared
 
 CURES = ("use-", "avoid-", "prefer-")
 PARTS = ("reports", "saves", "stays quiet")
@@ -95,11 +100,6 @@ class TestNames:
     def test_a_category_is_a_folder_of_whole_words(self, rule: type[AnyRule]) -> None:
         assert re.fullmatch(r"[a-z]+(_[a-z]+)*", rule.category())
         assert place_of(rule).parent.name == rule.category()
-
-    @every_rule_over_a_profile
-    def test_a_rule_that_asks_for_the_ledger_says_so(self, rule: type[Rule]) -> None:
-        """It would stop all rules after it until the ledger is there."""
-        assert rule.reads_ledger is any(name in source(rule) for name in ("account_of", "waits_for_host_work"))
 
 
 class TestTexts:
@@ -181,3 +181,27 @@ class TestGeneratedFiles:
         except ReadmeError as error:
             pytest.fail(str(error))
         assert current, "stale: run `make generate`"
+
+
+class TestLedger:
+    """A rule that asks for the ledger would stop all rules after it until the ledger is there."""
+
+    @pytest.mark.parametrize("path", RECORDINGS, ids=lambda path: path.parent.name)
+    def test_no_rule_reads_it_without_saying_so(self, path: Path) -> None:
+        self._check(Profile(read_trace(path)))
+
+    @pytest.mark.parametrize("name", ["h100_vit_pipeline", "mi300_ddp8_resnet_checkpoint", "mi300_sglang_graph_decode"])
+    def test_nor_with_a_device(self, name: str) -> None:
+        [file, *_] = find_traces(shared(f"traces/{name}"))
+        self._check(read_file(file, Job()).profile)
+
+    def _check(self, profile: Profile) -> None:
+        for rule in all_rules():
+            if not rule.reads_ledger:
+                check_rule(profile, rule())
+                assert not any("account_of" in name for name in vars(profile)), rule.name()
+
+    def test_the_check_sees_one_that_does(self) -> None:
+        profile = recording(RECORDINGS[0])
+        check_rule(profile, RecordingNotSteady())
+        assert any("account_of" in name for name in vars(profile))

@@ -31,7 +31,7 @@ from tb_tidy_plugin.analysis.quality import quality_of
 from tb_tidy_plugin.analysis.reading import trace_in
 from tb_tidy_plugin.analysis.remembered import CACHED_GRAPH
 from tb_tidy_plugin.analysis.serving import serving_of
-from tb_tidy_plugin.analysis.step_costs import StepCosts, step_costs_of, with_findings_of
+from tb_tidy_plugin.analysis.step_costs import StepCosts, step_costs_of, with_costs_of_findings
 from tb_tidy_plugin.benchmarks.store import Measurements
 from tb_tidy_plugin.estimate.saving import SavingEstimates, intervals_of
 from tb_tidy_plugin.ledger.account import account_of, linked
@@ -90,7 +90,7 @@ class Analysis(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def step_costs(self) -> StepCosts:
-        return with_findings_of(self._contents, self.profile, self._ranked)
+        return with_costs_of_findings(self._contents, self.profile, self._ranked)
 
     @cached_property
     def _contents(self) -> StepCosts:
@@ -185,7 +185,7 @@ def looked(
 
     `before_ledger` is called before the first of these: the ledger may still be computed in another thread.
     """
-    outcomes: dict[str, RuleOutcome] = dict.fromkeys((rule.name() for rule in rules), Clean())
+    outcomes: dict[str, RuleOutcome] = {}
     first, last = ([rule for rule in rules if bool(rule.reads_ledger) is reads] for reads in (False, True))
     for at, rule in enumerate((*first, *last)):
         if at == len(first):
@@ -193,7 +193,7 @@ def looked(
         progress(at / len(rules))
         outcomes[rule.name()] = check_rule(profile, rule)
         give_back(GROWTH_BYTES)
-    return outcomes
+    return {rule.name(): outcomes[rule.name()] for rule in rules}
 
 
 def with_findings(

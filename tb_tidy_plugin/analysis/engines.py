@@ -233,12 +233,9 @@ class _Processes:
 
 def _belong_to(parent: int) -> None:
     """Leaves Ctrl-C to the parent process, which ends this one; ends this process if the parent is gone."""
-    from tb_tidy_plugin.trace.strings import remember_answers
-
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     allowance.enforce(raising=True)
     allocator.spare_memory()
-    remember_answers()
     threading.Thread(target=_end_after, args=(parent,), daemon=True).start()
 
 

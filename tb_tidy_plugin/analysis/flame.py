@@ -86,7 +86,7 @@ class _Forest:
         """The child of each of `parents` with the frame beside it; the parent itself where the frame is `ABSENT`."""
         found = parents.astype(np.int64)
         there = np.flatnonzero(frames != ABSENT)
-        count = len(self.frames.values())
+        count = len(self.frames)
         pairs, number = numbered(parents[there].astype(np.int64) * count + frames[there])
         nodes = [self._child(*divmod(pair, count)) for pair in pairs.tolist()]
         found[there] = np.array(nodes, np.int64)[number] if nodes else ABSENT

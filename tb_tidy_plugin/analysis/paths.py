@@ -194,6 +194,9 @@ def _by_worker(job: Job, rules: CarriedRules | None, question: Question[_A], fil
         error = f"The workers of `{job.engine}` cannot find this file."
         advice = "Give a folder that they share with this machine, or an address such as `s3://bucket/run`."
         return _unread(file, TraceError(error, advice))
+    from tb_tidy_plugin.trace.strings import remember_answers
+
+    remember_answers()
     try:
         return _analysed(job if rules is None else replace(job, rules=rules.rules), question, file)
     except MemoryError:

@@ -93,7 +93,7 @@ def step_costs_of(profile: Profile) -> StepCosts:
     )
 
 
-def with_findings_of(costs: StepCosts, profile: Profile, traced: Sequence[TracedFinding]) -> StepCosts:
+def with_costs_of_findings(costs: StepCosts, profile: Profile, traced: Sequence[TracedFinding]) -> StepCosts:
     """The same `costs` of a profile with those of its findings."""
     windows = _windows(profile)
     findings = {each.finding.id: _finding_ns(profile, each, windows).tolist() for each in traced}

@@ -16,6 +16,7 @@ from tb_tidy_plugin.threads import on_all_cores
 from tb_tidy_plugin.trace.compiled_code import CompiledCode
 from tb_tidy_plugin.trace.recover import NOT_JSON
 from tb_tidy_plugin.trace.remote import AnyPath
+from tb_tidy_plugin.trace.sets import among
 from tb_tidy_plugin.trace.settings import Settings
 from tb_tidy_plugin.trace.strings import numbers_where
 
@@ -34,9 +35,6 @@ BLOCK_ROWS = 1 << 15
 LONG_ROWS = 1 << 17
 """From this length of a column, what a second thread saves is more than what it takes."""
 
-FEW_NUMBERS = 8
-"""Up to this many numbers, comparing a column with each of them is faster than looking up each entry."""
-
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 _Args = TypeVar("_Args", bound=msgspec.Struct)
 _Item = TypeVar("_Item")
@@ -53,19 +51,6 @@ def taken(column: NDArray[_Scalar], rows: Rows) -> NDArray[_Scalar]:
     if len(column) and column.strides == (0,):
         return np.broadcast_to(column[0], len(rows))
     return column[rows]
-
-
-def equal_to_any(column: NDArray[np.integer], numbers: Sequence[int]) -> Mask:
-    """Mask of the entries, all of which are at least 0, that are one of `numbers`, which need not be many."""
-    if len(numbers) > FEW_NUMBERS:
-        wanted = np.zeros(max(int(column.max(initial=0)), *numbers) + 1, np.bool_)
-        wanted[numbers] = True
-        either: Mask = wanted[column]
-        return either
-    found = np.zeros(len(column), np.bool_)
-    for number in numbers:
-        found |= column == number
-    return found
 
 
 def of_each(work: Callable[[_Item], _Result], items: Sequence[_Item], count: int) -> list[_Result]:
@@ -425,11 +410,11 @@ class EventTable(msgspec.Struct, frozen=True):
 
     def is_category(self, categories: Iterable[Category]) -> Mask:
         """Mask of rows in any of `categories`."""
-        return equal_to_any(self.category, [*map(int, categories)])
+        return among(self.category, [*categories])
 
     def is_named(self, test: Callable[[str], object]) -> Mask:
         """Mask of rows with a name for which `test` holds; tests each distinct name once."""
-        return equal_to_any(self.name, numbers_where(self.names, test).tolist())
+        return among(self.name, numbers_where(self.names, test))
 
 
 ROW_COLUMNS = frozenset(

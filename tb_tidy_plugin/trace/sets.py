@@ -7,17 +7,21 @@ takes ten times as long as sorting. It also imports `numpy.ma`, a twentieth of t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tb_tidy_plugin.trace.columns import Ids, Mask, Rows
+if TYPE_CHECKING:
+    from tb_tidy_plugin.trace.columns import Ids, Mask, Rows  # which takes its masks from here
 
 _Number = TypeVar("_Number", bound=np.integer)
 
 OCCURRENCES = 16
 """Numbers that occur this often, on average, are looked up among the distinct ones instead of sorted with them."""
+
+FEW = 16
+"""Up to this many numbers, comparing a column with each of them is faster than looking up each entry."""
 
 DENSE = 4
 """Numbers whose range is at most this many times their count are marked in a mask instead of sorted."""
@@ -71,11 +75,16 @@ def among(values: NDArray[np.integer], wanted: NDArray[np.integer] | Sequence[in
     if not len(wanted):
         return np.zeros(values.shape, np.bool_)
     known = np.asarray(wanted)
+    if len(known) <= FEW:
+        found = np.zeros(values.shape, np.bool_)
+        for number in known.tolist():
+            found |= values == number
+        return found
     if int(known.max()) - int(known.min()) <= DENSE * (values.size + len(known)):
         return np.isin(values, known, kind="table")
     known = distinct(known)
-    found: Mask = known[np.minimum(np.searchsorted(known, values), len(known) - 1)] == values
-    return found
+    there: Mask = known[np.minimum(np.searchsorted(known, values), len(known) - 1)] == values
+    return there
 
 
 def common(some: Ids, others: Ids) -> Rows:

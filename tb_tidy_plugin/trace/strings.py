@@ -32,6 +32,9 @@ class NumberTable(Generic[_Value]):
         """The number of `value`, a new one if it was not seen before."""
         return self._numbers[value]
 
+    def __len__(self) -> int:
+        return len(self._numbers)
+
     def numbers(self, values: Iterable[_Value], count: int) -> NDArray[np.int32]:
         """Numbers of `count` values, as one column."""
         return np.fromiter(map(self._numbers.__getitem__, values), np.int32, count)
@@ -62,7 +65,7 @@ class KeptAnswers:
 
 def remember_answers() -> None:
     """Keeps answers of regular expressions: a process that reads the ranks of one job meets the same names again."""
-    KeptAnswers.answers = {}
+    KeptAnswers.answers = KeptAnswers.answers or {}
 
 
 def answers_of(test: Callable[[str], object]) -> Callable[[str], object]:

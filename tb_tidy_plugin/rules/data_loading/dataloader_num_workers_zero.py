@@ -152,6 +152,7 @@ class DataloaderNumWorkersZero(Rule[Evidence]):
     """Batches loaded in the training process."""
 
     code = "TT101"
+    reads_ledger = True
     action = "Load batches in worker processes"
     message = "`DataLoader` loads each batch in the training process, which takes {loading} of a step ({share}){where}"
     why = (
