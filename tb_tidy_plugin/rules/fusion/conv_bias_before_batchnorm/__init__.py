@@ -94,6 +94,11 @@ class Evidence(msgspec.Struct, frozen=True):
     def mode(self) -> str:
         return "training mode" if self.is_training else "a mode that was not recorded"
 
+    @property
+    def separate(self) -> str:
+        """A sentence on operators of the bias alone, if there are any."""
+        return f"Adding the bias and summing its gradient take {self.time} in separate operators. " if self.time else ""
+
 
 class ConvBiasBeforeBatchnorm(Rule[Evidence]):
     """Convolutions with a bias that batch norm in training mode cancels."""
@@ -103,9 +108,8 @@ class ConvBiasBeforeBatchnorm(Rule[Evidence]):
     action = "Remove the bias of the convolution"
     message = "`{conv}` adds a bias to {channels} channels, and `{norm}` right after it cancels the bias"
     why = (
-        "Batch norm in {mode} subtracts each channel's mean, and the bias with it. Adding the bias and summing its "
-        "gradient take {time} in separate operators; on a CPU the saving includes the bias's part of the optimizer "
-        "step and of accumulating gradients"
+        "Batch norm in {mode} subtracts each channel's mean, and the bias with it. {separate}On a CPU the saving "
+        "includes the bias's part of the optimizer step and of accumulating gradients"
     )
     fix = "Pass `bias=False` to the convolution"
     caveat = (
