@@ -131,7 +131,7 @@ class Analysis(msgspec.Struct, frozen=True, dict=True):
         progress = partial(self.job.report, self.file, "analysing")
         of_all = (partial(account_of, self.profile), give_back, self._estimates.prepare, give_back)
         with meanwhile(*of_all, is_core_free=self.job.is_alone) as is_beside:
-            own = (self.profile.forget_calls, lambda: self.profile.operators, lambda: self._parts) if is_beside else ()
+            own = (lambda: self.profile.operators, lambda: self._parts) if is_beside else ()
             outcomes = looked(self.profile, self.job.of_profiles, progress, lambda: run_ahead(*own))
         self.profile.forget_calls()
         give_back()
