@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from threading import Thread
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -21,8 +21,21 @@ moment between two operations.
 """
 
 
+class ThisProcess:
+    """This process."""
+
+    has_one_core: ClassVar[bool] = False
+
+
+def use_one_core() -> None:
+    """From now on this process computes on one core: others like it compute on the rest."""
+    ThisProcess.has_one_core = True
+
+
 def cores() -> int:
     """Number of cores that this process may use; all of them on systems other than Linux, which do not say."""
+    if ThisProcess.has_one_core:
+        return 1
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -38,14 +51,13 @@ def on_all_cores(work: Callable[[_Item], _Result], items: Sequence[_Item]) -> li
 
 
 @contextmanager
-def meanwhile(*tasks: Callable[[], object], is_core_free: bool = True) -> Iterator[bool]:
+def meanwhile(*tasks: Callable[[], object]) -> Iterator[bool]:
     """Runs `tasks`, one after the other, in a thread beside the block; both end together. Gives whether it does.
 
     Each task keeps its result where others ask for it. A task that fails stays silent: the caller who asks computes
-    the result again and gets the error, as without the thread. With a single core, or if the others are not free,
-    nothing runs ahead.
+    the result again and gets the error, as without the thread. With a single core, nothing runs ahead.
     """
-    if not tasks or not is_core_free or cores() < 2:
+    if not tasks or cores() < 2:
         yield False
         return
     usual_s = sys.getswitchinterval()

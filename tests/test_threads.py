@@ -9,9 +9,10 @@ import msgspec
 import numpy as np
 import pytest
 
+from tb_tidy_plugin import threads
 from tb_tidy_plugin.analysis.assemble import read_file
 from tb_tidy_plugin.analysis.job import Job
-from tb_tidy_plugin.threads import cores, meanwhile, on_all_cores
+from tb_tidy_plugin.threads import cores, meanwhile, on_all_cores, use_one_core
 from tb_tidy_plugin.trace.columns import LONG_ROWS, of_each
 from tb_tidy_plugin.trace.files import find_traces
 from tests.support.recordings import shared
@@ -72,11 +73,20 @@ def test_columns_are_the_same_in_several_threads(rows: int) -> None:
         assert np.array_equal(found, column[::-1])
 
 
-def test_nothing_runs_ahead_where_no_core_is_free() -> None:
-    done = []
-    with meanwhile(lambda: done.append(True), is_core_free=False):
+@pytest.fixture
+def one_core(monkeypatch: pytest.MonkeyPatch) -> None:
+    """This process uses one core, until the test ends."""
+    monkeypatch.setattr(threads.ThisProcess, "has_one_core", False)  # so that it is restored
+    use_one_core()
+
+
+@pytest.mark.usefixtures("one_core")
+def test_nothing_runs_ahead_on_one_core() -> None:
+    done: list[object] = []
+    with meanwhile(lambda: done.append(True)):
         pass
     assert done == []
+    assert set(on_all_cores(lambda _: current_thread(), "ab")) == {current_thread()}
 
 
 def test_the_interval_of_threads_is_as_before_also_after_an_error() -> None:
@@ -87,9 +97,8 @@ def test_the_interval_of_threads_is_as_before_also_after_an_error() -> None:
 
 
 @pytest.mark.parametrize("name", ["cpu_gloo_rank34", "h100_vit_pipeline"])
-def test_a_report_is_the_same_with_a_second_thread_and_without(name: str) -> None:
+def test_a_report_is_the_same_on_one_core(name: str, request: pytest.FixtureRequest) -> None:
     file = find_traces(shared(f"traces/{name}"))[0]
-    alone, beside_others = (
-        msgspec.json.encode(read_file(file, Job(is_alone=is_alone)).report) for is_alone in (True, False)
-    )
-    assert alone == beside_others
+    on_all = msgspec.json.encode(read_file(file, Job()).report)
+    request.getfixturevalue("one_core")
+    assert msgspec.json.encode(read_file(file, Job()).report) == on_all

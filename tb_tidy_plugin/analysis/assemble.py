@@ -130,13 +130,13 @@ class Analysis(msgspec.Struct, frozen=True, dict=True):
         known = Known(self.aligner.place_of, self._measurements.of, self._estimates, self.sources)
         progress = partial(self.job.report, self.file, "analysing")
         of_all = (partial(account_of, self.profile), give_back, self._estimates.prepare, give_back)
-        with meanwhile(*of_all, is_core_free=self.job.is_alone) as is_beside:
+        with meanwhile(*of_all) as is_beside:
             own = (lambda: self.profile.operators, lambda: self._parts) if is_beside else ()
             outcomes = looked(self.profile, self.job.of_profiles, progress, lambda: run_ahead(*own))
         self.profile.forget_calls()
         give_back()
         wanted = [lambda: self._contents] if has_outliers(self._parts.steps) else []
-        with meanwhile(*wanted, is_core_free=self.job.is_alone):
+        with meanwhile(*wanted):
             return with_findings(self.profile, self.job.of_profiles, outcomes, self.job.ignores, known)
 
     @property
@@ -155,7 +155,7 @@ def read_file(file: TraceFile, job: Job) -> Analysis:
 
 def analysis_of(file: TraceFile, job: Job, read: ReadTrace) -> Analysis:
     """The analysis of a file that was `read`; takes its table, and stores its columns in the cache."""
-    with meanwhile(read.keep, is_core_free=job.is_alone):
+    with meanwhile(read.keep):
         profile = Profile(with_replayed(read.taken()), job.devices)
         give_back()
         sources = sources_of(file, job.source_roots, profile.metadata.captured.sources)

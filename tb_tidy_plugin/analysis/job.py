@@ -66,7 +66,6 @@ class Job(msgspec.Struct, frozen=True):
         graph_captures: recordings of the capture of graphs that traces replay; by default those beside each trace.
         follow_links: True if links in a folder may lead out of it.
         progress: None if nobody watches. With several workers, it is called once for each file.
-        is_alone: True if no other trace is analysed on this machine at the same time, so that a second core is free.
     """
 
     rules: Sequence[AnyRule] = UsualRules()
@@ -79,7 +78,6 @@ class Job(msgspec.Struct, frozen=True):
     graph_captures: tuple[Path, ...] = ()
     follow_links: bool = False
     progress: Progress | None = None
-    is_alone: bool = True
 
     @property
     def of_profiles(self) -> tuple[Rule, ...]:

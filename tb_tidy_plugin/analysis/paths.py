@@ -22,7 +22,7 @@ from tb_tidy_plugin.analysis.remembered import OWN_RULES, Remembered
 from tb_tidy_plugin.collector import held_off
 from tb_tidy_plugin.errors import TraceError
 from tb_tidy_plugin.report import model
-from tb_tidy_plugin.threads import meanwhile
+from tb_tidy_plugin.threads import meanwhile, use_one_core
 from tb_tidy_plugin.trace.cache import NOWHERE, UNREAD, state_of
 from tb_tidy_plugin.trace.files import TraceFile, find_traces
 from tb_tidy_plugin.trace.limits import held_to, likely_text
@@ -131,7 +131,7 @@ def _by_workers(
 
     numbered = list(files.items())
     carried = None if isinstance(job.rules, UsualRules) else CarriedRules(job.of_profiles)
-    of_all = replace(job, rules=UsualRules() if carried is None else (), progress=None, is_alone=False)
+    of_all = replace(job, rules=UsualRules() if carried is None else (), progress=None)
     work = partial(_by_worker, of_all, carried, question)
     for count, (at, found) in enumerate(each(job.engine, work, list(files.values()), needed), 1):
         number, file = numbered[at]
@@ -168,7 +168,7 @@ def _analysed(job: Job, question: Question[_A], file: TraceFile) -> Analysed[_A]
         from tb_tidy_plugin.analysis.reading import trace_in
 
         with held_to(job.limits):
-            with meanwhile(partial(_import_rest, job), is_core_free=job.is_alone):
+            with meanwhile(partial(_import_rest, job)):
                 read = trace_in(file, job)
             from tb_tidy_plugin.analysis.assemble import analysis_of
 
@@ -196,6 +196,7 @@ def _by_worker(job: Job, rules: CarriedRules | None, question: Question[_A], fil
         return _unread(file, TraceError(error, advice))
     from tb_tidy_plugin.trace.strings import remember_answers
 
+    use_one_core()
     remember_answers()
     try:
         return _analysed(job if rules is None else replace(job, rules=rules.rules), question, file)

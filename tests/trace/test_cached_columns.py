@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from msgspec.structs import fields
 
+from tb_tidy_plugin import threads
 from tb_tidy_plugin.analysis.assemble import read_file
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.paths import analyze_path
@@ -119,12 +120,15 @@ def test_a_trace_that_changes_before_its_columns_are_stored_has_none(cache: Cach
     assert cache.entries() == []
 
 
-@pytest.mark.parametrize("is_alone", [True, False])
-def test_an_analysis_stores_the_columns_that_were_read(cache: Cache, tmp_path: Path, *, is_alone: bool) -> None:
+@pytest.mark.parametrize("on_one_core", [False, True])
+def test_an_analysis_stores_the_columns_that_were_read(
+    cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, on_one_core: bool
+) -> None:
     """Also while it builds the profile: nothing of that changes what is stored."""
+    monkeypatch.setattr(threads.ThisProcess, "has_one_core", on_one_core)
     path = trace(tmp_path / "w.pt.trace.json")
     expected = read_with_side_files(path)
-    _ = read_file(find_traces(path)[0], Job(cache=cache, is_alone=is_alone)).report
+    _ = read_file(find_traces(path)[0], Job(cache=cache)).report
     again = load_columns(cache, columns_key(path) or "")
     assert again is not None
     for name in ROW_COLUMNS:
