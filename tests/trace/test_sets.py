@@ -14,6 +14,7 @@ from tb_tidy_plugin.trace.sets import (
     distinct,
     first_of_each,
     numbered,
+    order_by,
     united,
     without,
 )
@@ -65,3 +66,17 @@ def test_two_sets(some: list[int], others: list[int]) -> None:
     assert common(one, other).tolist() == sorted({*some} & {*others})
     assert without(one, other).tolist() == sorted({*some} - {*others})
     assert among(one, other).tolist() == [number in set(others) for number in some]
+
+
+COLUMNS = st.integers(1, 4).flatmap(
+    lambda keys: st.lists(st.tuples(*[st.integers(0, 6)] * keys), max_size=40).map(lambda rows: (keys, rows))
+)
+
+
+@given(COLUMNS, st.integers(0, 4))
+def test_positions_in_the_order_of_several_keys(columns: tuple[int, list[tuple[int, ...]]], sorted_by: int) -> None:
+    """Also of entries that are sorted by the first few keys already, as recordings are."""
+    count, entries = columns
+    entries = sorted(entries, key=lambda entry: entry[:sorted_by]) if sorted_by else entries
+    keys = [rows([entry[at] for entry in entries]) for at in range(count)]
+    assert order_by(*keys).tolist() == sorted(range(len(entries)), key=entries.__getitem__)
