@@ -44,6 +44,7 @@ KINETO_CUT = b"\n  },\n  {"  # where Kineto itself ends one event and starts the
 TO_COMMA = KINETO_CUT.index(b",")  # bytes of a cut before the comma belong to the one event, those after it to the next
 TRIED_CUTS = 8
 TRIED_ENDS = 64
+BEFORE_DOCUMENT = re.compile(rb"(?:\xef\xbb\xbf)?\s*")
 LIST_KEY = re.compile(rb'"traceEvents"\s*:\s*\[')
 LIST_END = re.compile(rb"[\}\[]\s*(\])\s*(?=,\s*\"|\}\s*\Z|\Z)")
 AT_BYTE = re.compile(r"\(byte (\d+)\)")
@@ -81,11 +82,12 @@ def event_pieces(
         TraceError: the text is not a trace.
     """
     tail = _Tail(blocks)
-    header, first = _up_to_events(tail)
+    header, first, start = _up_to_events(tail)
     coming = chain([first], tail)
     text, end = b"", None
     while end is None and len(text) <= MAX_EVENT_BYTES:
-        text, block = yield from _blocks_in_place(text, coming, decode)
+        text, block = yield from _blocks_in_place(text, coming, start, decode)
+        start = 0
         if block is None:
             break
         text, end = yield from _slices(text, block, decode, recover)
@@ -98,26 +100,32 @@ def event_pieces(
 
 
 def _blocks_in_place(
-    rest: bytes, blocks: Iterator[bytes], decode: Decode[_Events]
+    rest: bytes, blocks: Iterator[bytes], start: int, decode: Decode[_Events]
 ) -> Generator[_Events, None, tuple[bytes, bytes | None]]:
     """Yields the result of `decode` for blocks in place: only the events on their bounds are copied.
+
+    Args:
+        rest: the text before the blocks.
+        blocks: the text.
+        start: where the first block begins to count.
+        decode: as in `event_pieces`.
 
     Returns:
         The text before the first block without Kineto's layout, and that block; None after the last one.
     """
     while (block := next(blocks, None)) is not None:
-        first, last = block.find(KINETO_CUT), block.rfind(KINETO_CUT)
+        first, last = block.find(KINETO_CUT, start), block.rfind(KINETO_CUT, start)
         if first < 0:
-            return rest, block
-        bridge = rest + block[: first + TO_COMMA]
+            return rest, block[start:]
+        bridge = rest + block[start : first + TO_COMMA]
         pieces = [TextPiece(bridge, 0, len(bridge))]
         if first < last:
             pieces.append(TextPiece(block, first + TO_COMMA + 1, last + TO_COMMA))
         try:
             yield decode(pieces)
         except NOT_JSON:
-            return rest, block
-        rest = block[last + TO_COMMA + 1 :]
+            return rest, block[start:]
+        rest, start = block[last + TO_COMMA + 1 :], 0
         del pieces, block  # before the next one is read
     return rest, None
 
@@ -179,21 +187,25 @@ class _Tail(Iterator[bytes]):
             raise StopIteration from None
 
 
-def _up_to_events(tail: _Tail) -> tuple[bytes, bytes]:
-    """The text before the list of events (empty for a bare list), and the part of the list that was already read."""
-    text = b""
+def _up_to_events(tail: _Tail) -> tuple[bytes, bytes, int]:
+    """The text before the list of events (empty for a bare list), the text so far, and where in it the list begins.
+
+    A large block is not copied.
+    """
+    text, begin = b"", 0
     for block in tail:
         text += block
-        text = text.removeprefix(b"\xef\xbb\xbf").lstrip() if len(text) == len(block) else text
-        if text.startswith(b"["):
-            return b"", text[1:]
-        if text and not text.startswith(b"{"):
+        blank = BEFORE_DOCUMENT.match(text)
+        begin = blank.end() if blank else 0
+        if text.startswith(b"[", begin):
+            return b"", text, begin + 1
+        if begin < len(text) and not text.startswith(b"{", begin):
             break
-        if match := LIST_KEY.search(text):
-            return text[: match.start()], text[match.end() :]
+        if match := LIST_KEY.search(text, begin):
+            return text[begin : match.start()], text, match.end()
         if len(text) > MAX_METADATA_BYTES:
             break
-    raise _no_events(text, tail.cut_short)
+    raise _no_events(text[begin:], tail.cut_short)
 
 
 def _no_events(text: bytes, cut_short: str | None) -> TraceError:
