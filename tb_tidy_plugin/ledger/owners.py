@@ -270,13 +270,13 @@ def owner_of(profile: Profile, host: Host, segments: Segments, names: Names, at:
 def _functions(profile: Profile, host: Host, position: int) -> tuple[Function | None, Function | None]:
     """The nearest library function and the nearest own function around a call."""
     nearest = own = None
-    at, names, numbers = position, host.table.names, host.table.name
+    at, names, numbers, python = position, host.table.names, host.table.name, int(Category.PYTHON)
     for _ in range(MOST_OUTWARD):
         if at == ABSENT:
             break
         row = int(host.rows[at])
         name = names[numbers[row]]
-        if host.table.category[row] == Category.PYTHON and is_library_frame(name):
+        if host.table.category[row] == python and is_library_frame(name):
             frame = parse_frame(name)
             if frame is not None:
                 found = Function(function=ledger_name(frame.function), file=ledger_name(frame.file), line=frame.line)

@@ -49,6 +49,7 @@ from tb_tidy_plugin.profile.operators import NO_KERNEL, TENSOR_CORES, UNKNOWN_CO
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Rows, Times
 from tb_tidy_plugin.trace.sets import distinct, numbered
+from tb_tidy_plugin.trace.strings import asked_once
 
 Reals: TypeAlias = NDArray[np.float64]
 
@@ -130,7 +131,11 @@ def _estimate_of(profile: Profile, key: int) -> Estimate | None:
     if key == ABSENT:
         return None
     name, inputs = divmod(key, len(profile.signatures.inputs))
-    return estimate(profile.plain_names[name], profile.signatures.inputs[inputs])
+    return asked_once(_estimate)((profile.plain_names[name], profile.signatures.inputs[inputs]))
+
+
+def _estimate(call: tuple[str, Inputs]) -> Estimate | None:
+    return estimate(*call)
 
 
 def _column(values: list[int | None]) -> Times:

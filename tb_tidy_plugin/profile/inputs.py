@@ -9,6 +9,7 @@ import msgspec
 
 from tb_tidy_plugin.trace.columns import EventTable
 from tb_tidy_plugin.trace.recover import NOT_JSON
+from tb_tidy_plugin.trace.strings import asked_once
 
 Shape: TypeAlias = tuple[int, ...]
 InputSizes: TypeAlias = tuple[int | Shape, ...]
@@ -16,7 +17,7 @@ InputSizes: TypeAlias = tuple[int | Shape, ...]
 INTEGERS = re.compile(r"-?\d{1,18}|\[-?\d{1,18}(, -?\d{1,18})*\]", re.ASCII)
 
 
-class Inputs(msgspec.Struct, frozen=True):
+class Inputs(msgspec.Struct, frozen=True, cache_hash=True):
     """Inputs of one operator call; all are empty if shapes were not recorded.
 
     Attributes:
@@ -52,15 +53,17 @@ class Inputs(msgspec.Struct, frozen=True):
         return tuple(map(int, text.strip("[]").split(", "))) if INTEGERS.fullmatch(text) else ()
 
 
+_INPUTS = msgspec.json.Decoder(Inputs, strict=False)
+
+
 def known_inputs(table: EventTable) -> tuple[Inputs, ...]:
     """Inputs for each of `EventTable.input_texts`; empty inputs for invalid texts."""
-    decoder = msgspec.json.Decoder(Inputs, strict=False)
-    return tuple(_decoded(text, decoder) for text in table.input_texts)
+    return tuple(map(asked_once(_decoded), table.input_texts))
 
 
-def _decoded(text: str, decoder: msgspec.json.Decoder[Inputs]) -> Inputs:
+def _decoded(text: str) -> Inputs:
     try:
-        return decoder.decode(text)
+        return _INPUTS.decode(text)
     except NOT_JSON:
         return Inputs()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from itertools import compress, pairwise
 
@@ -23,7 +23,7 @@ from tb_tidy_plugin.profile.pace import Pace, pace_of
 from tb_tidy_plugin.profile.platforms import platform_of
 from tb_tidy_plugin.profile.products import FACTORS, Product, product_of
 from tb_tidy_plugin.profile.replay import Replayed, replayed_of
-from tb_tidy_plugin.profile.signatures import Signatures, signatures_of
+from tb_tidy_plugin.profile.signatures import DistinctInputs, Signatures, distinct_inputs, signatures_of
 from tb_tidy_plugin.profile.step_bounds import DeviceWork, StepSpan, span_of, work_of
 from tb_tidy_plugin.profile.steps import ProfileSteps, steps_of
 from tb_tidy_plugin.profile.tree import MOST_DEEP, build_tree, forward_threads, innermost
@@ -139,21 +139,26 @@ class Profile:
 
     def matching(self, pattern: str, *categories: Category) -> Rows:
         """Rows of `categories` whose name the pattern matches, in row order."""
-        return self._named(re.compile(pattern).search, categories)
-
-    def named(self, *names: str) -> Rows:
-        """Rows of operators with one of `names`, whatever their overload, in row order."""
-        wanted = frozenset(names)
-        return self._named(lambda name: aten.without_overload(name) in wanted, (Category.OPERATOR,))
-
-    def _named(self, test: Callable[[str], object], categories: Iterable[Category]) -> Rows:
-        holds = answers_of(test)
-        by_name = (self._by_name[each] for each in categories if each in self._by_name)
+        holds = answers_of(re.compile(pattern).search)
+        by_name = (self._by_name[each] for each in categories)
         parts = [rows for names, rows_of in by_name for rows in compress(rows_of, map(holds, names))]
         return united(*parts) if parts else np.empty(0, np.int64)
 
+    def named(self, *names: str) -> Rows:
+        """Rows of operators with one of `names`, whatever their overload, in row order."""
+        parts = [rows for name in names for rows in self._by_plain_name.get(name, ())]
+        return united(*parts) if parts else np.empty(0, np.int64)
+
     @cached_property
-    def _by_name(self) -> Mapping[Category, tuple[list[str], list[Numbers]]]:
+    def _by_plain_name(self) -> Mapping[str, list[Numbers]]:
+        """The rows of operators, by their name without overload."""
+        found: dict[str, list[Numbers]] = {}
+        for name, rows in zip(*self._by_name[Category.OPERATOR], strict=True):
+            found.setdefault(aten.without_overload(name), []).append(rows)
+        return found
+
+    @cached_property
+    def _by_name(self) -> Mapping[int, tuple[list[str], list[Numbers]]]:
         """The names of each category, and the rows of each: rules search for about a hundred names."""
         table = self.table
         key = table.category * np.int32(len(table.names)) + table.name
@@ -161,13 +166,16 @@ class Profile:
             key = key.astype(np.uint16)  # sorted by digits
         order = np.argsort(key, kind="stable").astype(np.int32)
         key = key[order]
-        begins = np.flatnonzero(key[1:] != key[:-1]) + 1
-        found: dict[Category, tuple[list[str], list[Numbers]]] = {}
-        bounds = [0, *begins.tolist(), len(order)] if len(order) else []
-        for rows in (order[begin:end] for begin, end in pairwise(bounds)):
-            names, rows_of = found.setdefault(self.category(int(rows[0])), ([], []))
-            names.append(table.names[table.name[rows[0]]])
-            rows_of.append(rows)
+        begins = np.flatnonzero(np.append(True, key[1:] != key[:-1])[: len(key)])
+        first = order[begins]
+        found: dict[int, tuple[list[str], list[Numbers]]] = {category: ([], []) for category in Category}
+        bounds = pairwise([*begins.tolist(), len(order)])
+        for category, name, (begin, end) in zip(
+            table.category[first].tolist(), table.name[first].tolist(), bounds, strict=True
+        ):
+            names, rows_of = found[category]
+            names.append(table.names[name])
+            rows_of.append(order[begin:end])
         return found
 
     def forget_calls(self) -> None:
@@ -253,6 +261,11 @@ class Profile:
         """Inputs by their number in `EventTable.inputs`."""
         return known_inputs(self.table)
 
+    @cached_property
+    def distinct_inputs(self) -> DistinctInputs:
+        """The distinct ones of `known_inputs`."""
+        return distinct_inputs(self.known_inputs)
+
     def products(self, *dtypes: str) -> list[Product]:
         """Matrix products with factors of one of `dtypes`, in row order; of nested operators the innermost."""
         rows = self.named(*FACTORS)
@@ -335,7 +348,7 @@ class Profile:
     @cached_property
     def signatures(self) -> Signatures:
         """The arguments of each call in `nested`."""
-        return signatures_of(self.table, self.nested.rows, self.known_inputs)
+        return signatures_of(self.table, self.nested.rows, self.distinct_inputs)
 
     # Forward and backward
 

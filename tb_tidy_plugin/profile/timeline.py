@@ -16,9 +16,9 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from tb_tidy_plugin.profile.inputs import InputSizes
+from tb_tidy_plugin.profile.inputs import InputSizes, known_inputs
 from tb_tidy_plugin.profile.replay import known_by_of
-from tb_tidy_plugin.profile.signatures import signatures_of
+from tb_tidy_plugin.profile.signatures import distinct_inputs, signatures_of
 from tb_tidy_plugin.profile.steps import ProfileSteps
 from tb_tidy_plugin.profile.timeline_busy import Busy, busy_of
 from tb_tidy_plugin.trace.columns import (
@@ -311,7 +311,7 @@ def _launches(table: EventTable, steps: int, order: Rows) -> Numbers:
 
 def _shapes(table: EventTable) -> tuple[Numbers, tuple[str, ...]]:
     """Shapes of each row as a number of their text; number 0 is for none."""
-    signatures = signatures_of(table, np.arange(len(table)))
+    signatures = signatures_of(table, np.arange(len(table)), distinct_inputs(known_inputs(table)))
     texts = [shapes_line(inputs.dims) for inputs in signatures.inputs]
     known = list(dict.fromkeys(["", *texts]))
     numbers = {text: number for number, text in enumerate(known)}

@@ -21,6 +21,7 @@ from tb_tidy_plugin.trace.chunks import ID_FIELDS, USUAL, Chunk, ChunkDecoder, I
 from tb_tidy_plugin.trace.columns import Ids, Numbers
 from tb_tidy_plugin.trace.document import TextPiece, parts_of
 from tb_tidy_plugin.trace.recover import NOT_JSON
+from tb_tidy_plugin.trace.strings import asked_once
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.trace._scan import Scanner
@@ -36,7 +37,7 @@ NO_NUMBERS = np.empty(0, np.int32)
 
 _TEXTS = msgspec.json.Decoder(list[str])
 _THREADS = msgspec.json.Decoder(list[tuple[int | str, int | str]])
-_INPUTS = msgspec.json.Decoder(list[InputTexts])
+_INPUTS = msgspec.json.Decoder(InputTexts)
 
 
 @contextmanager
@@ -153,7 +154,7 @@ class ScanningDecoder(ChunkDecoder):
 
 def _scanned(scanner: Scanner, pieces: list[TextPiece]) -> _Part:
     count, wide, narrow, tables, args, args_ends = scanner.columns(list(pieces))
-    *texts, threads, inputs = (b"[" + b",".join(new) + b"]" for _, new in tables)
+    *texts, threads = (b"[" + b",".join(new) + b"]" for _, new in tables[:-1])
     phases, categories, names = map(_TEXTS.decode, texts)
     return _Part(
         count,
@@ -164,10 +165,14 @@ def _scanned(scanner: Scanner, pieces: list[TextPiece]) -> _Part:
         categories,
         names,
         _THREADS.decode(threads),
-        [as_one(msgspec.structs.astuple(each)) for each in _INPUTS.decode(inputs)],
+        [*map(asked_once(_in_usual_order), tables[-1][1])],
         args,
         args_ends,
     )
+
+
+def _in_usual_order(inputs: bytes) -> bytes:
+    return as_one(msgspec.structs.astuple(_INPUTS.decode(inputs)))
 
 
 def _column(default: int, column: bytes | None, count: int) -> Ids:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from itertools import compress, count
-from typing import ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 _Value = TypeVar("_Value")
+_Asked = TypeVar("_Asked", bound=Hashable)
+_Answer = TypeVar("_Answer")
 
-MOST_ANSWERS = 1 << 16
-"""Most answers that are kept for one expression."""
+MOST_ANSWERS = 1 << 14
+"""Most answers that are kept of one function."""
 
 
 class _Numbers(dict[_Value, int]):
@@ -44,35 +46,44 @@ class NumberTable(Generic[_Value]):
         return tuple(self._numbers)
 
 
-class _Answers(dict[str, bool]):
-    """The answers of a test."""
+class _Answers(dict[Any, Any]):
+    """The answers of a function; a match of a regular expression, which holds the text, is kept as True."""
 
-    def __init__(self, test: Callable[[str], object]) -> None:
-        self._test = test
+    def __init__(self, of: Callable[[Any], object]) -> None:
+        self._of = of
 
-    def __missing__(self, text: str) -> bool:
+    def __missing__(self, asked: Hashable) -> object:
         if len(self) > MOST_ANSWERS:
             self.clear()
-        answer = self[text] = bool(self._test(text))
+        answer = self._of(asked)
+        answer = self[asked] = bool(answer) if isinstance(answer, re.Match) else answer
         return answer
 
 
 class KeptAnswers:
-    """The answers of regular expressions in this process, by expression and method; None if they are not kept."""
+    """The answers that this process keeps, by function; None if it keeps none."""
 
-    answers: ClassVar[dict[Callable[[str], object], _Answers] | None] = None
+    answers: ClassVar[dict[Callable[[Any], object], _Answers] | None] = None
 
 
 def remember_answers() -> None:
-    """Keeps answers of regular expressions: a process that reads the ranks of one job meets the same names again."""
+    """Keeps answers about names and inputs: a process that reads the ranks of one job meets the same ones again."""
     KeptAnswers.answers = KeptAnswers.answers or {}
 
 
+def asked_once(of: Callable[[_Asked], _Answer]) -> Callable[[_Asked], _Answer]:
+    """`of`, a function of a module whose answer depends on nothing else, or the same with answers that are kept."""
+    if KeptAnswers.answers is None:
+        return of
+    kept = KeptAnswers.answers.get(of)
+    if kept is None:
+        kept = KeptAnswers.answers.setdefault(of, _Answers(of))
+    return kept.__getitem__
+
+
 def answers_of(test: Callable[[str], object]) -> Callable[[str], object]:
-    """`test`, or the same with answers that are kept."""
-    if KeptAnswers.answers is None or not isinstance(getattr(test, "__self__", None), re.Pattern):
-        return test
-    return KeptAnswers.answers.setdefault(test, _Answers(test)).__getitem__
+    """`test`, or the same with answers that are kept if it is a method of a regular expression."""
+    return asked_once(test) if isinstance(getattr(test, "__self__", None), re.Pattern) else test
 
 
 def numbers_where(texts: tuple[str, ...], test: Callable[[str], object]) -> NDArray[np.int32]:

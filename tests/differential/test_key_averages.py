@@ -102,7 +102,7 @@ def test_calls_and_times_are_torchs_to_the_nanosecond(folder: Path, program: str
 def test_with_stacks_torch_counts_python_frames_as_calls(folder: Path, program: str) -> None:
     profile = profile_of(folder, f"{program}_with_stacks")
     nested = nest(profile.table, profile.plain_groups, (*HOST_CALLS, Category.PYTHON))
-    signatures = signatures_of(profile.table, nested.rows)
+    signatures = signatures_of(profile.table, nested.rows, profile.distinct_inputs)
     ours: defaultdict[Key, list[int]] = defaultdict(lambda: [0, 0, 0])
     python = set()
     for at, row in enumerate(nested.rows.tolist()):

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from tb_tidy_plugin.trace import strings
-from tb_tidy_plugin.trace.strings import KeptAnswers, answers_of, numbers_where, remember_answers
+from tb_tidy_plugin.trace.strings import KeptAnswers, answers_of, asked_once, numbers_where, remember_answers
 
 TEXTS = ("aten::mm", "aten::add", "gemm", "aten::mm")
 
@@ -43,7 +43,18 @@ class TestRemembered:
         answers = answers_of(re.compile("mm").search)
         assert [bool(answers(text)) for text in TEXTS] == [True, False, True, True]
         assert KeptAnswers.answers is not None
-        assert [*KeptAnswers.answers.values()] == [{"aten::mm": True, "aten::add": False, "gemm": True}]
+        assert [*KeptAnswers.answers.values()] == [{"aten::mm": True, "aten::add": None, "gemm": True}]
+
+    def test_a_function_is_asked_once_for_each_argument(self) -> None:
+        asked: list[str] = []
+
+        def upper(text: str) -> str:
+            asked.append(text)
+            return text.upper()
+
+        answers = asked_once(upper)
+        assert [answers(text) for text in TEXTS] == [text.upper() for text in TEXTS]
+        assert asked == [*dict.fromkeys(TEXTS)]
 
     def test_a_function_of_a_rule_is_asked_each_time(self) -> None:
         """It may be made for one profile, and would never be asked again."""
@@ -64,3 +75,4 @@ class TestRemembered:
 def test_a_process_that_reads_one_trace_keeps_none() -> None:
     search = re.compile("mm").search
     assert answers_of(search) is search
+    assert asked_once(str.upper) is str.upper

@@ -36,7 +36,7 @@ import numpy as np
 
 from tb_tidy_plugin.fixes.change import Change, Spot
 from tb_tidy_plugin.profile.calls import rows_of
-from tb_tidy_plugin.profile.inputs import FLOATING
+from tb_tidy_plugin.profile.inputs import FLOATING, Inputs
 from tb_tidy_plugin.rulekit import (
     Category,
     Code,
@@ -50,6 +50,7 @@ from tb_tidy_plugin.rulekit import (
     parse_frame,
 )
 from tb_tidy_plugin.trace.columns import ABSENT
+from tb_tidy_plugin.trace.strings import asked_once
 
 LERP = "aten::lerp_"
 MUL_ = "aten::mul_"
@@ -133,7 +134,7 @@ def _averages(profile: Profile) -> Iterator[tuple[int, ...]]:
     """
     rows = profile.calls.among(profile.named(LERP, MUL_, MUL))
     rows = rows[profile.covering(rows, profile.matching(r"^Optimizer\.", Category.ANNOTATION)) == ABSENT]
-    fits = [given.shape(0) is not None and given.dtype(0) in FLOATING for given in profile.known_inputs]
+    fits = [*map(asked_once(_is_floating), profile.known_inputs)]
     for row in rows[np.array(fits, np.bool_)[profile.table.inputs[rows]]].tolist():
         if profile.name(row) == LERP:
             yield (row,)
@@ -142,6 +143,10 @@ def _averages(profile: Profile) -> Iterator[tuple[int, ...]]:
         average = (row, *profile.operators_after(row, len(wanted) - 1))
         if tuple(map(profile.name, average)) == wanted and _averages_one(profile, average):
             yield average
+
+
+def _is_floating(inputs: Inputs) -> bool:
+    return inputs.shape(0) is not None and inputs.dtype(0) in FLOATING
 
 
 def _averages_one(profile: Profile, rows: tuple[int, ...]) -> bool:

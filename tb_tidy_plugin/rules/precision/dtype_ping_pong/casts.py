@@ -12,7 +12,7 @@ from tb_tidy_plugin.profile.inputs import FLOATING, Inputs, Shape, tensor_bytes
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT
 from tb_tidy_plugin.trace.sets import among
-from tb_tidy_plugin.trace.strings import numbers_where
+from tb_tidy_plugin.trace.strings import asked_once, numbers_where
 
 _CASTS = aten.names("known", "_autocast_to_reduced_precision _to_copy to type_as")
 _OF_BACKWARD = re.compile("autograd::engine::")
@@ -44,7 +44,7 @@ def casts(profile: Profile, min_bytes: int = 0) -> list[Cast]:
     type is not recorded.
     """
     table, tree = profile.table, profile.tree
-    kinds = {number: kind for number, each in enumerate(profile.known_inputs) if (kind := _kind(each))}
+    kinds = {number: kind for number, kind in enumerate(map(asked_once(_kind), profile.known_inputs)) if kind}
     large = np.array([number for number, kind in kinds.items() if kind[-1] >= min_bytes], np.int32)
     copies = profile.named("aten::copy_")
     copies = copies[among(table.inputs[copies], large)]

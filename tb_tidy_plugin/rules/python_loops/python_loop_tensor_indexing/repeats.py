@@ -79,7 +79,7 @@ def _kinds(profile: Profile, rows: Rows) -> Hashes:
     """A hash for each of the calls: the same for equal names that run equal operators on equal shapes."""
     calls, table, last = profile.calls, profile.table, profile.tree.last_descendant
     operators = np.flatnonzero(calls.outermost)
-    signatures = signatures_of(table, operators, profile.known_inputs)
+    signatures = signatures_of(table, operators, profile.distinct_inputs)
     shapes = signatures.shape_number[signatures.number].astype(np.uint64)
     with np.errstate(over="ignore"):
         one = (table.name[operators].astype(np.uint64) * np.uint64(SPREAD)) ^ (shapes * np.uint64(FACTOR))
