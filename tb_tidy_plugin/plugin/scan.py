@@ -18,7 +18,7 @@ from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.report.model import Problem
 from tb_tidy_plugin.trace.files import Link, TraceFile, find_traces, log_once, passed_over, traces_among, traces_below
 from tb_tidy_plugin.trace.limits import likely_text
-from tb_tidy_plugin.trace.names import BESIDE, model_config_beside, snapshots_beside
+from tb_tidy_plugin.trace.names import BESIDE, model_config_beside, reading_order, snapshots_beside
 from tb_tidy_plugin.trace.remote import AnyPath, RemotePath, identity_of
 from tb_tidy_plugin.trace.side_file import side_file_of
 from tb_tidy_plugin.visible import log_called
@@ -98,7 +98,7 @@ def look(logdirs: Iterable[Logdir], configuration: Path | None = None, last: Cat
         key = Key(entry.file.run, entry.file.worker, entry.file.span)
         if key not in found or _prefer(entry) > _prefer(found[key]):
             found[key] = entry
-    return _numbered(dict(sorted(found.items())))
+    return _numbered(dict(sorted(found.items(), key=lambda item: reading_order(*item[0]))))
 
 
 def _prefer(entry: FoundFile) -> tuple[int, str]:

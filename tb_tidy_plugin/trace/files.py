@@ -20,7 +20,7 @@ import msgspec
 
 from tb_tidy_plugin.errors import NotFoundError
 from tb_tidy_plugin.trace.head import is_trace_at, traces_by_content
-from tb_tidy_plugin.trace.names import RANK_FOLDER, is_trace_name, may_be_trace, name_parts
+from tb_tidy_plugin.trace.names import RANK_FOLDER, is_trace_name, may_be_trace, name_parts, reading_order
 from tb_tidy_plugin.trace.remote import AnyPath, RemotePath, identity_of
 from tb_tidy_plugin.visible import log_called
 
@@ -71,7 +71,7 @@ def find_traces(path: AnyPath, *, follow_links: bool = False) -> list[TraceFile]
         NotFoundError: `path` does not exist or cannot be listed, or no trace file is there.
     """
     if isinstance(path, RemotePath):
-        return _some(sorted(_remote_traces(path)), path)
+        return _some(sorted(_remote_traces(path), key=_in_order), path)
     if not _is_there_as_folder(path):
         return [_file(path.parent.resolve().name, path)]
     unlisted: list[OSError] = []
@@ -81,10 +81,14 @@ def find_traces(path: AnyPath, *, follow_links: bool = False) -> list[TraceFile]
     for problem in unlisted:
         log_once(log, f"`{problem.filename}` is skipped: {problem.strerror}.")
     links = list(passed_over((each for each in found if isinstance(each, Link)), path, FOLLOW))
-    traces = _some(sorted(each for each in found if isinstance(each, TraceFile)), path, links)
+    traces = _some(sorted((each for each in found if isinstance(each, TraceFile)), key=_in_order), path, links)
     for sentence in links:
         log_once(log, sentence)
     return traces
+
+
+def _in_order(file: TraceFile) -> tuple[object, ...]:
+    return reading_order(file.run, file.worker, file.span, str(file.path))
 
 
 def _is_there_as_folder(path: Path) -> bool:

@@ -40,6 +40,21 @@ RANK_IN_FILE = (
 )
 
 
+_DIGITS = re.compile("([0-9]+)")
+
+
+def reading_order(*names: str) -> tuple[object, ...]:
+    """Sort key of names by text, and by their numbers where they have any: `rank2` comes before `rank10`."""
+    return (*map(_parts_in_order, names), names)
+
+
+def _parts_in_order(name: str) -> list[tuple[int, str]]:
+    """Texts and numbers in turn; of two numbers the one with fewer digits is smaller, however long they are."""
+    parts = _DIGITS.split(name)
+    parts[1::2] = [number.lstrip("0") for number in parts[1::2]]
+    return [(len(part) if at % 2 else 0, part) for at, part in enumerate(parts)]
+
+
 class NameParts(NamedTuple):
     """The parts of a file's name; `span` is empty if the name has none."""
 

@@ -41,6 +41,13 @@ def test_the_order_is_the_same_whatever_the_disk_says(tmp_path: Path) -> None:
     assert [key.run for key in looked(tmp_path)] == ["a", "b", "c"]
 
 
+def test_numbers_in_names_are_in_their_order(tmp_path: Path) -> None:
+    for rank in (10, 9, 0):
+        trace(tmp_path / "run" / f"rank{rank}.pt.trace.json")
+    assert [key.worker for key in looked(tmp_path)] == ["rank0", "rank9", "rank10"]
+    assert [file.worker for file in files.find_traces(tmp_path)] == ["rank0", "rank9", "rank10"]
+
+
 def test_names_of_the_logdir_spec_come_first(tmp_path: Path) -> None:
     trace(tmp_path / "x" / "run" / "w.pt.trace.json")
     trace(tmp_path / "y" / "w.pt.trace.json")

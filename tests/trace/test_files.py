@@ -14,7 +14,7 @@ from tb_tidy_plugin.errors import NotFoundError
 from tb_tidy_plugin.trace import files, head
 from tb_tidy_plugin.trace.files import NAMED_LINKS, find_traces
 from tb_tidy_plugin.trace.head import HEAD_BYTES
-from tb_tidy_plugin.trace.names import rank_in_names
+from tb_tidy_plugin.trace.names import rank_in_names, reading_order
 from tests.faults.injected import Fault, injected
 
 NAMES = {
@@ -352,3 +352,9 @@ class TestFoldersThatCannotBeListed:
             (found,) = find_traces(tmp_path)
         assert found.run == "two"
         assert caplog.messages == [f"`{tmp_path / 'one'}` is skipped: Input/output error."]
+
+
+def test_numbers_in_names_are_compared_as_numbers_however_long_they_are() -> None:
+    names = ["a", "a2", "a02b", "a10", f"a{'9' * 5000}", "b1"]
+    assert sorted(names[::-1], key=reading_order) == ["a", "a2", "a02b", "a10", f"a{'9' * 5000}", "b1"]
+    assert reading_order("x", "") < reading_order("x", "2") < reading_order("x", "10") < reading_order("x1", "0")
