@@ -10,7 +10,7 @@ import msgspec
 
 from tb_tidy_plugin.render import words
 from tb_tidy_plugin.render.document import Block, Paragraph, Table, sentence
-from tb_tidy_plugin.report.model import RunReport
+from tb_tidy_plugin.report.model import ProfileReport, RunReport
 from tb_tidy_plugin.report.rank_model import RANK_PARTS, RankPart, RankRow, Ranks, worst_first
 from tb_tidy_plugin.units import Bytes, Count, Nanoseconds, plural
 
@@ -72,6 +72,47 @@ def told_once(run: RunReport) -> ToldOnce:
     together = msgspec.structs.replace(run, findings=[*run.findings, *shared.values()], profiles=profiles)
     counts = (len(profile.findings) - len(own) for profile, own in zip(run.profiles, left, strict=True))
     return ToldOnce(together, tuple(counts))
+
+
+class ShownProfiles(NamedTuple):
+    """The profiles of a run that are shown, and the rest in a sentence.
+
+    Attributes:
+        profiles: each with the number of its findings that are among those of the run.
+        left_out: empty if all are shown.
+    """
+
+    profiles: tuple[tuple[ProfileReport, int], ...]
+    left_out: str
+
+
+def shown_profiles(told: ToldOnce, *, verbose: bool = False) -> ShownProfiles:
+    """The profiles to show: of many ranks those with findings of their own, and the one that others wait for longest.
+
+    Also those with rules that failed. All profiles if few ranks were recorded, or for a `verbose` report.
+    """
+    run, elsewhere = told
+    counted = tuple(zip(run.profiles, elsewhere, strict=True))
+    rows = worst_first(run.ranks.rows) if run.ranks else []
+    if verbose or len(rows) <= MOST_RANKS:
+        return ShownProfiles(counted, "")
+    shown = {rows[0].rank, None, *(profile.rank for profile in run.profiles if profile.findings or _failed(profile))}
+    step_ns = [row.step_ns for row in rows if row.rank not in shown and row.step_ns is not None]
+    left_out = plural(
+        sum(row.rank not in shown for row in rows),
+        "more rank has no finding of its own",
+        "more ranks have no finding of their own",
+    )
+    lengths = " to ".join(dict.fromkeys(str(Nanoseconds(pick(step_ns))) for pick in (min, max))) if step_ns else ""
+    takes = f" (steps of {lengths})" if lengths else ""
+    chosen = tuple((profile, count) for profile, count in counted if profile.rank in shown)
+    if len(chosen) == len(counted):
+        return ShownProfiles(counted, "")
+    return ShownProfiles(chosen, f"{left_out}{takes}. `tb-tidy check -v` shows each.")
+
+
+def _failed(profile: ProfileReport) -> bool:
+    return any(outcome.status == "failed" for outcome in profile.outcomes)
 
 
 def elsewhere_text(count: int) -> str:

@@ -9,7 +9,7 @@ from tb_tidy_plugin.render import document as doc
 from tb_tidy_plugin.render import words
 from tb_tidy_plugin.render.document import Block, Document, Form, Line, Paragraph, code, message, sentence
 from tb_tidy_plugin.render.ledger import ledger_blocks, step_line, told, verdict
-from tb_tidy_plugin.render.ranks import ToldOnce, elsewhere_text, ranks_blocks, told_once
+from tb_tidy_plugin.render.ranks import ToldOnce, elsewhere_text, ranks_blocks, shown_profiles, told_once
 from tb_tidy_plugin.render.serving import serving_blocks, serving_section
 from tb_tidy_plugin.report.model import Finding, Note, Outcome, Problem, ProfileReport, Report, RunReport, Saving
 from tb_tidy_plugin.report.savings import NO_SAVING, basis_text, saving_text
@@ -57,14 +57,18 @@ def _found_in(run: RunReport) -> int:
 
 
 def _terminal(runs: Sequence[ToldOnce], problems: Sequence[Problem], verbose: bool) -> Iterator[Block]:
-    for run, elsewhere in runs:
+    for told_run in runs:
+        run = told_run.run
         if run.outcomes or run.ranks:
             ranks = {profile.rank for profile in run.profiles if profile.rank is not None}
             title = f"{run.run} · {plural(len(ranks), 'rank')} together"
             yield doc.Section((title,), (*ranks_blocks(run.ranks), doc.GAP, *_judged(run, verbose)))
-        for profile, count in zip(run.profiles, elsewhere, strict=True):
+        profiles, left_out = shown_profiles(told_run, verbose=verbose)
+        for profile, count in profiles:
             blocks = (*_about(profile), doc.GAP, *_judged(profile, verbose, count))
             yield doc.Section((words.profile_names(run.run, profile),), blocks)
+        if left_out:
+            yield sentence(left_out)
     yield from map(words.problem_paragraph, problems)
 
 
@@ -179,21 +183,25 @@ def _listed(rules: Sequence[str], verbose: bool) -> str:
 def _comment(runs: Sequence[ToldOnce], problems: Sequence[Problem]) -> Iterator[Block]:
     for told_run in runs:
         title = (f"TorchTidy: {plural(_found_in(told_run.run), 'finding')} in ", code(told_run.run.run))
-        yield doc.Section(title, tuple(_comment_on(*told_run)))
+        yield doc.Section(title, tuple(_comment_on(told_run)))
     if problems:
         yield words.problems_section("TorchTidy: could not be read", problems)
 
 
-def _comment_on(run: RunReport, elsewhere: Sequence[int]) -> Iterator[Block]:
+def _comment_on(told_run: ToldOnce) -> Iterator[Block]:
+    run = told_run.run
     if run.outcomes or run.ranks:
         yield Paragraph((f"All ranks together.{'' if run.findings else ' No findings.'}",))
         yield from ranks_blocks(run.ranks)
         yield from _tabled(run)
-    for profile, count in zip(run.profiles, elsewhere, strict=True):
+    profiles, left_out = shown_profiles(told_run)
+    for profile, count in profiles:
         yield Paragraph(_in_short(profile, count))
         yield from serving_section(profile)
         yield from ledger_blocks(profile)
         yield from _tabled(profile)
+    if left_out:
+        yield sentence(left_out)
 
 
 def _in_short(profile: ProfileReport, elsewhere: int) -> Line:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 import pytest
 
+from tb_tidy_plugin.analysis.job import Job
+from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.analysis.ranks import ranks_of
 from tb_tidy_plugin.analysis.runs import run_report
 from tb_tidy_plugin.cli.printed import as_lines
@@ -13,9 +17,10 @@ from tb_tidy_plugin.render.markdown import to_markdown
 from tb_tidy_plugin.render.ranks import MOST_RANKS
 from tb_tidy_plugin.render.report import report_document
 from tb_tidy_plugin.render.terminal import to_text
-from tb_tidy_plugin.report.model import SCHEMA_VERSION, Report
+from tb_tidy_plugin.report.model import SCHEMA_VERSION, Outcome, Report
 from tb_tidy_plugin.report.rank_model import Ranks
 from tests.support.drawn_runs import draw_run
+from tests.support.recorded_ranks import record
 
 MS = 1_000_000
 
@@ -70,3 +75,52 @@ def test_clocks_that_differ_are_said(clock_us: int, way: str) -> None:
 def test_control_characters_of_a_worker_are_not_obeyed() -> None:
     noted = msgspec.structs.replace(ranks(2), notes=["by `\x1b[31mred`"])
     assert "\x1b" not in text_of(noted)
+
+
+COUNT = MOST_RANKS + 3
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    """More ranks than fit on a screen; the last one is late to every collective."""
+    folder = tmp_path_factory.mktemp("ranks")
+    for rank in range(COUNT):
+        record(folder / "job", rank, 8000 if rank == COUNT - 1 else 1000, world=COUNT)
+    return analyze_path(folder, Job())
+
+
+class TestManyRanks:
+    @staticmethod
+    def sections(report: Report, *, verbose: bool = False) -> list[str]:
+        """The titles of the sections of ranks."""
+        lines = as_lines(to_text(report_document(report, "text", verbose=verbose))).splitlines()
+        return [line for line in lines if line.startswith("job · host_")]
+
+    def test_the_one_that_others_wait_for_is_shown_and_the_others_are_counted(self, report: Report) -> None:
+        assert self.sections(report) == ["job · host_10 · 110 · rank 10"]
+        text = as_lines(to_text(report_document(report, "text")))
+        assert "10 more ranks have no finding of their own (steps of 20 ms). `tb-tidy check -v` shows each." in text
+        markdown = to_markdown(report_document(report, "markdown"))
+        assert "10 more ranks have no finding of their own (steps of 20 ms). `tb-tidy check -v` shows each." in markdown
+        assert markdown.count("`host_") == 1
+
+    def test_all_of_them_are_shown_if_asked_for(self, report: Report) -> None:
+        assert [line.rpartition(" ")[2] for line in self.sections(report, verbose=True)] == [
+            str(rank) for rank in range(COUNT)
+        ]
+        assert "of their own" not in as_lines(to_text(report_document(report, "text", verbose=True)))
+
+    def test_a_rank_with_a_rule_that_failed_is_shown(self, report: Report) -> None:
+        run = report.runs[0]
+        broken = msgspec.structs.replace(
+            run.profiles[2], outcomes=[Outcome(rule="slow-multiplication", status="failed", reason="It broke.")]
+        )
+        profiles = [broken if profile.rank == broken.rank else profile for profile in run.profiles]
+        changed = msgspec.structs.replace(run, profiles=profiles)
+        shown = self.sections(msgspec.structs.replace(report, runs=[changed]))
+        assert [line.rpartition(" ")[2] for line in shown] == ["2", "10"]
+
+    def test_few_ranks_are_all_shown(self, tmp_path: Path) -> None:
+        for rank in range(2):
+            record(tmp_path / "job", rank, 1000)
+        assert len(self.sections(analyze_path(tmp_path, Job()))) == 2
