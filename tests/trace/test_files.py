@@ -355,6 +355,6 @@ class TestFoldersThatCannotBeListed:
 
 
 def test_numbers_in_names_are_compared_as_numbers_however_long_they_are() -> None:
-    names = ["a", "a2", "a02b", "a10", f"a{'9' * 5000}", "b1"]
-    assert sorted(names[::-1], key=reading_order) == ["a", "a2", "a02b", "a10", f"a{'9' * 5000}", "b1"]
+    names = ["b1", f"a{'9' * 5000}", "a10", "a02b", "a2", "a"]
+    assert sorted(names, key=reading_order) == names[::-1]
     assert reading_order("x", "") < reading_order("x", "2") < reading_order("x", "10") < reading_order("x1", "0")
