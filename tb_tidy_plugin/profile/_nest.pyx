@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=True, wraparound=False
-"""The loops of `tree.py` and `nesting.py` over all events, without the interpreter; both have the same in Python.
+"""The loops of `tree.py`, `nesting.py` and `intervals.py`, without the interpreter; all have the same in Python.
 
 Every index is checked, since what they come from is a trace.
 """
@@ -246,3 +246,49 @@ def unfold(
             used = change(times, label, used, end[top - first], parent[top - first])
             top = parent[top - first]
     return used
+
+
+def unite(const int64_t[:] starts, const int64_t[:] ends, int64_t[::1] first, int64_t[::1] last):
+    """Fills `first` and `last`, start and end of each interval of the union; empty and negative ones do not count.
+
+    Returns how many there are; `ABSENT` if the intervals do not begin one after the other.
+    """
+    cdef Py_ssize_t at
+    cdef int64_t used = 0, begun = 0
+    with nogil:
+        for at in range(starts.shape[0]):
+            if ends[at] <= starts[at]:
+                continue
+            if used and starts[at] < begun:
+                used = ABSENT
+                break
+            begun = starts[at]
+            if used and begun <= last[used - 1]:
+                last[used - 1] = max(last[used - 1], ends[at])
+            else:
+                first[used] = begun
+                last[used] = ends[at]
+                used += 1
+    return used
+
+
+def cover(const int64_t[:] starts, const int64_t[:] ends, const int64_t[:] times, int64_t[::1] found):
+    """Fills `found`: the time before each of `times` that the intervals cover, which are disjoint and ascending.
+
+    Returns whether the times are ascending, too; if they are not, what is filled does not count.
+    """
+    cdef Py_ssize_t at, interval = 0
+    cdef int64_t before = 0
+    cdef bint are_ascending = True
+    with nogil:
+        for at in range(times.shape[0]):
+            if at and times[at] < times[at - 1]:
+                are_ascending = False
+                break
+            while interval < starts.shape[0] and ends[interval] <= times[at]:
+                before += ends[interval] - starts[interval]
+                interval += 1
+            found[at] = before
+            if interval < starts.shape[0] and starts[interval] < times[at]:
+                found[at] += times[at] - starts[interval]
+    return are_ascending

@@ -1,7 +1,8 @@
 """Sets of time: unions, intersections and differences of intervals, in integer ns.
 
 An interval set is a pair of sorted arrays (starts, ends) of disjoint intervals with `start < end`. Questions about all
-lanes (threads, streams) are answered without a loop over lanes, since a recording may have any number of them.
+lanes (threads, streams) are answered without a loop over lanes, since a recording may have any number of them. Two
+loops exist twice: with numpy, and compiled (`_nest.pyx`) if a compiler was present at installation.
 """
 
 from __future__ import annotations
@@ -13,8 +14,13 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from tb_tidy_plugin.compiled import is_usable
 from tb_tidy_plugin.trace.columns import ABSENT, Ids, Rows, Times, blocks_of
 from tb_tidy_plugin.trace.sets import distinct, order_by
+
+IS_COMPILED = is_usable("tb_tidy_plugin.profile._nest")
+if IS_COMPILED:
+    from tb_tidy_plugin.profile._nest import cover, unite
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 _LONG_AGO = -(1 << 62)
@@ -32,6 +38,8 @@ class Intervals(msgspec.Struct, frozen=True):
     @classmethod
     def union(cls, starts: Times, ends: Times) -> Intervals:
         """The union of the given intervals; empty and negative ones are ignored."""
+        if IS_COMPILED and starts.dtype == ends.dtype == np.int64:
+            return cls(*_united(starts, ends))
         real = ends > starts
         if not real.all():
             starts, ends = starts[real], ends[real]
@@ -66,6 +74,10 @@ class Intervals(msgspec.Struct, frozen=True):
 
     def covered_before(self, times: Times) -> Times:
         """Covered time before each of `times`."""
+        if IS_COMPILED and times.dtype == self.starts.dtype == self.ends.dtype == np.int64:
+            found_ns = np.empty(len(times), np.int64)
+            if cover(self.starts, self.ends, times, found_ns):
+                return found_ns
         sums = np.concatenate([[0], np.cumsum(self.ends - self.starts)])
         found = np.empty(len(times), np.int64)
         for block in blocks_of(len(times)):
@@ -92,8 +104,7 @@ class Intervals(msgspec.Struct, frozen=True):
     def intersection(self, other: Intervals) -> Intervals:
         """Time that both cover."""
         # Both cover the time from the later of two starts to the earlier of two ends: pair each interval with all of
-        # the
-        # other set that overlap it.
+        # the other set that overlap it.
         first = np.searchsorted(other.ends, self.starts, side="right")
         count = np.maximum(np.searchsorted(other.starts, self.ends, side="left") - first, 0)
         mine = np.repeat(np.arange(len(self.starts)), count)
@@ -122,6 +133,15 @@ class Intervals(msgspec.Struct, frozen=True):
     def overlap_ns(self, other: Intervals) -> int:
         """Duration of the time that both cover."""
         return int(self.within(other.starts, other.ends).sum())
+
+
+def _united(starts: Times, ends: Times) -> tuple[Times, Times]:
+    first, last = np.empty(len(starts), np.int64), np.empty(len(starts), np.int64)
+    count = unite(starts, ends, first, last)
+    if count == ABSENT:
+        order = np.argsort(starts, kind="stable")
+        count = unite(starts[order], ends[order], first, last)
+    return first[:count].copy(), last[:count].copy()
 
 
 class Pieces(msgspec.Struct, frozen=True):

@@ -1,16 +1,33 @@
-"""Interval arithmetic against counting nanosecond by nanosecond."""
+"""Interval arithmetic, compiled and with numpy, against counting nanosecond by nanosecond."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tb_tidy_plugin.profile import intervals
 from tb_tidy_plugin.profile.intervals import Intervals, cut
 
 PAIRS = st.lists(st.tuples(st.integers(0, 60), st.integers(-3, 25)), max_size=25)
+
+
+@pytest.fixture(
+    params=[pytest.param(True, marks=pytest.mark.compiled, id="compiled"), pytest.param(False, id="numpy")],
+    autouse=True,
+    scope="module",
+)
+def is_compiled(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Each test runs with both."""
+    if request.param and not intervals.IS_COMPILED:
+        pytest.skip("the loops over intervals were not compiled")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(intervals, "IS_COMPILED", request.param)
+        yield
 
 
 def make(pairs: list[tuple[int, int]]) -> Intervals:
