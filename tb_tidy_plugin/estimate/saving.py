@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
 
 from tb_tidy_plugin.allocator import GROWTH_BYTES, give_back
-from tb_tidy_plugin.estimate.changes import Outlook, Touched, together, touches
+from tb_tidy_plugin.estimate.changes import Outlook, Touch, Touched, together, touches
 from tb_tidy_plugin.estimate.faults import fault_time
 from tb_tidy_plugin.estimate.graph import Graph, graph_of
 from tb_tidy_plugin.estimate.replay import Schedule, replay
@@ -74,6 +74,14 @@ class Fix(msgspec.Struct, frozen=True):
     lost: Lost | None = None
 
 
+class _FixParts(NamedTuple):
+    """A fix, the bound on its saving, and the parts of the graph that it changes."""
+
+    fix: Fix
+    bound: SavedTime
+    touches: tuple[Touch, ...]
+
+
 class SavingEstimates:
     """Savings from fixes of one profile. The graph is built on first use."""
 
@@ -82,6 +90,7 @@ class SavingEstimates:
         self._profile = profile
         self._true_step_ns = true_step_ns
         self._last: tuple[Fix, SavedTime] | None = None
+        self._parts: dict[int, _FixParts] = {}
 
     def prepare(self) -> None:
         _ = self._recorded
@@ -90,6 +99,7 @@ class SavingEstimates:
         """Lets go of all graphs, which are as large as a recording's times; what is asked later is built again."""
         for name in ("_recorded", "_unchanged", "_graph", "_shortest", "_ends_ns"):
             vars(self).pop(name, None)
+        self._parts.clear()
 
     def saving(self, *fixes: Fix) -> SavedTime:
         """Saving of all `fixes` together: replayed, and never more than the time that they touch.
@@ -104,12 +114,12 @@ class SavingEstimates:
         return saved
 
     def _saved(self, fixes: Sequence[Fix]) -> SavedTime:
-        bounds = [bound(self._profile, fix.edits, fix.lost) for fix in fixes]
-        most_ns = sum(each.high_ns for each in bounds)
+        parts = [self._parts_of(fix) for fix in fixes]
+        most_ns = sum(each.bound.high_ns for each in parts)
         if self._graph is None:
-            return SavedTime(min(sum(each.expected_ns for each in bounds), most_ns), 0, most_ns, ("bound",))
+            return SavedTime(min(sum(each.bound.expected_ns for each in parts), most_ns), 0, most_ns, ("bound",))
         graph = self._graph
-        touched = together(graph, (touch for fix in fixes for touch in touches(graph, fix.edits, fix.lost)))
+        touched = together(graph, (touch for each in parts for touch in each.touches))
         steps = len(self._profile.steps.items)
         others_ns = sum(touch.others_ns for touch in touched.touches) / steps
         most_ns += round(sum(touch.beyond_ns for touch in touched.touches) / steps + others_ns)
@@ -122,6 +132,13 @@ class SavingEstimates:
         low_ns = min(self._saved_ns(self._shortest, touched, "least"), expected_ns)
         high_ns = max(min(high_ns, most_ns, self._most_ns(high_ns)), expected_ns)
         return SavedTime(round(expected_ns), round(low_ns), round(high_ns), ("replayed",))
+
+    def _parts_of(self, fix: Fix) -> _FixParts:
+        """Kept, since each fix of a report is asked for alone and together with all others."""
+        if (known := self._parts.get(id(fix))) is None:
+            found = () if self._graph is None else tuple(touches(self._graph, fix.edits, fix.lost))
+            known = self._parts[id(fix)] = _FixParts(fix, bound(self._profile, fix.edits, fix.lost), found)
+        return known
 
     def _gain_ns(self, touched: Touched, saved_ns: float) -> float:
         """Time that the rest of a step of known true length gains; 0 beside a device or a loader."""
