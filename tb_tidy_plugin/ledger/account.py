@@ -36,6 +36,7 @@ from tb_tidy_plugin.ledger.owners import LONGEST_NAME, Names, ledger_name, owner
 from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.iteration_marks import merged
 from tb_tidy_plugin.profile.kept import once
+from tb_tidy_plugin.profile.loading import WITH_WORKERS, WITHOUT_WORKERS, batches_of
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.step_bounds import DeviceWork, StepSpan
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Numbers, Rows, Times, blocks_of, repeated
@@ -287,7 +288,13 @@ class _Book:
             in_graph=self._is_in_graph(mine),
             is_narrow=cause == "compute" and self.limits.is_narrow(self.segments.take(mine)),
             is_quantised=cause == "compute" and self.limits.is_quantised(self.segments.take(mine)),
+            has_workers=cause == "data_loading" and self._has_workers,
         )
+
+    @property
+    def _has_workers(self) -> bool:
+        there, not_there = (len(batches_of(self.profile, each)) for each in (WITH_WORKERS, WITHOUT_WORKERS))
+        return bool(there and not not_there)
 
     @cached_property
     def _serving(self) -> Phase | None:

@@ -140,6 +140,11 @@ _NARROW: Mapping[Kind, str] = {
 }
 """Advice on work of 16 bits or fewer, which already uses them."""
 
+MORE_WORKERS = (
+    "The batches come from workers already: give the loader more of them (num_workers, prefetch_factor, "
+    "persistent_workers), or move heavy transforms to the device."
+)
+
 FUSE_MORE = "Fuse it with the neighbouring operators: use the server's fused kernels, or torch.compile."
 SERVED: Mapping[Kind, str] = {
     "attention": "Try another attention backend: SGLang's --attention-backend, vLLM's VLLM_ATTENTION_BACKEND.",
@@ -206,6 +211,7 @@ class Circumstances(msgspec.Struct, frozen=True):
         why_unknown: the reason if a limit is unknown.
         in_graph: True if the work is a replayed graph's, with unknown operators.
         is_narrow: True if it computes with 16 bits or fewer. is_quantised: True if its weights have 8 bits or fewer.
+        has_workers: True if all batches of the recording come from a loader's workers.
     """
 
     serving: Phase | None
@@ -214,6 +220,7 @@ class Circumstances(msgspec.Struct, frozen=True):
     in_graph: bool
     is_narrow: bool
     is_quantised: bool
+    has_workers: bool
 
     @property
     def serves_text(self) -> bool:
@@ -231,6 +238,8 @@ def advised(
         return SERVER_LAUNCHES, None
     if cause == "host_work" and not known.has_stacks:
         return HIDDEN_HOST_WORK, None
+    if cause == "data_loading" and known.has_workers:
+        return MORE_WORKERS, None
     return BY_KIND[kind or "other"] if cause == "copy" else BY_CAUSE[cause], None
 
 

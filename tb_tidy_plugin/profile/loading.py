@@ -16,6 +16,8 @@ from tb_tidy_plugin.trace.settings import LoaderSettings
 NEXT = r"^enumerate\(DataLoader\)#_\w{{0,100}}{}\w{{0,100}}\.__next__$"
 """`_SingleProcessDataLoaderIter`, `_MultiProcessingDataLoaderIter`, and `_Stateful…` ones of torchdata."""
 
+WITHOUT_WORKERS, WITH_WORKERS = "SingleProcess", "MultiProcessing"
+
 WAIT = r"(?:^|/)multiprocessing/connection\.py\(\d+\): poll$|(?:^|/)queue\.py\(\d+\): get$"
 """Frames in which the thread waits for a worker, or for the thread that pins the workers' data."""
 
@@ -40,9 +42,14 @@ def workers_hiding(share: float, cores: int | None = None) -> int:
     return min(ceil(share / (1 - share)) if share < 1 else USUAL_WORKERS, cores or USUAL_WORKERS)
 
 
+def batches_of(profile: Profile, iterator: str) -> Rows:
+    """Batches taken from iterators with `iterator` in their class's name: `WITHOUT_WORKERS`, `WITH_WORKERS`."""
+    return profile.matching(NEXT.format(iterator), Category.ANNOTATION)
+
+
 def batches_by_place(profile: Profile, iterator: str) -> Iterator[Rows]:
-    """Batches that steps take from iterators with `iterator` in their class's name, grouped by place."""
-    rows = profile.matching(NEXT.format(iterator), Category.ANNOTATION)
+    """The batches that steps take, grouped by place."""
+    rows = batches_of(profile, iterator)
     rows = rows[profile.step_of(rows) != ABSENT]
     by_place: dict[tuple[str, ...], list[int]] = {}
     for row in rows.tolist():

@@ -270,8 +270,9 @@ def test_communication_is_split_where_all_ranks_are_there() -> None:
 def test_advice_does_not_name_what_is_there_already() -> None:
     limit = Limit(share_reached=0.5, bound="compute", known_share=1, by="shapes")
     known = advice.Circumstances(
-        serving=None, has_stacks=True, why_unknown="", in_graph=False, is_narrow=False, is_quantised=False
-    )
+        serving=None, has_stacks=True, why_unknown="", in_graph=False, is_narrow=False, is_quantised=False,
+        has_workers=False,
+    )  # fmt: skip
     wide, _ = advice.advised("compute", "matrix", limit, known)
     narrow, _ = advice.advised("compute", "matrix", limit, replace(known, is_narrow=True))
     assert (wide or "").startswith("Use bfloat16 or float16, larger batches")
@@ -287,13 +288,27 @@ def test_advice_does_not_name_what_is_there_already() -> None:
 
 def test_a_server_of_text_has_graphs_and_fused_kernels_of_its_own() -> None:
     known = advice.Circumstances(
-        serving="decode", has_stacks=True, why_unknown="", in_graph=False, is_narrow=False, is_quantised=False
-    )
+        serving="decode", has_stacks=True, why_unknown="", in_graph=False, is_narrow=False, is_quantised=False,
+        has_workers=False,
+    )  # fmt: skip
     assert advice.advised("launch_pace", None, None, known) == (advice.SERVER_LAUNCHES, None)
     assert advice.advised("compute", "normalisation", None, known) == (advice.FUSE_MORE, None)
     diffusion = replace(known, serving="diffusion")
     assert advice.advised("launch_pace", None, None, diffusion) == (advice.BY_CAUSE["launch_pace"], None)
     assert advice.advised("compute", "normalisation", None, diffusion) == (advice.BY_KIND["normalisation"], None)
+
+
+def test_loaders_with_workers_are_told_to_have_more_of_them() -> None:
+    def advised(*iterators: str) -> str | None:
+        made = Made().mark("ProfilerStep#1", 1, 9000).operator("aten::conv2d", 10, 100)
+        for at, iterator in enumerate(iterators):
+            made.mark(f"enumerate(DataLoader)#_{iterator}DataLoaderIter.__next__", 200 + 2000 * at, 2000 + 2000 * at)
+        entries = made.account().ledger.entries
+        return next(each.advice for each in entries if each.cause == "data_loading")
+
+    assert advised("MultiProcessing", "MultiProcessing") == advice.MORE_WORKERS
+    assert advised("SingleProcess") == advice.BY_CAUSE["data_loading"]
+    assert advised("MultiProcessing", "SingleProcess") == advice.BY_CAUSE["data_loading"]
 
 
 def test_host_work_of_unknown_functions_asks_for_stacks() -> None:

@@ -54,7 +54,13 @@ import msgspec
 
 from tb_tidy_plugin.fixes.change import Change, Spot, changes_behaviour
 from tb_tidy_plugin.ledger.host_work import LoadingPart, loading_functions
-from tb_tidy_plugin.profile.loading import HANDING_OVER_NS, asleep_share, batches_by_place, workers_hiding
+from tb_tidy_plugin.profile.loading import (
+    HANDING_OVER_NS,
+    WITHOUT_WORKERS,
+    asleep_share,
+    batches_by_place,
+    workers_hiding,
+)
 from tb_tidy_plugin.rulekit import (
     Benchmark,
     Code,
@@ -178,7 +184,7 @@ class DataloaderNumWorkersZero(Rule[Evidence]):
         return None
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
-        for rows in batches_by_place(profile, "SingleProcess"):
+        for rows in batches_by_place(profile, WITHOUT_WORKERS):
             loading_ns = profile.per_step_ns(rows)
             usual_ns = min(loading_ns, _usual_ns(profile, rows))
             if (profile.share_of_step(usual_ns) or 0.0) >= self.min_share and usual_ns >= self.min_ns:

@@ -38,7 +38,13 @@ from itertools import pairwise
 import msgspec
 
 from tb_tidy_plugin.profile.critical import device_idle
-from tb_tidy_plugin.profile.loading import batches_by_place, is_first_batch, loader_with_workers, waits_for_workers
+from tb_tidy_plugin.profile.loading import (
+    WITH_WORKERS,
+    batches_by_place,
+    is_first_batch,
+    loader_with_workers,
+    waits_for_workers,
+)
 from tb_tidy_plugin.rulekit import (
     Category,
     Edit,
@@ -137,7 +143,7 @@ class DataloaderStarvation(Rule[Evidence]):
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
         idle = device_idle(profile)
-        for rows in batches_by_place(profile, "MultiProcessing"):
+        for rows in batches_by_place(profile, WITH_WORKERS):
             later = rows[~is_first_batch(profile, rows)]
             lost = [wait.intersection(idle) for wait in waits_for_workers(profile, later, int(self.min_wait_ns))]
             long = _usual([at for at, wait in enumerate(lost) if wait.total_ns >= self.min_wait_ns], lost)
