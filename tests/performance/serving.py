@@ -30,7 +30,7 @@ from tests.performance.traces import recorded
 from tests.support.served import Served, tensorboard
 
 HERE = Path(__file__).resolve().parent
-OPENINGS = 3
+OPENINGS = 5
 PAGE = HERE.parents[1] / "docs" / "performance-tensorboard.md"
 RATIOS = HERE / "ratios.json"
 MARGIN = 2.0
@@ -42,7 +42,7 @@ MB = 1e6
 
 HEAD = """This page measures the wall-clock time in seconds from when TensorBoard starts to listen until it serves a
 recording's findings. `python -m tests.performance.serving`, a part of `make bench`, measures and writes the page. A
-second TensorBoard process opens the recording again from the cache. Medians of three openings, measured on {cores}
+second TensorBoard process opens the recording again from the cache. Medians of five openings, measured on {cores}
 cores with a load of {load:.0f}: a busy machine lengthens all times.
 """
 
