@@ -73,6 +73,7 @@ bench: $(TEST)/.installed ## measure how fast traces are read and judged; writes
 	$(BIN)/python -m tests.performance
 	$(BIN)/python -m tests.performance.serving
 	$(BIN)/python -m tests.performance.peers
+	$(BIN)/python -m tests.performance.ranks
 
 bench-check: $(TEST)/.installed ## measure again how soon findings are there; fails where ratios got twice as bad
 	$(BIN)/python -m tests.performance.serving --check
