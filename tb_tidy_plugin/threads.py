@@ -24,19 +24,18 @@ moment between two operations.
 class ThisProcess:
     """This process."""
 
-    has_one_core: ClassVar[bool] = False
+    most_cores: ClassVar[int | None] = None
 
 
-def use_one_core() -> None:
-    """From now on this process computes on one core: others like it compute on the rest."""
-    ThisProcess.has_one_core = True
+def use_cores(count: int) -> None:
+    """From now on this process computes on at most `count` cores: others like it compute on the rest."""
+    ThisProcess.most_cores = count
 
 
 def cores() -> int:
     """Number of cores that this process may use; all of them on systems other than Linux, which do not say."""
-    if ThisProcess.has_one_core:
-        return 1
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    there = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(there, ThisProcess.most_cores or there)
 
 
 def on_all_cores(work: Callable[[_Item], _Result], items: Sequence[_Item]) -> list[_Result]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from threading import Barrier, Event, Timer, current_thread, main_thread
 
@@ -12,7 +13,7 @@ import pytest
 from tb_tidy_plugin import threads
 from tb_tidy_plugin.analysis.assemble import read_file
 from tb_tidy_plugin.analysis.job import Job
-from tb_tidy_plugin.threads import cores, meanwhile, on_all_cores, use_one_core
+from tb_tidy_plugin.threads import cores, meanwhile, on_all_cores, use_cores
 from tb_tidy_plugin.trace.columns import LONG_ROWS, of_each
 from tb_tidy_plugin.trace.files import find_traces
 from tests.support.recordings import shared
@@ -76,8 +77,14 @@ def test_columns_are_the_same_in_several_threads(rows: int) -> None:
 @pytest.fixture
 def one_core(monkeypatch: pytest.MonkeyPatch) -> None:
     """This process uses one core, until the test ends."""
-    monkeypatch.setattr(threads.ThisProcess, "has_one_core", False)  # so that it is restored
-    use_one_core()
+    monkeypatch.setattr(threads.ThisProcess, "most_cores", None)  # so that it is restored
+    use_cores(1)
+
+
+def test_cores_are_those_that_a_process_may_use_and_wants_to(one_core: None) -> None:
+    assert cores() == 1
+    use_cores(1000)
+    assert 1 <= cores() <= (os.cpu_count() or 1)
 
 
 @pytest.mark.usefixtures("one_core")

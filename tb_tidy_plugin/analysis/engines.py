@@ -25,6 +25,7 @@ import msgspec
 
 from tb_tidy_plugin import allocator, allowance
 from tb_tidy_plugin.errors import TidyError
+from tb_tidy_plugin.threads import cores, use_cores
 
 Item = TypeVar("Item")
 _Answer = TypeVar("_Answer")
@@ -209,7 +210,9 @@ class _Processes:
         from loky import ProcessPoolExecutor
 
         self.width = width
-        self._executor = ProcessPoolExecutor(width, initializer=_belong_to, initargs=(os.getpid(),))
+        self._executor = ProcessPoolExecutor(
+            width, initializer=_belong_to, initargs=(os.getpid(), max(1, cores() // width))
+        )
 
     def submit(self, work: Callable[[Item], _Answer], item: Item, /) -> Future[_Answer]:
         """Starts as soon as a process is free."""
@@ -231,9 +234,10 @@ class _Processes:
             thread.join(_ENDS_S)
 
 
-def _belong_to(parent: int) -> None:
+def _belong_to(parent: int, cores_of_each: int) -> None:
     """Leaves Ctrl-C to the parent process, which ends this one; ends this process if the parent is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    use_cores(cores_of_each)
     allowance.enforce(raising=True)
     allocator.spare_memory()
     threading.Thread(target=_end_after, args=(parent,), daemon=True).start()

@@ -20,7 +20,7 @@ from tb_tidy_plugin import aten
 from tb_tidy_plugin.compiled import is_usable
 from tb_tidy_plugin.trace.columns import ABSENT, Category, EventTable, Mask, Numbers, Rows, Times
 from tb_tidy_plugin.trace.sets import among, order_by
-from tb_tidy_plugin.trace.strings import NumberTable, asked_once, numbers_where
+from tb_tidy_plugin.trace.strings import MOST_ANSWERS, NumberTable, asked_once, numbers_where
 
 IS_COMPILED = is_usable("tb_tidy_plugin.profile._nest")
 if IS_COMPILED:
@@ -88,7 +88,7 @@ class Nesting(msgspec.Struct, frozen=True):
 def plain_names(names: tuple[str, ...]) -> tuple[Numbers, tuple[str, ...]]:
     """The number of each name's group in torch, and the groups: overloads and steps are merged."""
     plain = NumberTable[str]()
-    return plain.numbers(map(asked_once(_plain_name), names), len(names)), plain.values()
+    return plain.numbers(map(asked_once(_plain_name, MOST_ANSWERS), names), len(names)), plain.values()
 
 
 def _plain_name(name: str) -> str:

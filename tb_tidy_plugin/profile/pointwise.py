@@ -14,7 +14,7 @@ from tb_tidy_plugin.profile.inputs import BYTES_PER_ELEMENT, Inputs, Shape
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Rows
 from tb_tidy_plugin.trace.sets import among
-from tb_tidy_plugin.trace.strings import asked_once, numbers_where
+from tb_tidy_plugin.trace.strings import MOST_ANSWERS, asked_once, numbers_where
 
 COMPARISONS = aten.names(
     "pointwise",
@@ -107,7 +107,7 @@ def _numbered(profile: Profile) -> tuple[Rows, Rows]:
 
 
 def _are(profile: Profile, rows: Rows, test: Callable[[str], bool]) -> Mask:
-    found: Mask = among(profile.table.name[rows], numbers_where(profile.table.names, asked_once(test)))
+    found: Mask = among(profile.table.name[rows], numbers_where(profile.table.names, asked_once(test, MOST_ANSWERS)))
     return found
 
 

@@ -14,8 +14,8 @@ _Value = TypeVar("_Value")
 _Asked = TypeVar("_Asked", bound=Hashable)
 _Answer = TypeVar("_Answer")
 
-MOST_ANSWERS = 1 << 14
-"""Most answers that are kept of one function."""
+MOST_ANSWERS, MOST_OF_INPUTS = 1 << 14, 1 << 12
+"""Most answers that are kept of one function: of names, and of operators' inputs, which take more memory."""
 
 
 class _Numbers(dict[_Value, int]):
@@ -49,11 +49,11 @@ class NumberTable(Generic[_Value]):
 class _Answers(dict[Any, Any]):
     """The answers of a function; a match of a regular expression, which holds the text, is kept as True."""
 
-    def __init__(self, of: Callable[[Any], object]) -> None:
-        self._of = of
+    def __init__(self, of: Callable[[Any], object], most: int) -> None:
+        self._of, self._most = of, most
 
     def __missing__(self, asked: Hashable) -> object:
-        if len(self) > MOST_ANSWERS:
+        if len(self) >= self._most:
             self.clear()
         answer = self._of(asked)
         answer = self[asked] = bool(answer) if isinstance(answer, re.Match) else answer
@@ -71,19 +71,22 @@ def remember_answers() -> None:
     KeptAnswers.answers = KeptAnswers.answers or {}
 
 
-def asked_once(of: Callable[[_Asked], _Answer]) -> Callable[[_Asked], _Answer]:
-    """`of`, a function of a module whose answer depends on nothing else, or the same with answers that are kept."""
+def asked_once(of: Callable[[_Asked], _Answer], most: int = MOST_OF_INPUTS) -> Callable[[_Asked], _Answer]:
+    """`of`, a function of a module whose answer depends on nothing else, or the same with answers that are kept.
+
+    All of them are forgotten once there are `most`.
+    """
     if KeptAnswers.answers is None:
         return of
     kept = KeptAnswers.answers.get(of)
     if kept is None:
-        kept = KeptAnswers.answers.setdefault(of, _Answers(of))
+        kept = KeptAnswers.answers.setdefault(of, _Answers(of, most))
     return kept.__getitem__
 
 
 def answers_of(test: Callable[[str], object]) -> Callable[[str], object]:
     """`test`, or the same with answers that are kept if it is a method of a regular expression."""
-    return asked_once(test) if isinstance(getattr(test, "__self__", None), re.Pattern) else test
+    return asked_once(test, MOST_ANSWERS) if isinstance(getattr(test, "__self__", None), re.Pattern) else test
 
 
 def numbers_where(texts: tuple[str, ...], test: Callable[[str], object]) -> NDArray[np.int32]:

@@ -120,12 +120,12 @@ def test_a_trace_that_changes_before_its_columns_are_stored_has_none(cache: Cach
     assert cache.entries() == []
 
 
-@pytest.mark.parametrize("on_one_core", [False, True])
+@pytest.mark.parametrize("most_cores", [None, 1])
 def test_an_analysis_stores_the_columns_that_were_read(
-    cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, on_one_core: bool
+    cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most_cores: int | None
 ) -> None:
     """Also while it builds the profile: nothing of that changes what is stored."""
-    monkeypatch.setattr(threads.ThisProcess, "has_one_core", on_one_core)
+    monkeypatch.setattr(threads.ThisProcess, "most_cores", most_cores)
     path = trace(tmp_path / "w.pt.trace.json")
     expected = read_with_side_files(path)
     _ = read_file(find_traces(path)[0], Job(cache=cache)).report
