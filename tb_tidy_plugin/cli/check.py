@@ -60,7 +60,12 @@ SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low", "info")
     help="For `--fail-on`, count only findings that are not in FILE.",
 )
 @click.option("--write-baseline", type=click.Path(path_type=Path), metavar="FILE", help="Write all findings to FILE.")
-@click.option("-v", "--verbose", is_flag=True, help="In text, also list the rules that passed or were not checked.")
+@click.option(
+    "-v",
+    "--verbose",
+    is_flag=True,
+    help="In text, also list the rules that passed or were not checked, and all of many ranks.",
+)
 @click.option("--bench", is_flag=True, help="First measure how much the fixes save here, like `tb-tidy bench`.")
 @with_job
 def check(

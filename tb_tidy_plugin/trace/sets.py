@@ -104,8 +104,7 @@ def order_by(*keys: NDArray[np.bool_ | np.integer]) -> Rows:
     time of sorting.
     """
     order: Rows | None = None
-    undecided: Rows | None = None
-    """Positions in `order` of entries that equal the next one in all keys so far; None if all do."""
+    undecided: Rows | None = None  # entries that equal the next one in all keys so far; None for all
     for at, unordered in enumerate(keys):
         key = unordered if order is None else unordered[order]
         if not at and (key[1:] < key[:-1]).any():

@@ -18,7 +18,8 @@ from tests.support.recordings import ROOT
 from tests.support.waiting import PATIENCE_S
 
 WITHOUT_TENSORBOARD = """
-import sys
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell's background jobs ignore
 for package in ("tensorboard", "google.protobuf", "grpc"):
     sys.modules[package] = None  # so that importing it fails
 from tb_tidy_plugin.cli.main import main
