@@ -1,7 +1,7 @@
 """`python -m tests.performance.ranks`: how long `tb-tidy check` takes for many ranks of one job.
 
 The ranks are hard links of one recording, so all of them are read from memory. All numbers of ranks are measured in
-turn, in fresh processes; the page, docs/performance-ranks.md, has medians.
+turn, in fresh processes; the page, docs/performance-ranks.md, has medians, and where the time of one rank goes.
 """
 
 from __future__ import annotations
@@ -9,11 +9,15 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import median
+
+import msgspec
 
 from tests.performance.peers import MB, ROOT, TORCHTIDY, Taken, measured
 from tests.performance.traces import Trace, recorded
@@ -22,6 +26,8 @@ PAGE = ROOT / "docs" / "performance-ranks.md"
 ROUNDS = 3
 RANKS = (16, 64, 256)
 SIZES = ("10 MB", "25 MB")
+WARM, TIMES = 2, 10
+STAGES = ("text to columns", "tree and profile", "ledger", "rules, savings and report")
 
 
 def main() -> None:
@@ -32,7 +38,11 @@ def main() -> None:
     parser.add_argument("--ranks", type=int, nargs="+", default=RANKS)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--no-page", action="store_true", help="print only")
+    parser.add_argument("--stages", type=Path, help="print only the seconds of each stage of this recording, as JSON")
     given = parser.parse_args()
+    if given.stages:
+        sys.stdout.write(msgspec.json.encode(stages(given.stages)).decode())
+        return
     own = [Trace(given.trace.name, given.trace, given.trace.stat().st_size)] if given.trace else []
     text = page(own or [recorded(given.traces, name) for name in SIZES], given.ranks, given.rounds)
     sys.stdout.write(text)
@@ -63,7 +73,47 @@ def _lines(traces: Sequence[Trace], ranks: Sequence[int], rounds: int) -> Iterat
             yield f"| {count} | {' | '.join(cells)} |"
         fewest, most = taken[ranks[0]], taken[ranks[-1]]
         each_s = (median(most.cpu) - median(fewest.cpu)) / max(ranks[-1] - ranks[0], 1)
-        yield f"\nBeyond the start of the processes, each rank takes {each_s:.3f} s of processor time."
+        yield f"\nBeyond the start of the processes, each rank takes {each_s:.3f} s of processor time. In a worker that"
+        yield "has read others before:\n"
+        command = [sys.executable, "-m", "tests.performance.ranks", "--stages", str(trace.path)]
+        found = msgspec.json.decode(subprocess.run(command, check=True, capture_output=True).stdout, type=list[float])
+        yield "| stage of a rank | processor time, ms | share |"
+        yield "|---|--:|--:|"
+        for name, stage_s in zip(STAGES, found, strict=True):
+            yield f"| {name} | {1e3 * stage_s:.1f} | {100 * stage_s / sum(found):.0f} % |"
+
+
+def stages(path: Path) -> list[float]:
+    """Processor time of each of `STAGES` in s, the mean of some ranks after the first ones."""
+    from tb_tidy_plugin.allocator import spare_memory
+    from tb_tidy_plugin.analysis.answers import FIXES
+    from tb_tidy_plugin.analysis.assemble import analysis_of
+    from tb_tidy_plugin.analysis.job import Job
+    from tb_tidy_plugin.analysis.reading import trace_in
+    from tb_tidy_plugin.collector import held_off
+    from tb_tidy_plugin.ledger.account import account_of
+    from tb_tidy_plugin.threads import use_cores
+    from tb_tidy_plugin.trace.files import find_traces
+    from tb_tidy_plugin.trace.strings import remember_answers
+
+    spare_memory()
+    use_cores(1)
+    remember_answers()
+    [file], job, sums = find_traces(path), Job(), [0.0] * len(STAGES)
+    for number in range(WARM + TIMES):
+        with held_off():
+            times = [time.process_time()]
+            read = trace_in(file, job)
+            times.append(time.process_time())
+            analysis = analysis_of(file, job, read)
+            times.append(time.process_time())
+            account_of(analysis.profile)
+            times.append(time.process_time())
+            FIXES.of(analysis)
+            times.append(time.process_time())
+        if number >= WARM:
+            sums = [before + end - start for before, start, end in zip(sums, times[:-1], times[1:], strict=True)]
+    return [each / TIMES for each in sums]
 
 
 def rounds_of(trace: Trace, ranks: Sequence[int], rounds: int) -> list[Taken]:

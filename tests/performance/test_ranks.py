@@ -17,3 +17,6 @@ def test_each_number_of_ranks_has_a_row(tmp_path: Path) -> None:
     assert [int(count) for count, _ in rows] == [1, 2]
     assert all(int(memory) > 20 for _, memory in rows)
     assert [each.name for each in path.parent.iterdir()] == [path.name]
+    found = re.findall(r"^\| (.+) \| ([\d.]+) \| (\d+) %", text, re.MULTILINE)
+    assert [name for name, _, _ in found] == [*ranks.STAGES]
+    assert 97 <= sum(int(share) for _, _, share in found) <= 103
