@@ -112,7 +112,8 @@ def each(
 
     Args:
         engine: where the work is done.
-        work: a picklable function with picklable answers; an exception that it raises ends everything.
+        work: a picklable function with picklable answers; an exception that it raises ends everything. It runs on its
+            share of the cores (`threads.cores`).
         items: arguments of `work`.
         worker_bytes: memory of one worker; on this machine, only as many workers start as fit into memory.
 
@@ -235,7 +236,7 @@ class _Processes:
 
 
 def _belong_to(parent: int, cores_of_each: int) -> None:
-    """Leaves Ctrl-C to the parent process, which ends this one; ends this process if the parent is gone."""
+    """Leaves Ctrl-C, and all but its share of the cores, to others; ends this process if the parent is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     use_cores(cores_of_each)
     allowance.enforce(raising=True)
@@ -313,7 +314,7 @@ def _dask(engine: Engine) -> Iterator[_Cluster]:
 
     def submit(work: Callable[[Item], _Answer], item: Item) -> Future[_Answer]:
         # Dask's own executor mistakes an answer for an error if the worker that holds it dies at that moment.
-        return waiting.submit(client.submit(work, item, pure=False).result)
+        return waiting.submit(client.submit(_called, work, item, pure=False).result)
 
     without_s: float | None = None  # since when there were none at each look
 
@@ -359,7 +360,9 @@ def _ray(engine: Engine) -> Iterator[_Cluster]:
 
 
 def _called(work: Callable[[Item], _Answer], item: Item) -> _Answer:
-    return work(item)  # Ray accepts only a function, not a `partial`
+    """A task of a cluster, which has one core. Ray accepts only a function, not a `partial`."""
+    use_cores(1)
+    return work(item)
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from tb_tidy_plugin.analysis.remembered import OWN_RULES, Remembered
 from tb_tidy_plugin.collector import held_off
 from tb_tidy_plugin.errors import TraceError
 from tb_tidy_plugin.report import model
-from tb_tidy_plugin.threads import meanwhile, use_cores
+from tb_tidy_plugin.threads import meanwhile
 from tb_tidy_plugin.trace.cache import NOWHERE, UNREAD, state_of
 from tb_tidy_plugin.trace.files import TraceFile, find_traces
 from tb_tidy_plugin.trace.limits import held_to, likely_text
@@ -196,8 +196,6 @@ def _by_worker(job: Job, rules: CarriedRules | None, question: Question[_A], fil
         return _unread(file, TraceError(error, advice))
     from tb_tidy_plugin.trace.strings import remember_answers
 
-    if job.engine.kind != "local":
-        use_cores(1)  # a cluster gives each task one
     remember_answers()
     try:
         return _analysed(job if rules is None else replace(job, rules=rules.rules), question, file)

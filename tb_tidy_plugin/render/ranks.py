@@ -99,7 +99,7 @@ def shown_profiles(told: ToldOnce, *, verbose: bool = False) -> ShownProfiles:
     shown = {rows[0].rank, None, *(profile.rank for profile in run.profiles if profile.findings or _failed(profile))}
     step_ns = [row.step_ns for row in rows if row.rank not in shown and row.step_ns is not None]
     left_out = plural(
-        sum(row.rank not in shown for row in rows),
+        len({profile.rank for profile in run.profiles} - shown),
         "more rank has no finding of its own",
         "more ranks have no finding of their own",
     )

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from tb_tidy_plugin.analysis.engines import Engine, EngineError, GivenUp, each, engine_of, free_bytes, workers_for
+from tb_tidy_plugin.threads import cores
 from tests.support.environments import same_imports
 from tests.support.ranks import ENDS_ITS_WORKER, TB_TIDY, configured, run_of, tb_tidy
 from tests.support.recordings import ROOT
@@ -205,6 +206,15 @@ def test_no_thread_outlives_the_processes_that_it_feeds() -> None:
 def test_what_is_wrong_with_the_work_itself_is_raised() -> None:
     with pytest.raises(ZeroDivisionError):
         list(each(Engine(jobs=2), partial(divmod, 1), range(3)))
+
+
+def _cores_there(_: int) -> int:
+    return cores()
+
+
+def test_workers_share_the_cores() -> None:
+    answers = dict(each(Engine(jobs=2), _cores_there, [0, 1, 2]))
+    assert set(answers.values()) == {max(1, cores() // 2)}
 
 
 def test_no_more_workers_than_there_is_memory_for(tmp_path: Path) -> None:

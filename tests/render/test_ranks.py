@@ -120,6 +120,14 @@ class TestManyRanks:
         shown = self.sections(msgspec.structs.replace(report, runs=[changed]))
         assert [line.rpartition(" ")[2] for line in shown] == ["2", "10"]
 
+    def test_a_rank_that_was_not_compared_is_counted(self, report: Report) -> None:
+        run = report.runs[0]
+        assert run.ranks is not None
+        compared = msgspec.structs.replace(run.ranks, rows=[row for row in run.ranks.rows if row.rank != 3])
+        changed = msgspec.structs.replace(report, runs=[msgspec.structs.replace(run, ranks=compared, findings=[])])
+        shown, text = self.sections(changed), as_lines(to_text(report_document(changed, "text")))
+        assert f"{COUNT - len(shown)} more ranks have no finding of their own" in text
+
     def test_few_ranks_are_all_shown(self, tmp_path: Path) -> None:
         for rank in range(2):
             record(tmp_path / "job", rank, 1000)
