@@ -18,6 +18,7 @@ from tb_tidy_plugin.estimate.waits import Wait, unexplained_waits, waits_of
 from tb_tidy_plugin.profile.critical import clipped_to_steps
 from tb_tidy_plugin.profile.lanes import covered
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.profile.waiting import work_end_ns
 from tb_tidy_plugin.trace.columns import ABSENT, HOST_TREE, Category, Mask, Rows, Times
 from tb_tidy_plugin.trace.sets import united
 
@@ -84,6 +85,15 @@ class Graph(msgspec.Struct, frozen=True):
         """The graph without this part of all host time, whatever it is spent on."""
         return replace(self, host=replace(self.host, gone=part))
 
+    @property
+    def recorded_ns(self) -> Floats:
+        """Duration of each step as recorded; without marks until all work is done, which an idle thread may outlast."""
+        steps = self.profile.steps
+        if steps.basis != "whole_trace":
+            return (steps.ends - steps.starts).astype(np.float64)
+        done_ns = self.device.end_ns[self.horizon_work].max(initial=self.place_ns[self.step_places[1][-1]])
+        return np.array([done_ns - steps.items[0].start_ns], np.float64)
+
 
 def graph_of(profile: Profile) -> Graph | None:
     """The graph of a profile; None if it cannot be replayed, because it has no steps or no time in them."""
@@ -98,7 +108,9 @@ def graph_of(profile: Profile) -> Graph | None:
     begin = np.maximum(_column([wait.begin for wait in waits]), epochs.previous_end)
     end = _column([wait.end for wait in waits])
     thread = _column([wait.thread_cut for wait in waits])
-    step_cuts = [host.at_or_before(host.main, times) for times in (profile.steps.starts, profile.steps.ends)]
+    has_no_steps = profile.steps.basis == "whole_trace"
+    ends_ns = np.array([_work_end_ns(profile, host, device)]) if has_no_steps else profile.steps.ends
+    step_cuts = [host.at_or_before(host.main, times) for times in (profile.steps.starts, ends_ns)]
     awaited = thread[thread != ABSENT]
     launches = device.launch_cut[device.launch_cut != ABSENT]
     # The pace after a place that another thread waits for is also needed, up to the next cut.
@@ -109,7 +121,6 @@ def graph_of(profile: Profile) -> Graph | None:
         return np.where(cuts == ABSENT, ABSENT, np.searchsorted(places, cuts))
 
     last_ns = profile.steps.items[-1].end_ns
-    has_no_steps = profile.steps.basis == "whole_trace"
     return Graph(
         profile=profile,
         host=host,
@@ -135,6 +146,17 @@ def graph_of(profile: Profile) -> Graph | None:
         foreign=_foreign(profile),
         unexplained=_unexplained(profile, host, device, waits),
     )
+
+
+def _work_end_ns(profile: Profile, host: HostLanes, device: Activities) -> int:
+    """Time until which the main thread works in a recording without steps; its end, unless devices work for longer.
+
+    Devices that are not done hold a step up, and a host that only waits then must not hide that.
+    """
+    end_ns = profile.steps.items[-1].end_ns
+    rows = np.flatnonzero(host.lane_of(host.start_cut.astype(np.int64)) == host.main)
+    worked_ns = work_end_ns(profile, rows[host.start_cut[rows] != ABSENT])
+    return worked_ns if int(device.end_ns.max(initial=0)) > worked_ns else end_ns
 
 
 def _column(numbers: Sequence[int]) -> Rows:

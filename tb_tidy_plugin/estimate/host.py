@@ -16,7 +16,9 @@ from tb_tidy_plugin.compiled import is_usable
 from tb_tidy_plugin.profile.intervals import positions_of_each, union_by_lane
 from tb_tidy_plugin.profile.lanes import BACKWARD
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.trace.columns import ABSENT, HOST_TREE, Category, Mask, Numbers, Rows, Times
+from tb_tidy_plugin.profile.steps import UNMARKED
+from tb_tidy_plugin.profile.waiting import busiest_in_python
+from tb_tidy_plugin.trace.columns import ABSENT, HOST_TREE, Category, EventTable, Mask, Numbers, Rows, Times
 from tb_tidy_plugin.trace.sets import among, distinct
 
 IS_COMPILED = is_usable("tb_tidy_plugin.estimate._walk")
@@ -187,10 +189,24 @@ def _in_order(profile: Profile, rows: Rows) -> Rows:
 
 
 def _main_lane(profile: Profile, lanes: list[Rows], edges: Times) -> int:
-    """The lane in which most of `edges` are times of events; of several, the one with most distinct times."""
+    """The lane in which most of `edges` are times of events; of several, the one with most distinct times.
+
+    Without marks, `edges` are those of the recording, where threads that only wait begin and end, too. Stacks show
+    those: then it is the lane with most Python, or another one that runs operators.
+    """
     if len(lanes) == 1:
         return 0
     table = profile.table
+    if profile.steps.basis in UNMARKED:
+        if (thread := busiest_in_python(profile)) != ABSENT:
+            return next(number for number, lane in enumerate(lanes) if table.thread[lane[0]] == thread)
+        calls = [number for number, lane in enumerate(lanes) if (table.category[lane] != Category.PYTHON).any()]
+        if calls:
+            return calls[_marked_lane(table, [lanes[number] for number in calls], edges)]
+    return _marked_lane(table, lanes, edges)
+
+
+def _marked_lane(table: EventTable, lanes: list[Rows], edges: Times) -> int:
     known, count = np.unique(edges, return_counts=True)
     found = []
     for lane in lanes:

@@ -181,7 +181,7 @@ class SavingEstimates:
         """Largest relative error of a step in the replay without any fix; None without a replay."""
         if self._recorded is None:
             return None
-        recorded_ns = (self._profile.steps.ends - self._profile.steps.starts).astype(np.float64)
+        recorded_ns = self._recorded.recorded_ns
         known = recorded_ns > 0
         return float(np.abs(self._unchanged.steps_ns[known] / recorded_ns[known] - 1).max(initial=0.0))
 

@@ -20,18 +20,12 @@ from tb_tidy_plugin.profile.lanes import COMPILATION, GARBAGE_COLLECTION, SYNCHR
 from tb_tidy_plugin.profile.nesting import contained, nearest, outer_first, unfolded
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.steps import LOADER_NEXT
+from tb_tidy_plugin.profile.waiting import WAITING, busiest_in_python
 from tb_tidy_plugin.trace.columns import ABSENT, HOST_TREE, Category, EventTable, Ids, Mask, Numbers, Rows, Times
 from tb_tidy_plugin.trace.sets import among, distinct
 from tb_tidy_plugin.trace.strings import numbers_where
 
 CALLS = (Category.OPERATOR, Category.PYTHON, Category.RUNTIME)
-
-WAITING = re.compile(
-    r"^<built-in method (?:run_backward|acquire|wait|poll|select)\b|(?:^|/)threading\.py\(\d+\): (?:wait|join)$"
-    r"|(?:^|/)queue\.py\(\d+\): get$|(?:^|/)selectors\.py\(\d+\): select$"
-    r"|(?:^|/)torch/autograd/graph\.py\(\d+\): _engine"
-)
-"""Frames in which a thread waits for another one."""
 
 LOADER_FRAME = re.compile(r"(?:^|/)torch(?:data)?/.*(?:dataloader|stateful_dataloader)\.py\(\d+\): __next__$")
 HOST_COLLECTIVE = re.compile(r"^(?:gloo|hccl|mpi|ucc):|distributed_c10d\.py\(\d+\): (?:monitored_)?barrier$")
@@ -111,9 +105,11 @@ class Host(Nest):
         self.main = marks_thread if marks_thread != ABSENT else self._busiest()
 
     def _busiest(self) -> int:
-        """The thread with most Python frames, else most operators, else most events."""
+        """The thread with most Python frames that work, else most operators, else most events."""
+        if (thread := busiest_in_python(self.profile)) != ABSENT:
+            return thread
         category = self.table.category[self.rows]
-        for wanted in (category == Category.PYTHON, category == Category.OPERATOR, np.ones(len(category), np.bool_)):
+        for wanted in (category == Category.OPERATOR, np.ones(len(category), np.bool_)):
             if wanted.any():
                 return int(np.argmax(np.bincount(self.table.thread[self.rows[wanted]])))
         return ABSENT

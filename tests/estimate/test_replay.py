@@ -270,6 +270,101 @@ class TestDevice:
         assert expected_us(profile, Remove((row_of(profile, "aten::mm"),))) == 10
 
 
+IDLE_THREADS = {
+    "none": "",
+    "monitor": """
+threading.py(1032): _bootstrap  0-2000  thread=7
+  tqdm/_monitor.py(60): run  0-2000  thread=7
+    threading.py(655): wait  0-2000  thread=7
+      <built-in method acquire of _thread.lock object at 0x7f>  0-2000  thread=7
+""",
+    "lone wait": "threading.py(607): wait  0-2000  thread=7\n",
+    "queue feeder that wakes": """
+multiprocessing/queues.py(231): _feed  0-2000  thread=7
+  threading.py(320): wait  0-1890  thread=7
+  multiprocessing/connection.py(181): send_bytes  1891-1899  thread=7
+  threading.py(320): wait  1900-2000  thread=7
+""",
+    "clock that looks every 100 us": "app/health.py(9): watch  0-2000  thread=7\n"
+    + "".join(
+        f"  app/health.py(12): look  {at}-{at + 99}  thread=7\n"
+        f"    <built-in function sleep>  {at + 1}-{at + 98}  thread=7\n"
+        for at in range(0, 2000, 100)
+    ),
+    "server": """
+socketserver.py(214): serve_forever  0-2000  thread=7
+  selectors.py(451): select  0-2000  thread=7
+    <built-in method poll of select.epoll object at 0x7f>  0-2000  thread=7
+""",
+    "child process": """
+subprocess.py(1264): wait  0-2000  thread=7
+  subprocess.py(2032): _try_wait  0-2000  thread=7
+    <built-in function waitpid>  0-2000  thread=7
+""",
+}
+"""Threads beside a program that the recording ends in the middle of."""
+
+ENDS = {
+    "open": "",
+    "asleep": "  train.py(40): settle  100-1900\n    <built-in function sleep>  101-1899\n",
+    "asking the device": "".join(
+        f"  cudaEventQuery  {at}-{at + 1}\n  <built-in function sleep>  {at + 2}-{at + 99}\n"
+        for at in range(100, 1900, 100)
+    ),
+    "waiting for a thread": (
+        "  threading.py(1115): join  100-1900\n    threading.py(1153): _wait_for_tstate_lock  101-1899\n"
+    ),
+}
+"""What a host that ran ahead of its device does until recording ends."""
+
+
+class TestThreadsThatOnlyWait:
+    """A recording of 2 ms without steps: the host launches 1.6 ms of kernels in 60 µs, and then only waits."""
+
+    def program(self, end: str, idle: str) -> Profile:
+        text = (
+            "train.py(9): <module>  0-2000\n"
+            "  train.py(30): step  10-70\n"
+            "    aten::mm  20-40  kernel=gemm@50-850\n"
+            "    aten::add  50-60  kernel=add@850-1650\n"
+        )
+        return draw(text + ENDS[end] + IDLE_THREADS[idle], A100)
+
+    @pytest.mark.parametrize("end", ENDS)
+    @pytest.mark.parametrize("idle", IDLE_THREADS)
+    def test_do_not_hold_up_what_the_device_saves(self, end: str, idle: str) -> None:
+        profile = self.program(end, idle)
+        assert profile.steps.basis == "whole_trace"
+        assert expected_us(profile, Scale((row_of(profile, "gemm"),), 0.5, 0.5, 0.5)) == 400
+        assert SavingEstimates(profile).residual == 0
+        assert SavingEstimates(profile).confidence == "high"
+
+    @pytest.mark.parametrize("idle", IDLE_THREADS)
+    def test_do_not_hold_up_what_the_host_saves(self, idle: str) -> None:
+        profile = draw(
+            "train.py(9): <module>  0-2000\n  aten::mm  100-700\n  aten::add  800-1900\n" + IDLE_THREADS[idle]
+        )
+        assert expected_us(profile, Remove((row_of(profile, "aten::mm"),))) == 600
+
+    @pytest.mark.parametrize("idle", IDLE_THREADS)
+    def test_python_that_works_after_the_device_is_work(self, idle: str) -> None:
+        """The device is done at 1650, and the host's own Python at 1950: a faster kernel helps nobody."""
+        text = "  train.py(50): write_results  100-1950\n    json/encoder.py(183): encode  110-1940\n"
+        profile = draw(
+            "train.py(9): <module>  0-2000\n  aten::mm  20-40  kernel=gemm@50-1650\n" + text + IDLE_THREADS[idle], A100
+        )
+        assert expected_us(profile, Scale((row_of(profile, "gemm"),), 0.5, 0.5, 0.5)) == 0
+
+    def test_the_thread_that_launches_is_the_main_one_though_another_wakes_more_often(self) -> None:
+        polls = "".join(f"  queue.py(154): get  {at}-{at + 4}  thread=7\n" for at in range(0, 2000, 5))
+        profile = draw(
+            "train.py(9): <module>  0-2000\n  train.py(30): step  10-70\n    aten::mm  20-40  kernel=gemm@50-850\n"
+            f"app/feeder.py(3): feed  0-2000  thread=7\n{polls}",
+            A100,
+        )
+        assert expected_us(profile, Scale((row_of(profile, "gemm"),), 0.5, 0.5, 0.5)) == 400
+
+
 class TestRecording:
     STEPS = "ProfilerStep#1  0-1000\n" + "".join(f"  aten::add  {at}-{at + 5}\n" for at in range(10, 900, 10))
 
