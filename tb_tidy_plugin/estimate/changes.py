@@ -21,6 +21,7 @@ from tb_tidy_plugin.estimate.replay import Changes
 from tb_tidy_plugin.profile.critical import clipped_to_steps, in_steps
 from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.lanes import covered
+from tb_tidy_plugin.profile.start_up import loading_calls
 from tb_tidy_plugin.rulekit import Edit, Overlap, Remove, Scale, Unblock
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
 from tb_tidy_plugin.trace.sets import among, distinct, united
@@ -191,7 +192,8 @@ def _touch(
     if kind is Overlap:
         beside_ns = (covered(graph.profile.table, rows) if spans is None else spans).total_ns / at_once
     leaves_line = kind is Overlap or (kind is Remove and spans is None)
-    return Touch(left, _stretches(graph, begin, end, spans), work, work_shares, waits, leaves_line, beside_ns)
+    host = _stretches(graph, begin, spans) if spans is not None else _own_stretches(graph, rows)
+    return Touch(left, host, work, work_shares, waits, leaves_line, beside_ns)
 
 
 def _freed(graph: Graph, left: tuple[float, float, float], rows: Rows) -> Touch:
@@ -254,11 +256,20 @@ def _inside(cuts: Rows, begin: Rows, end: Rows) -> Rows:
     return distinct(order[found])
 
 
-def _stretches(graph: Graph, begin: Rows, end: Rows, spans: Intervals | None) -> Stretches:
-    """The whole stretches between cuts that edited host events take; else those in `spans` on any thread."""
-    if spans is None:
-        there = Intervals.union(begin, end)
-        return Stretches(there.starts, there.ends, np.ones(len(there.starts)))
+def _own_stretches(graph: Graph, rows: Rows) -> Stretches:
+    """The whole stretches between cuts that edited host events take, without calls in which operators load kernels.
+
+    Another operator would load what they share.
+    """
+    is_operator = graph.profile.table.category[rows] == Category.OPERATOR
+    loading = Intervals.union(*_cuts(graph, loading_calls(graph.profile)))
+    there = Intervals.union(*_cuts(graph, rows[is_operator])).minus(loading)
+    there = there.plus(Intervals.union(*_cuts(graph, rows[~is_operator])))
+    return Stretches(there.starts, there.ends, np.ones(len(there.starts)))
+
+
+def _stretches(graph: Graph, begin: Rows, spans: Intervals) -> Stretches:
+    """The stretches in `spans` on any thread, if host events are edited."""
     if not len(begin):
         return NO_STRETCHES
     host = graph.host

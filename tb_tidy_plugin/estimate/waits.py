@@ -18,16 +18,12 @@ from tb_tidy_plugin.profile.debug_modes import blocking_launches
 from tb_tidy_plugin.profile.intervals import positions_of_each
 from tb_tidy_plugin.profile.lanes import SYNCHRONISATION
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.profile.start_up import FULL_QUEUE
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
 from tb_tidy_plugin.trace.sets import among, united, without
 
 COINCIDENCE_NS = 20_000
 """A wait that ends this soon after an activity, while its stream goes on, waited for that one."""
-
-FULL_QUEUE = 256
-"""Unfinished pieces of work from which a long launch is one that waits for a place in the queue: drivers hold about
-1,024 launches, fewer of those with many arguments.
-"""
 
 LONG_LAUNCH_NS = 100_000
 

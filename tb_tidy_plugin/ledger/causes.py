@@ -20,6 +20,7 @@ from tb_tidy_plugin.ledger.model import CAUSES, Cause
 from tb_tidy_plugin.profile.intervals import Intervals, Pieces, cut
 from tb_tidy_plugin.profile.kernels import kernel_kind
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.profile.start_up import FIRST_LAUNCH, LONG_CALL_NS
 from tb_tidy_plugin.profile.step_bounds import DeviceWork, StepSpan
 from tb_tidy_plugin.trace.columns import (
     ABSENT,
@@ -48,12 +49,10 @@ SYNC_NS = 5_000
 """A synchronisation that began this long before the gap was waiting for the device."""
 
 UNRECORDED_NS = 100_000
-LONG_CALL_NS = 300_000
 QUIET_NS = 500_000
 """If no thread launches anything for longer than this, the cause is host work and not slow launching."""
 
 ALLOCATION = r"Malloc|Free|HostAlloc|HostRegister|MemPool|MemCreate|MemMap|MemUnmap|MemAddress"
-FIRST_LAUNCH = r"Launch|ModuleLoad|LibraryLoad|GetFunction|FuncGetAttributes|FuncSetAttribute"
 LAUNCHES = r"Launch(?!Host)|Memcpy|Memset"
 
 NUMBER: dict[Cause, int] = {cause: number for number, cause in enumerate(CAUSES)}

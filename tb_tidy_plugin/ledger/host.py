@@ -19,6 +19,7 @@ from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.lanes import COMPILATION, GARBAGE_COLLECTION, SYNCHRONISATION, covered
 from tb_tidy_plugin.profile.nesting import contained, nearest, outer_first, unfolded
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.profile.start_up import LOADING, OF_PROFILER
 from tb_tidy_plugin.profile.steps import LOADER_NEXT
 from tb_tidy_plugin.profile.waiting import WAITING, busiest_in_python
 from tb_tidy_plugin.trace.columns import ABSENT, HOST_TREE, Category, EventTable, Ids, Mask, Numbers, Rows, Times
@@ -33,7 +34,6 @@ COMPILE_FRAME = re.compile(
     rf"{COMPILATION.pattern}|CUDAGraphNode\.record|torch/_inductor/codecache\.py|{BUILDS.pattern}"
 )
 CAPTURE = re.compile(f"{BEGIN_CAPTURE}|{END_CAPTURE}|{GRAPH_INSTANTIATE}")
-LAZY_LOADING = re.compile(r"^Lazy Function Loading$")
 
 MOST_THREADS = 6
 """Most threads examined beside the main one: those that launch, or work, most."""
@@ -176,12 +176,11 @@ class Host(Nest):
         """Spans that affect all threads: the profiler's own work, garbage collection, loading of kernels."""
         table = self.table
         overhead = table.category == Category.OVERHEAD
-        lazy = overhead & self._named(LAZY_LOADING.match)
         collecting = (table.category != Category.DEVICE_ANNOTATION) & self._named(GARBAGE_COLLECTION.search)
         return [
-            ("profiler", covered(table, overhead & ~lazy)),
+            ("profiler", covered(table, overhead & self._named(OF_PROFILER.search))),
             ("garbage_collection", covered(table, collecting)),
-            ("first_launch", covered(table, lazy)),
+            ("first_launch", covered(table, overhead & self._named(LOADING.search))),
         ]
 
     @cached_property

@@ -8,7 +8,8 @@ import numpy as np
 
 from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.lanes import covered
-from tb_tidy_plugin.trace.columns import ABSENT, Rows
+from tb_tidy_plugin.profile.start_up import loading_time
+from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.profile.profile import Profile
@@ -18,14 +19,16 @@ def critical_time(profile: Profile, rows: Rows) -> Intervals:
     """Spans in which the step waits for `rows`: for device work while it runs, for the host only while no device runs.
 
     Host events count with the device work that they launch. A host that runs ahead of a busy device delays nobody:
-    saving time there only lengthens the queue of launched work. Without a device, the step waits for all of its host's
+    saving time there only lengthens the queue of launched work. Operators do not cost the time in which they load
+    kernels, because any other one would do that in their place. Without a device, the step waits for all of its host's
     work.
     """
     table = profile.table
     host = rows[rows < profile.tree.size]
-    time = covered(table, host)
     if "device" not in profile.recorded:
-        return time
+        return covered(table, host)
+    is_operator = table.category[host] == Category.OPERATOR
+    time = covered(table, host[is_operator]).minus(loading_time(profile)).plus(covered(table, host[~is_operator]))
     device = rows[rows >= profile.tree.size]
     work = covered(table, np.concatenate([device, profile.device_activity_of_all(host)]))
     return work.plus(time.minus(profile.device_busy))

@@ -80,7 +80,12 @@ class TestQueued:
 
 HELD = [
     ("profiler", lambda made: made.add("overhead", "Buffer Flush", 200, 9000, -1, -1)),
+    ("profiler", lambda made: made.add("overhead", "Activity Buffer Request", 200, 9000, -1, -1)),
     ("first_launch", lambda made: made.add("overhead", "Lazy Function Loading", 200, 9000, -1, -1)),
+    ("first_launch", lambda made: made.add("overhead", "Runtime Triggered Module Loading", 200, 9000, -1, -1)),
+    ("first_launch", lambda made: made.add("overhead", "Driver Compiler", 200, 9000, -1, -1)),
+    ("unrecorded_host", lambda made: made.add("overhead", "Command Buffer Full", 200, 9000, -1, -1)),
+    ("unrecorded_host", lambda made: made.add("overhead", "Unrecognized", 200, 9000, -1, -1)),
     ("garbage_collection", lambda made: made.add("python_gc", "Python GC", 200, 9000)),
     ("compilation", lambda made: made.frame("torch/_dynamo/convert_frame.py(9): _compile", 200, 9000)),
     (
