@@ -206,7 +206,8 @@ def _cap_memory(device: torch.device, most_bytes: int, send: _Send) -> None:
 
     if device.type == "cuda":
         free, total = torch.cuda.mem_get_info(device)
-        torch.cuda.set_per_process_memory_fraction(min(most_bytes, DEVICE_SHARE * free) / total, device)
+        number = torch.cuda.current_device() if device.index is None else device.index  # `cuda` alone is refused here
+        torch.cuda.set_per_process_memory_fraction(min(most_bytes, DEVICE_SHARE * free) / total, number)
     elif device.type == "mps":
         torch.mps.set_per_process_memory_fraction(min(most_bytes / torch.mps.recommended_max_memory(), 1.0))
     elif sys.platform == "linux":

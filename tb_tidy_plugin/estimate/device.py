@@ -25,6 +25,11 @@ EXPLAINED_NS = 25_000
 and waiting for another stream 2 to 7 µs with CUDA, 15 to 20 µs with HIP.
 """
 
+CHANCE = 0.05
+"""Least part of the time since its launch that an unexplained wait takes if it has nothing to do with the end of the
+known work before it. Of waits that end at random, one in twenty ends sooner after that.
+"""
+
 _LONG_NS = 10 * EXPLAINED_NS
 """Least duration of an activity that is unlikely to end by chance just before another begins."""
 
@@ -98,7 +103,10 @@ def activities_of(profile: Profile, host: HostLanes) -> Activities:
     known_ns = np.maximum(np.maximum(ready_ns, free_ns), other_end_ns)
     is_first = known_ns == _LONG_AGO
     rest_ns = np.where(is_first, 0, np.maximum(order.start_ns - known_ns, 0))
-    is_long = (rest_ns > EXPLAINED_NS) & has_launch  # then it keeps its distance from its launch, else from all
+    # It waited for something unknown: then it keeps its distance from its launch, else from all that it waited for.
+    # An unknown event that comes by chance so soon after a long wait for known work is unlikely.
+    by_chance = rest_ns > CHANCE * (order.start_ns - order.launched_ns)
+    is_long = (rest_ns > EXPLAINED_NS) & has_launch & by_chance
     after_ns = np.where(is_long, 0, rest_ns)
     return Activities(
         row=order.row,

@@ -53,8 +53,7 @@ def promised(answer: Answer, rule: str) -> Promise | None:
     """What is said of all findings of a rule together, None where there are none."""
     savings = [finding.saving for finding in answer.findings.get(rule, ()) if finding.saving]
     expected_ns, most_ns = sum(each.expected_ns for each in savings), sum(each.high_ns for each in savings)
-    step_ns = min(answer.step_ns, answer.true_step_ns or answer.step_ns)
-    return Promise(step_ns, expected_ns, most_ns) if savings else None
+    return Promise(answer.step_ns, expected_ns, most_ns) if savings else None
 
 
 Measure: TypeAlias = Callable[[str, Benchmark], Measurement | NotMeasured]

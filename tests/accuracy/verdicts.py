@@ -24,8 +24,8 @@ class Answer:
     """What the report says of a program: by rule what it found, why it did not look, and how it broke.
 
     Attributes:
-        step_ns: the median step as recorded, of the slowest rank.
-        true_step_ns: the same without the profiler, 0 where that was not captured.
+        step_ns: the step that savings refer to, of the slowest rank. The host's mark says nothing of a device that runs
+            behind.
         checked: the rules that could look; one over ranks says nothing at all about a run of which one was recorded.
     """
 
@@ -33,7 +33,6 @@ class Answer:
     not_checked: Mapping[str, str] = field(default_factory=dict)
     failed: Mapping[str, str] = field(default_factory=dict)
     step_ns: int = 0
-    true_step_ns: int = 0
     checked: frozenset[str] = frozenset()
 
 
@@ -136,8 +135,7 @@ def merged(parts: Sequence[ProfileReport | RunReport]) -> Answer:
         findings,
         {rule: unchecked[rule] for rule in sorted(unchecked) if rule not in checked},
         _with_status(parts, "failed"),
-        max((part.steps.median_ns or 0 for part in parts if isinstance(part, ProfileReport)), default=0),
-        max((part.true_step_ns or 0 for part in parts if isinstance(part, ProfileReport)), default=0),
+        max((part.step_ns or 0 for part in parts if isinstance(part, ProfileReport)), default=0),
         checked=frozenset(checked),
     )
 

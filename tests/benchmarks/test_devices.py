@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tb_tidy_plugin.benchmarks import devices
+from tb_tidy_plugin.benchmarks import devices, process
 
 
 @pytest.mark.torch
@@ -18,3 +18,18 @@ def test_only_devices_on_which_the_statements_say_something() -> None:
     assert devices.of_kinds(("cuda:0", "cuda:1", "cpu"), ("cuda", "xpu")) == ["cuda:0", "cuda:1"]
     assert devices.of_kinds(("rocm", "cpu"), ("cuda", "cpu")) == ["rocm", "cpu"]
     assert devices.of_kinds((), ("cpu",)) == []
+
+
+@pytest.mark.torch
+def test_the_memory_of_a_device_is_capped_by_its_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`torch.cuda.set_per_process_memory_fraction` refuses `cuda`, which is what a measurement is asked for on."""
+    import torch
+
+    capped: list[tuple[float, int]] = []
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (80 << 30, 80 << 30))
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 3)
+    monkeypatch.setattr(torch.cuda, "set_per_process_memory_fraction", lambda *given: capped.append(given))
+    monkeypatch.setattr(process, "_watch_memory", lambda *_: None)
+    for address in ("cuda", "cuda:1"):
+        process._cap_memory(torch.device(address), 8 << 30, capped.append)  # noqa: SLF001
+    assert capped == [(0.1, 3), (0.1, 1)]

@@ -265,6 +265,22 @@ class TestDevice:
         profile = recorded([step])
         assert expected_us(profile, Overlap((row_of(profile, "kernel1.0"),))) == pytest.approx(300, abs=10)
 
+    @pytest.mark.parametrize(("pause_us", "saved_us"), [(10, 4500), (30, 4500), (400, 4500), (3000, 0)])
+    def test_queued_work_follows_what_it_was_queued_behind(self, pause_us: int, saved_us: int) -> None:
+        """A pause that is short beside the wait in the queue moves with it; a long one has another cause."""
+        begins, ends = 9020 + pause_us, 9520 + pause_us
+        profile = draw(
+            f"""
+            ProfilerStep#1  0-15000
+              aten::mm    10-20  kernel=long_gemm@20-9020
+              aten::add   21-29  kernel=vectorized_elementwise@{begins}-{ends}
+              aten::item  31-14000  wait=40-{ends + 5}
+            """,
+            A100,
+        )
+        faster = Scale((row_of(profile, "long_gemm"),), 0.5, 0.5, 0.5)
+        assert expected_us(profile, faster) == pytest.approx(saved_us, rel=0.05)
+
     def test_kernels_without_a_launch_keep_their_order(self) -> None:
         profile = draw("ProfilerStep#1  0-1000\n  aten::mm  10-20  kernel=gemm@100-500  wait=510-900", A100)
         assert expected_us(profile, Remove((row_of(profile, "aten::mm"),))) == 10

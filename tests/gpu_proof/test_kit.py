@@ -344,6 +344,11 @@ class TestSamples:
         script = ROOT / "tests/gpu_proof/samples/decoder_training_gpu_tidy/train.py"
         assert (taken.parent / "train.py").read_bytes() == script.read_bytes()
 
+    def test_a_trace_of_a_pytorch_that_names_no_host(self, tmp_path: Path) -> None:
+        state = sampled(tmp_path / "state", {name: TRACE[name] for name in ("traceName", "traceEvents")})
+        (taken,) = take_samples(state, tmp_path / "runs")
+        assert json.loads(gzip.decompress(taken.read_bytes())) == {"traceName": taken.name, "traceEvents": []}
+
     def test_a_trace_that_names_a_path_is_refused(self, tmp_path: Path) -> None:
         state = sampled(tmp_path / "state", {**TRACE, "where": "/home/me/x.py"})
         with pytest.raises(ValueError, match="absolute paths"):

@@ -30,7 +30,9 @@ from tests.gpu_proof.corpus import Kind, Pair
 
 COMPARED_STEPS, WARM_STEPS = 3, 5
 MOST_COMPARED = 4096
-MOST_STEPS_IN_A_TURN = 2000
+LEAST_STEPS_IN_A_TURN, MOST_STEPS_IN_A_TURN = 8, 2000
+UNTIMED_STEPS = 4
+"""First steps of a turn, which are not timed: while the other program ran, a loader's workers filled their queues."""
 PR_SET_PDEATHSIG = 1
 OUTPUT_CHARACTERS = 1500
 ENDING_S = 10
@@ -162,7 +164,9 @@ def _serve(connection: Connection, module: str, device: str, size: object, outpu
                 _timed(step, done, WARM_STEPS)
                 step_s = _timed(step, done, WARM_STEPS)
             case Turn(seconds):
-                connection.send(_timed(step, done, min(max(round(seconds / step_s), 2), MOST_STEPS_IN_A_TURN)))
+                _timed(step, done, UNTIMED_STEPS)
+                steps = min(max(round(seconds / step_s), LEAST_STEPS_IN_A_TURN), MOST_STEPS_IN_A_TURN)
+                connection.send(_timed(step, done, steps))
             case Record(folder):
                 capture(step, Path(folder))
                 connection.send(None)
