@@ -206,7 +206,7 @@ def _cap_memory(device: torch.device, most_bytes: int, send: _Send) -> None:
 
     if device.type == "cuda":
         free, total = torch.cuda.mem_get_info(device)
-        number = torch.cuda.current_device() if device.index is None else device.index  # `cuda` alone is refused here
+        number = torch.cuda.current_device() if str(device) == "cuda" else device.index  # that is refused without one
         torch.cuda.set_per_process_memory_fraction(min(most_bytes, DEVICE_SHARE * free) / total, number)
     elif device.type == "mps":
         torch.mps.set_per_process_memory_fraction(min(most_bytes / torch.mps.recommended_max_memory(), 1.0))

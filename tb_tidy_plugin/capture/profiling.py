@@ -14,6 +14,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from tb_tidy_plugin.capture.device_clock import DeviceClock
 from tb_tidy_plugin.capture.faults import StepFaults
 from tb_tidy_plugin.capture.guarded import log_harmless, unless_it_fails
 from tb_tidy_plugin.capture.handler import CaptureOptions, capturing, write_document
@@ -70,6 +71,7 @@ class TidyProfile:
         self._cycle = cycle
         self._side_file: Path | None = None
         self._times_ns: list[int] = []
+        self._device = DeviceClock()
         self._faults = StepFaults()
         self._workers = WorkerTimes()
         self._since_ns: int | None = None
@@ -85,12 +87,15 @@ class TidyProfile:
         """Starts with the first step."""
         self._is_on = unless_it_fails("the job", lambda: _done(self.profiler.__enter__), NOTHING_RECORDED) is not None
         self._look_at_workers("NONE")
+        self._begin_on_device()
 
     def step(self) -> None:
         """Marks the end of a step of the job."""
         now_ns = time.perf_counter_ns()
         action = self.profiler.current_action.name
-        self._faults.end(is_recorded=None if action == "WARMUP" else action != "NONE")
+        is_recorded = None if action == "WARMUP" else action != "NONE"
+        self._device.end(is_recorded=is_recorded)
+        self._faults.end(is_recorded=is_recorded)
         if action == "RECORD_AND_SAVE":
             unless_it_fails(_WORKERS, self._workers.end)
         is_timed = self._since_ns is not None and len(self._times_ns) < MOST_TIMES
@@ -102,7 +107,13 @@ class TidyProfile:
             self._is_on = unless_it_fails("a step", lambda: _done(self.profiler.step), _OVER) is not None
             self._look_at_workers(action)
         self._faults.begin()
+        self._begin_on_device()
         self._since_ns = time.perf_counter_ns()  # the profiler's own work between two steps does not count
+
+    def _begin_on_device(self) -> None:
+        """Times the step that begins on the device, too, if it is not recorded."""
+        if self._is_on and self.profiler.current_action.name == "NONE":
+            self._device.begin()
 
     def _look_at_workers(self, before: str) -> None:
         """Notes their time so far if the step that begins is the first recorded one."""
@@ -127,7 +138,9 @@ class TidyProfile:
 
     def _around(self) -> Mapping[str, object]:
         times, faults = self._times_ns, self._faults.found(self._cycle.active)
-        steps = {"count": len(times), "median_ns": round(median(times))} if times else None
+        on_host = (len(times), round(median(times))) if times else None
+        found = unless_it_fails("the device's clock", self._device.found_ns, "steps are timed by the host") or on_host
+        steps = {"count": found[0], "median_ns": found[1]} if found else None
         return {"steps": steps, "faults": faults, "workers": unless_it_fails(_WORKERS, self._workers.found)}
 
     def _keep_side_file(self, path: Path) -> None:
