@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tb_tidy_plugin.side_files import GRAPH_SUFFIX
@@ -13,6 +14,12 @@ from tb_tidy_plugin.trace.remote import AnyPath
 
 LOOKED_AT = "<captures of graphs>"
 """Represents the files beside a trace among the sources that an answer depends on; no source has this name."""
+
+CAPTURE_FOLDERS = ("capture_traces", "graph_capture_profile")
+"""Folders beside the traces in which vLLM and SGLang store recordings of captures, if they are told to."""
+
+_RUN_FOLDER = re.compile(r"\d{9,11}(?:\.\d+)?")
+"""Name of the folder that `sglang.profiler` makes for a run, its Unix time, in the folder for all runs."""
 
 MOST_FILES = 256
 """Most files beside a trace that are examined, and most captures that are read."""
@@ -33,18 +40,37 @@ def captures_state(trace: AnyPath) -> State:
 
 
 def files_beside(trace: Path) -> Iterator[Path]:
-    """Regular files in the folder of `trace` that may be traces or captures, by name, without the trace itself."""
+    """Regular files that may be traces or captures, by name, without the trace itself.
+
+    They lie in the folder of `trace`, or in the `CAPTURE_FOLDERS` in it. For a run of SGLang, captures may also lie in
+    the folder of all its runs, where they count only if they are our own or in such a folder.
+    """
+    folder = trace.parent
+    beside = [path for path in _listed(folder, _may_hold) if path.name != trace.name]
+    yield from (path for path in beside if _is_ours(path.name))
+    places = [folder]
+    if _RUN_FOLDER.fullmatch(folder.name):
+        yield from _listed(folder.parent, _is_ours)
+        places.append(folder.parent)
+    stored = [place / name for place in places for name in CAPTURE_FOLDERS if not (place / name).is_symlink()]
+    others = [*beside, *(path for each in stored for path in _listed(each, _may_hold))]
+    yield from [path for path in others if not _is_ours(path.name)][:MOST_FILES]
+
+
+def _is_ours(name: str) -> bool:
+    return name.endswith(GRAPH_SUFFIX)
+
+
+def _may_hold(name: str) -> bool:
+    return _is_ours(name) or is_trace_name(name) or may_be_trace(name)
+
+
+def _listed(folder: Path, wanted: Callable[[str], bool]) -> list[Path]:
+    """Regular files in `folder` by name; empty if it cannot be listed."""
     try:
-        with os.scandir(trace.parent) as listed:
-            names = sorted(
-                entry.name
-                for entry in listed
-                if entry.name != trace.name
-                and (entry.name.endswith(GRAPH_SUFFIX) or is_trace_name(entry.name) or may_be_trace(entry.name))
-                and entry.is_file(follow_symlinks=False)
+        with os.scandir(folder) as listed:
+            return sorted(
+                folder / each.name for each in listed if wanted(each.name) and each.is_file(follow_symlinks=False)
             )
     except OSError:
-        return
-    captures = [name for name in names if name.endswith(GRAPH_SUFFIX)]
-    others = [name for name in names if not name.endswith(GRAPH_SUFFIX)]
-    yield from (trace.with_name(name) for name in (*captures, *others[:MOST_FILES]))
+        return []

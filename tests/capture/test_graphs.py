@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gzip
 import json
+import pickle
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
+from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -185,3 +187,136 @@ def test_nothing_is_installed_without_a_folder_and_nothing_twice(
     once = graph_class.replay
     assert graphs.install()
     assert graph_class.replay is once is not before
+
+
+@dataclass
+class ProfilerConfig:
+    """The fields of `vllm.config.ProfilerConfig` that say where workers write."""
+
+    profiler: str | None = None
+    torch_profiler_dir: str = ""
+
+
+@dataclass
+class VllmConfig:
+    profiler_config: ProfilerConfig
+
+
+class Runner:
+    """What captures graphs in a worker of vLLM, which has got its configuration from another process."""
+
+    def __init__(self, config: VllmConfig) -> None:
+        self.vllm_config: VllmConfig = pickle.loads(pickle.dumps(config))
+
+    def __getattr__(self, name: str) -> object:
+        raise AssertionError(f"{name} runs the server's code")
+
+    def capture_model(self, graph: Graph, model: torch.nn.Module) -> None:
+        captured(graph, model)
+
+
+class TestVllm:
+    """Its plugins are called before a worker has a configuration; `--profiler-config` is in that alone since 0.16."""
+
+    @pytest.fixture(autouse=True)
+    def current(self, monkeypatch: pytest.MonkeyPatch) -> list[VllmConfig]:
+        """The current configuration, as `set_current_vllm_config` sets it; none at first."""
+        module, current = ModuleType("vllm.config"), list[VllmConfig]()
+        vars(module)["get_current_vllm_config_or_none"] = lambda: current[0] if current else None
+        monkeypatch.setitem(sys.modules, "vllm.config", module)
+        return current
+
+    def test_the_folder_is_that_of_the_configuration(
+        self, tmp_path: Path, graph_class: type[Graph], model: torch.nn.Module
+    ) -> None:
+        assert graphs.install_in_server()
+        assert graphs.install_in_server(), "vLLM calls plugins in each process that it starts, forks included"
+        runner = Runner(VllmConfig(ProfilerConfig("torch", str(tmp_path / "runs"))))
+        for _ in range(2):
+            runner.capture_model(graph_class(), model)
+        assert len([path for path in (tmp_path / "runs").iterdir() if reader.FILE.fullmatch(path.name)]) == 2
+
+    def test_or_of_the_current_one(
+        self, tmp_path: Path, graph_class: type[Graph], model: torch.nn.Module, current: list[VllmConfig]
+    ) -> None:
+        graphs.install_in_server()
+        current.append(VllmConfig(ProfilerConfig("torch", str(tmp_path))))
+        captured(graph_class(), model)
+        assert len(list(tmp_path.iterdir())) == 1
+
+    @pytest.mark.parametrize(
+        "profiler",
+        [
+            ProfilerConfig(),
+            ProfilerConfig("cuda", "/nowhere"),
+            ProfilerConfig("proton"),
+            ProfilerConfig("torch", "gs://bucket/runs"),
+        ],
+        ids=["none", "cuda", "proton", "store"],
+    )
+    def test_a_server_that_records_nothing_is_left_as_it_was(
+        self, profiler: ProfilerConfig, graph_class: type[Graph], model: torch.nn.Module, tmp_path: Path
+    ) -> None:
+        before = dict(vars(graph_class))
+        assert graphs.install_in_server()
+        graph = graph_class()
+        Runner(VllmConfig(profiler)).capture_model(graph, model)
+        assert {name: vars(graph_class)[name] for name in ("capture_begin", "capture_end", "replay")} == {
+            name: before[name] for name in ("capture_begin", "capture_end", "replay")
+        }
+        graph.replay()
+        assert graph.replays == 1
+        assert list(tmp_path.iterdir()) == []
+
+    def test_what_somebody_has_wrapped_around_ours_stays(
+        self, graph_class: type[Graph], model: torch.nn.Module, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        graphs.install_in_server()
+        ours, seen = graph_class.replay, []
+
+        def counted(self: Graph) -> None:
+            seen.append(self)
+            ours(self)
+
+        monkeypatch.setattr(graph_class, "replay", counted)
+        graph = graph_class()
+        captured(graph, model)
+        graph.replay()
+        assert (len(seen), graph.replays) == (1, 1)
+
+    def test_a_configuration_of_another_shape_is_said_and_breaks_nothing(
+        self, graph_class: type[Graph], model: torch.nn.Module, monkeypatch: pytest.MonkeyPatch,
+        caplog: pytest.LogCaptureFixture,
+    ) -> None:  # fmt: skip
+        def fail() -> None:
+            raise LookupError("another version")
+
+        monkeypatch.setattr(sys.modules["vllm.config"], "get_current_vllm_config_or_none", fail)
+        graphs.install_in_server()
+        graph = graph_class()
+        captured(graph, model)
+        graph.replay()
+        assert graph.replays == 1
+        assert "the folder of the traces could not be captured, graphs stay unnamed: LookupError" in caplog.text
+
+    def test_a_variable_counts_before_the_configuration(
+        self, tmp_path: Path, graph_class: type[Graph], model: torch.nn.Module, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("TORCHTIDY_GRAPHS", str(tmp_path / "mine"))
+        graphs.install_in_server()
+        Runner(VllmConfig(ProfilerConfig("torch", str(tmp_path / "runs")))).capture_model(graph_class(), model)
+        assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+
+
+def test_other_servers_need_a_variable(graph_class: type[Graph], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "vllm.config", raising=False)
+    before = graph_class.replay
+    assert not graphs.install_in_server()
+    assert graph_class.replay is before
+
+
+def test_the_entry_points_of_both_servers_are_the_function() -> None:
+    text = (Path(__file__).parents[2] / "setup.py").read_text(encoding="utf-8")
+    for group in ("vllm.general_plugins", "sglang.srt.plugins"):
+        assert f'"{group}": ["torchtidy_graphs = tb_tidy_plugin.capture.graphs:install_in_server"]' in text
+    assert callable(graphs.install_in_server)

@@ -223,6 +223,38 @@ def test_a_link_is_not_followed_and_another_folder_not_looked_into(tmp_path: Pat
     assert operators_in(trace, Job(graph_captures=(tmp_path / "inner" / "any.json",))) == ALL
 
 
+def test_a_capture_is_found_where_servers_store_it(tmp_path: Path) -> None:
+    """`capture_torch_profiler` of vLLM and SGLang's capture traces write to a folder beside the traces."""
+    trace = folder_with(tmp_path)
+    (tmp_path / "inner").rename(tmp_path / "capture_traces")
+    (tmp_path / "any.json").rename(tmp_path / "capture_traces" / "bs_4_rank0.json")
+    assert operators_in(trace) == ALL
+    (tmp_path / "capture_traces").rename(tmp_path / "elsewhere")
+    (tmp_path / "capture_traces").symlink_to(tmp_path / "elsewhere")
+    assert operators_in(trace) == set(), "a link is not followed"
+
+
+@pytest.mark.parametrize(("run", "expected"), [("1785501977.9713538", ALL), ("run", set())])
+def test_our_capture_is_found_beside_the_runs_of_sglang(run: str, expected: set[str], tmp_path: Path) -> None:
+    """`sglang.profiler` makes a folder for each run, named after the time, in the folder that the server knows."""
+    (tmp_path / run).mkdir()
+    trace = folder_with(tmp_path / run, "graph-a-1.tidy_graph.json.gz")
+    document = json.loads(trace.read_text())
+    document["traceEvents"] += Made().mark("tidy:replay#a-1", 490, 600).events
+    trace.write_text(json.dumps(document))
+    (trace.parent / "graph-a-1.tidy_graph.json.gz").rename(tmp_path / "graph-a-1.tidy_graph.json.gz")
+    assert operators_in(trace) == expected
+
+
+@pytest.mark.parametrize(("run", "expected"), [("1785501977.9713538", ALL), ("run", set())])
+def test_sglangs_captures_are_found_beside_its_runs(run: str, expected: set[str], tmp_path: Path) -> None:
+    (tmp_path / run).mkdir()
+    trace = folder_with(tmp_path / run)
+    (tmp_path / "graph_capture_profile").mkdir()
+    (trace.parent / "any.json").rename(tmp_path / "graph_capture_profile" / "decode_bs_4_rank0.json")
+    assert operators_in(trace) == expected
+
+
 def test_no_file_is_read_because_the_trace_names_it(tmp_path: Path) -> None:
     trace = folder_with(tmp_path)
     (tmp_path / "any.json").rename(tmp_path / "inner" / "graph-x.tidy_graph.json.gz")
