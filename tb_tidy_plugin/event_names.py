@@ -14,6 +14,12 @@ COPY_OR_FILL = r"Memcpy|Memset"
 ASYNC_COPY_OR_FILL = r"Mem(?:cpy|set)\w{0,100}Async"
 STREAM_WAIT = r"StreamWaitEvent"
 
+RECORDER = (
+    r"(?:^|[/\\])torch[/\\]profiler[/\\]profiler\.py\(\d+\): "
+    r"|(?:^|[/\\])tb_tidy_plugin[/\\]capture[/\\](?:profiling|loops|lightning|transformers)\.py\(\d+\): "
+)
+"""Frames in which a profiler, or TorchTidy's capture, does its own work between two steps."""
+
 MODULE = "nn.Module: "
 """Prefix of the frame of a module's call; the module's class and its number follow."""
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from tb_tidy_plugin.capture.device_clock import DeviceClock
 from tb_tidy_plugin.capture.faults import StepFaults
-from tb_tidy_plugin.capture.guarded import log_harmless, unless_it_fails
+from tb_tidy_plugin.capture.guarded import log_harmless, logged_once, reason_of, unless_it_fails
 from tb_tidy_plugin.capture.handler import CaptureOptions, capturing, write_document
 from tb_tidy_plugin.capture.workers import WorkerTimes
 from tb_tidy_plugin.side_files import CAPTURE_SUFFIX
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 NOTHING_RECORDED = "so nothing is recorded"
 _OVER = "so the recording ends here"
+_UNMARKED = "so the recording lacks a step"
 _WORKERS = "the time of loaders' workers"
 
 MOST_TIMES = 10_000  # step times kept: enough for a median, in little memory
@@ -37,8 +38,13 @@ class Cycle:
 
     wait: int = 5
     warmup: int = 2
-    active: int = 3
+    active: int = 5
     repeat: int = 1
+
+    @property
+    def needed(self) -> int:
+        """Steps until the first recording is complete."""
+        return self.wait + self.warmup + self.active
 
     def within(self, steps: int) -> Cycle:
         """The cycle for a job of few steps: `wait` is shortened first, at least one step is recorded."""
@@ -58,6 +64,8 @@ class Output:
 
 class TidyProfile:
     """Records some steps of a job and times those around them; created by `tidy_profile`.
+
+    It sets the marks of the recorded steps itself, as torch's profiler would, so that its own work lies between them.
 
     If the profiler itself fails (another one is running, a warning is an error), the job goes on without it. It is then
     not even stopped: stopping a profiler that does not run ends the process. Nor is one whose step was interrupted.
@@ -82,16 +90,20 @@ class TidyProfile:
             on_trace_ready=self._save,
             **{"record_shapes": True, "with_stack": True, **arguments},  # torch checks them
         )
+        self.profiler.record_steps = False  # see above
+        self._mark: torch.profiler.record_function | None = None
 
     def start(self) -> None:
         """Starts with the first step."""
         self._is_on = unless_it_fails("the job", lambda: _done(self.profiler.__enter__), NOTHING_RECORDED) is not None
         self._look_at_workers("NONE")
         self._begin_on_device()
+        self._begin_mark()
 
     def step(self) -> None:
         """Marks the end of a step of the job."""
         now_ns = time.perf_counter_ns()
+        self.end_mark()
         action = self.profiler.current_action.name
         is_recorded = None if action == "WARMUP" else action != "NONE"
         self._device.end(is_recorded=is_recorded)
@@ -109,6 +121,29 @@ class TidyProfile:
         self._faults.begin()
         self._begin_on_device()
         self._since_ns = time.perf_counter_ns()  # the profiler's own work between two steps does not count
+        self._begin_mark()
+
+    def _begin_mark(self) -> None:
+        """Begins the mark of a step that is recorded; others need none."""
+        if not self._is_on or not self.profiler.current_action.name.startswith("RECORD"):
+            return
+        try:
+            import torch
+
+            mark = torch.profiler.record_function(f"ProfilerStep#{self.profiler.step_num}")
+            mark.__enter__()  # type: ignore[no-untyped-call]
+            self._mark = mark
+        except Exception as error:  # noqa: BLE001 - as in `unless_it_fails`, whose frames would be in the step
+            logged_once("the mark of a step", _UNMARKED, reason_of(error))
+
+    def end_mark(self) -> None:
+        """Ends the mark of the step, before `step` does; what follows is not part of the step."""
+        mark, self._mark = self._mark, None
+        if mark is not None:
+            try:
+                mark.__exit__(None, None, None)
+            except Exception as error:  # noqa: BLE001 - see above
+                logged_once("the end of a step", _UNMARKED, reason_of(error))
 
     def _begin_on_device(self) -> None:
         """Times the step that begins on the device, too, if it is not recorded."""
@@ -122,15 +157,20 @@ class TidyProfile:
 
     def stop(self) -> None:
         """Ends the recording, and adds the time of the steps after it to the last side file."""
+        self.end_mark()
         if not self._is_on:
             return
         leave = partial(self.profiler.__exit__, None, None, None)
         unless_it_fails("the last steps", leave, "so what was being recorded is lost")
         unless_it_fails("the time of unrecorded steps", self._complete)
-        needed = self._cycle.wait + self._cycle.warmup + self._cycle.active
-        if self._side_file is None and self._steps < needed:
-            text = f"nothing was recorded: {self._steps} steps were marked, recording takes {needed}"
-            log_harmless(logging.WARNING, text)
+        if self._side_file is None and self._steps < self._cycle.needed:
+            self._say_too_few()
+
+    def _say_too_few(self) -> None:
+        marked = f"{self._steps} step was marked" if self._steps == 1 else f"{self._steps} steps were marked"
+        advice = f"Run more steps, or pass their number: `steps={max(self._steps, 1)}`."
+        text = f"nothing was recorded: {marked}, and recording takes {self._cycle.needed}. {advice}"
+        log_harmless(logging.WARNING, text)
 
     def _save(self, prof: torch.profiler.profile) -> None:
         with suppress(Exception):  # losses have been logged
@@ -164,7 +204,7 @@ def tidy_profile(  # noqa: PLR0913 - each can be left out
     *,
     wait: int = 5,
     warmup: int = 2,
-    active: int = 3,
+    active: int = 5,
     repeat: int = 1,
     steps: int | None = None,
     worker_name: str | None = None,

@@ -244,7 +244,7 @@ class _Book:
         kind: Kind | None = KINDS[kind_number - 1] if kind_number else None
         share = total / max(self.span.end_ns - self.span.start_ns, 1)
         length = self._length(mine)
-        owners = self._owners(mine, length)
+        owners = [Owner(ns=total)] if cause == "profiler" else self._owners(mine, length)
         has_limit = cause == "compute" and kind not in WITHOUT_LIMIT
         limit = self.limits.of(self.segments.take(mine)) if has_limit else None
         if kind == "mixture_of_experts":

@@ -15,6 +15,7 @@ import numpy as np
 from tb_tidy_plugin.event_names import BEGIN_CAPTURE, END_CAPTURE, GRAPH_INSTANTIATE
 from tb_tidy_plugin.ledger.model import Cause
 from tb_tidy_plugin.profile.builders import BUILDS
+from tb_tidy_plugin.profile.cpu_work import recorder_frames
 from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.lanes import COMPILATION, GARBAGE_COLLECTION, SYNCHRONISATION, covered
 from tb_tidy_plugin.profile.nesting import contained, nearest, outer_first, unfolded
@@ -157,6 +158,7 @@ class Host(Nest):
                 host & (self._named(LOADER_NEXT.fullmatch) | self._named(LOADER_FRAME.search))
             ),
             "host_communication": np.flatnonzero(host & self._named(HOST_COLLECTIVE.search)),
+            "profiler": recorder_frames(self.table),
         }
 
     def _captures(self, thread: int) -> Intervals:

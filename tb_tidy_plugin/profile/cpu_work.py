@@ -7,6 +7,7 @@ are attributed there, so that each delay is named once.
 
 from __future__ import annotations
 
+import re
 from typing import TypeAlias
 
 import msgspec
@@ -14,11 +15,12 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from tb_tidy_plugin.event_names import RECORDER
 from tb_tidy_plugin.profile.flops import Reals, WorkEstimates
 from tb_tidy_plugin.profile.intervals import Intervals, positions_of_each, union_by_lane
 from tb_tidy_plugin.profile.nesting import HOST_CALLS, nest
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.trace.columns import ABSENT, Category, Ids, Rows, Times
+from tb_tidy_plugin.trace.columns import ABSENT, Category, EventTable, Ids, Mask, Rows, Times
 from tb_tidy_plugin.trace.sets import distinct, numbered
 
 SLOW_FACTOR = 3.0
@@ -147,14 +149,30 @@ def cpu_work_of(profile: Profile, estimates: WorkEstimates) -> CpuWork:
     )
 
 
+def recorder_frames(table: EventTable) -> Rows:
+    """Python frames in which the profiler does its own work: its user's code does not run inside them."""
+    return np.flatnonzero((table.category == Category.PYTHON) & table.is_named(re.compile(RECORDER).search))
+
+
 def frame_times(profile: Profile) -> FrameTimes | None:
-    """Self times of Python frames, None without stacks."""
+    """Self times of Python frames without those of the profiler's own work, None without stacks."""
     table = profile.table
     if not (table.category == Category.PYTHON).any():
         return None
     nested = nest(table, profile.plain_groups, (*HOST_CALLS, Category.PYTHON))
-    frames = np.flatnonzero(table.category[nested.rows] == Category.PYTHON)
+    frames = np.flatnonzero((table.category[nested.rows] == Category.PYTHON) & ~_of_recorder(table, nested.rows))
     return FrameTimes(nested.rows[frames], nested.self_ns[frames])
+
+
+def _of_recorder(table: EventTable, rows: Rows) -> Mask:
+    """Mask of the `rows` that lie inside the profiler's own frames, or are one."""
+    frames, found = recorder_frames(table), np.zeros(len(rows), np.bool_)
+    for thread in distinct(table.thread[frames]).tolist():
+        own = frames[table.thread[frames] == thread]
+        spans = Intervals.union(table.start_ns[own], table.end_ns[own])
+        here = np.flatnonzero(table.thread[rows] == thread)
+        found[here] = spans.containing(table.start_ns[rows[here]])
+    return found
 
 
 def _operator_calls(profile: Profile) -> Rows:

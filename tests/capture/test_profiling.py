@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import mmap
 import multiprocessing
+import re
 import subprocess
 import sys
 import time
@@ -68,7 +71,7 @@ class TestStepTimes:
 
     def test_they_are_in_the_report(self, tmp_path: Path) -> None:
         with tidy_profile(str(tmp_path)) as profile:
-            for _ in range(14):
+            for _ in range(16):
                 time.sleep(0.002)
                 work()
                 profile.step()
@@ -79,7 +82,7 @@ class TestStepTimes:
         said = StringIO()
         Console(file=said, width=200).print(to_text(report_document(whole, "text")))
         assert f", {Nanoseconds(report.true_step_ns)} without the profiler" in said.getvalue()
-        assert report.steps.count == 3
+        assert report.steps.count == 5
         assert report.settings is not None
         assert set(report.recorded) >= {"stacks", "shapes", "steps"}
 
@@ -98,6 +101,63 @@ class TestStepTimes:
                 work()
                 profile.step()
         assert [document_of(trace)["version"] for trace in traces_in(tmp_path)] == [1, 1]
+
+
+class TestMarks:
+    """The recorded steps, counted in the file itself: what the capture does lies between two of them."""
+
+    OWN = re.compile(r"tb_tidy_plugin/capture/(?!profiling)|getrusage|torch/profiler/profiler\.py")
+
+    def test_the_captures_own_work_is_in_no_step(self, tmp_path: Path) -> None:
+        with tidy_profile(str(tmp_path), wait=1, warmup=1, active=3) as profile:
+            for _ in range(6):
+                work()
+                profile.step()
+        (trace,) = traces_in(tmp_path)
+        events = [each for each in json.loads(gzip.decompress(trace.read_bytes()))["traceEvents"] if "dur" in each]
+        steps = [each for each in events if each["name"].startswith("ProfilerStep#")]
+        assert sorted(each["name"] for each in steps) == ["ProfilerStep#2", "ProfilerStep#3", "ProfilerStep#4"]
+        own = [each for each in events if self.OWN.search(each["name"])]
+        assert len(own) > 6, "it is recorded, and named"
+        spans = [(each["ts"], each["ts"] + each["dur"]) for each in steps]
+        assert not [each["name"] for each in own for begin, end in spans if begin <= each["ts"] < end]
+        operators = [each for each in events if each["name"] == "aten::add"]
+        assert len([each for each in operators for begin, end in spans if begin <= each["ts"] < end]) == 3
+
+    def test_it_is_an_entry_of_its_own_in_the_ledger(self, tmp_path: Path) -> None:
+        with tidy_profile(str(tmp_path), wait=1, warmup=1, active=3) as profile:
+            for _ in range(6):
+                work()
+                profile.step()
+        ((report,),) = (run.profiles for run in analyze_path(tmp_path, Job()).runs)
+        assert report.ledger is not None
+        entries = {entry.cause: entry for entry in report.ledger.entries}
+        assert entries["profiler"].ns_total > 0
+        [owner] = entries["profiler"].owners
+        assert (owner.own, owner.library, owner.ns) == (None, None, entries["profiler"].ns_total)
+
+    def test_a_mark_that_fails_is_said_and_the_job_goes_on(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        import torch
+
+        def fail(*_: object) -> None:
+            raise UserWarning("no mark")
+
+        done = 0
+        with monkeypatch.context() as patch:
+            patch.setattr(torch.profiler, "record_function", fail)
+            with tidy_profile(str(tmp_path), wait=1, warmup=1, active=2) as profile:
+                for _ in range(5):
+                    work()
+                    profile.step()
+                    done += 1
+        assert done == 5
+        assert (
+            "the mark of a step could not be captured, so the recording lacks a step: UserWarning: no mark"
+            in caplog.text
+        )
+        assert len(traces_in(tmp_path)) == 1
 
 
 class TestPageFaults:
@@ -174,9 +234,10 @@ class TestFewSteps:
     @pytest.mark.parametrize(
         ("steps", "fitted"),
         [
-            (100, Cycle(5, 2, 3)),
-            (10, Cycle(5, 2, 3)),
-            (7, Cycle(2, 2, 3)),
+            (100, Cycle(5, 2, 5)),
+            (12, Cycle(5, 2, 5)),
+            (10, Cycle(3, 2, 5)),
+            (7, Cycle(0, 2, 5)),
             (5, Cycle(0, 2, 3)),
             (4, Cycle(0, 2, 2)),
             (2, Cycle(0, 1, 1)),
@@ -193,10 +254,20 @@ class TestFewSteps:
                 profile.step()
         assert len(traces_in(tmp_path)) == 1
 
-    def test_too_few_are_said(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    @pytest.mark.parametrize(
+        ("steps", "said"),
+        [
+            (0, "0 steps were marked, and recording takes 12. Run more steps, or pass their number"),
+            (1, "1 step was marked, and recording takes 12. Run more steps"),
+            (6, "6 steps were marked, and recording takes 12. Run more steps"),
+        ],
+    )
+    def test_too_few_are_said(self, steps: int, said: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
         with tidy_profile(str(tmp_path)) as profile:
-            profile.step()
-        assert "nothing was recorded: 1 steps were marked, recording takes 10" in caplog.text
+            for _ in range(steps):
+                profile.step()
+        assert f"nothing was recorded: {said}" in caplog.text
+        assert f"`steps={max(steps, 1)}`." in caplog.text
         assert list(tmp_path.iterdir()) == []
 
 

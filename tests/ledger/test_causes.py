@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tb_tidy_plugin.ledger.account import linked
+from tb_tidy_plugin.ledger.model import Owner
 from tb_tidy_plugin.profile.intervals import Intervals
 from tests.ledger.traces import MAIN, OTHER, Made, check
 
@@ -81,6 +82,11 @@ class TestQueued:
 HELD = [
     ("profiler", lambda made: made.add("overhead", "Buffer Flush", 200, 9000, -1, -1)),
     ("profiler", lambda made: made.add("overhead", "Activity Buffer Request", 200, 9000, -1, -1)),
+    ("profiler", lambda made: made.frame("torch/profiler/profiler.py(1150): step", 200, 9000)),
+    ("profiler", lambda made: made.frame("/a/tb_tidy_plugin/capture/profiling.py(99): step", 200, 9000)),
+    ("profiler", lambda made: made.frame("tb_tidy_plugin/capture/lightning.py(9): on_train_batch_end", 200, 9000)),
+    ("host_work", lambda made: made.frame("tb_tidy_plugin/capture/graphs.py(78): named_replay", 200, 9000)),
+    ("host_work", lambda made: made.frame("my/profiler.py(9): step", 200, 9000)),
     ("first_launch", lambda made: made.add("overhead", "Lazy Function Loading", 200, 9000, -1, -1)),
     ("first_launch", lambda made: made.add("overhead", "Runtime Triggered Module Loading", 200, 9000, -1, -1)),
     ("first_launch", lambda made: made.add("overhead", "Driver Compiler", 200, 9000, -1, -1)),
@@ -113,6 +119,13 @@ class TestHost:
         times = made.times_us()
         assert times[cause] >= 8780, times
         check(made.account())
+
+    def test_the_profilers_work_is_nobodys(self) -> None:
+        made = step().kernel(GEMM, 9500, 10_000, launch=9490)
+        made.frame("train.py(3): loop", 150, 9400).frame("tb_tidy_plugin/capture/profiling.py(99): step", 200, 9000)
+        made.frame("tb_tidy_plugin/capture/faults.py(49): _faults", 300, 8000)
+        entry = next(each for each in made.account().ledger.entries if each.cause == "profiler")
+        assert entry.owners == [Owner(ns=entry.ns_total)]
 
     def test_a_wait_for_the_device_that_began_before_the_gap(self) -> None:
         made = step(2000).call("cudaStreamSynchronize", 20, 130).kernel(GEMM, 160, 2000, launch=150)

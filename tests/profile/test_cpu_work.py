@@ -177,6 +177,23 @@ def test_python_frames_have_what_nothing_inside_them_takes() -> None:
     assert frame_times(draw("aten::mm 0-10")) is None
 
 
+def test_frames_of_the_profilers_own_work_are_left_out() -> None:
+    profile = draw(
+        """
+        train.py(3): step             0-1000
+          tb_tidy_plugin/capture/profiling.py(99): step   700-900
+            tb_tidy_plugin/capture/faults.py(49): _faults   710-800
+            <built-in function getrusage>                   810-890
+          <built-in function sum>       905-950
+        """,
+        A100,
+    )
+    times = frame_times(profile)
+    assert times is not None
+    found = {profile.name(row): own for row, own in zip(times.rows.tolist(), times.self_ns.tolist(), strict=True)}
+    assert found == {"train.py(3): step": 755_000, "<built-in function sum>": 45_000}
+
+
 @pytest.mark.parametrize("name", ["cpu_gloo_rank34", "b200_eager", "v100_2021_resnet50_workers4"])
 def test_groups_of_real_traces(name: str) -> None:
     """Every operator call is in one group; spreads again by numpy, from a plain dictionary."""

@@ -16,7 +16,7 @@ with profile(activities=activities) as recording:
 
 Use instead:
 ```python
-with profile(activities=activities, schedule=schedule(wait=5, warmup=2, active=3)) as recording:
+with profile(activities=activities, schedule=schedule(wait=5, warmup=2, active=5)) as recording:
     for _ in range(10):
         train_step(batch)
         recording.step()
@@ -43,7 +43,7 @@ from tb_tidy_plugin.rulekit import Match, Nanoseconds, Profile, Rule, Share
 from tb_tidy_plugin.trace.columns import ABSENT
 from tb_tidy_plugin.trace.sets import among, distinct
 
-_WARM_UP = "Record steady steps: run some steps first, or use `schedule(wait=5, warmup=2, active=3)`"
+_WARM_UP = "Record steady steps: run some steps first, or use `schedule(wait=5, warmup=2, active=5)`"
 
 
 class _Kind(msgspec.Struct, frozen=True):
