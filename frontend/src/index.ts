@@ -8,6 +8,7 @@ import * as host from './state/host';
 import { followSelection } from './state/profile';
 import { restore } from './state/route';
 import { watchRun, watchRuns } from './state/runs';
+import { watchTitle } from './state/screen';
 import { restoreFolds } from './state/folds';
 import { restoreSettings } from './state/settings';
 import { watchViewport } from './state/viewport';
@@ -56,12 +57,12 @@ function start(): void {
 
 /** The address first: it names the profile to request. */
 async function begin(): Promise<void> {
-  const keys = await host.readUrl();
-  restore(Object.keys(keys).length > 0 ? keys : { view: 'runs' });
+  restore(await host.readUrl());
   followSelection();
   watchFindings();
   watchRun();
   watchRuns();
+  watchTitle();
   await revalidate();
 }
 

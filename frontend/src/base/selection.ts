@@ -10,10 +10,13 @@ interface RunLike<P> { run: string; profiles: readonly P[] }
 
 export interface Selection<P> { run: string; profile: P }
 
-/** The named profile; for open parts of the address, the first worker's latest span. */
+/**
+ * The named profile; for open parts of the address, the first worker's latest span. Without a run that is there, none:
+ * never the profile of another run, unless there is only one.
+ */
 export function select<P extends ProfileLike>(runs: readonly RunLike<P>[], key: ProfileKey): Selection<P> | null {
-  const run = runs.find((each) => each.run === key.run && each.profiles.length > 0)
-    ?? runs.find((each) => each.profiles.length > 0);
+  const recorded = runs.filter(({ profiles }) => profiles.length > 0);
+  const run = recorded.find((each) => each.run === key.run) ?? (recorded.length === 1 ? recorded[0] : undefined);
   if (!run) return null;
   const worker = run.profiles.some((each) => each.worker === key.worker) ? key.worker : run.profiles[0]?.worker;
   const ofWorker = run.profiles.filter((each) => each.worker === worker);

@@ -40,7 +40,7 @@ export function Tabs<T extends string>({ label, tabs, chosen, panel, onChoose, o
   return (
     <div ref={list} class="tabs" role="tablist" aria-label={label} onKeyDown={step}>
       {tabs.map((tab) => (
-        <button type="button" role="tab" class="tab" data-tab={tab.id} aria-selected={tab.id === chosen} aria-controls={panel}
+        <button type="button" role="tab" class="tab" data-tab={tab.id} data-label={tab.label} aria-selected={tab.id === chosen} aria-controls={panel}
           tabIndex={tab.id === chosen ? 0 : -1} onClick={() => onChoose(tab.id)}
           onPointerEnter={() => rest(tab.id)} onPointerLeave={() => rest(null)} onPointerDown={() => onNear(tab.id)}>
           {tab.label}

@@ -41,11 +41,7 @@ export const openRun = (run: string): void =>
 export const openRank = ({ worker, span }: Pick<ProfileKey, 'worker' | 'span'>, id = ''): void =>
   go({ run: selectedKey.peek()?.run ?? '', worker, span, file: '', line: '', step: '', op: '', finding: id, view: id ? 'findings' : 'overview' }, 'push');
 
-/** From the list of all runs the address leads to the selected run. */
-export function chooseView(view: View): void {
-  const run = route.peek().view === 'runs' ? selectedKey.peek()?.run : undefined;
-  go({ view, ...(run && { run }) }, 'push');
-}
+export const chooseView = (view: View): void => go({ view }, 'push');
 
 export const setQuery = (q: string): void => go({ q }, 'replace');
 export const setSort = (sort: Sort): void => go({ sort }, 'replace');

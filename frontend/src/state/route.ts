@@ -20,10 +20,10 @@ export function go(changes: Partial<Route>, how: 'push' | 'replace' | 'settle'):
   else write(how);
 }
 
-/** Takes the route from an address that has changed, or has just been opened. */
+/** Takes the route from an address that has changed, or has just been opened; an empty one is the list of all runs. */
 export function restore(keys: Record<string, string>): void {
   clearTimeout(settling);
-  route.value = routeFrom(keys);
+  route.value = routeFrom(Object.keys(keys).length > 0 ? keys : { view: 'runs' });
 }
 
 const write = (how: 'push' | 'replace'): void => writeUrl(routeKeys(route.peek()), how);

@@ -4,6 +4,7 @@ import { computed, effect } from '@preact/signals';
 import { getRuns } from '../api/client';
 import type { ErrorInfo, ProfileState, RunsAnswer } from '../api/types.gen';
 import { keyText, select, type ProfileKey } from '../base/selection';
+import type { View } from '../base/views';
 import { toast } from './notices';
 import { polled, resource } from './resource';
 import { go, route } from './route';
@@ -35,12 +36,22 @@ const isMissing = computed(() => {
 /** Announces an address that names a missing run. It stays in the address: the run may still appear. */
 export function watchRun(): void {
   effect(() => {
-    if (isMissing.value) toast(`There is no run “${namedRun.value}” here. Another one is shown.`);
+    if (isMissing.value) toast(`There is no run “${namedRun.value}” here.${selected.value ? ' The only one is shown.' : ''}`);
   });
 }
 
-/** True if the list of runs is on the screen: with a single run there is none. */
-export const boarding = computed<boolean>(() => route.value.view === 'runs' && (runs.value?.runs.length ?? 0) > 1);
+/**
+ * The view on the screen. Without a run that is there, it is the list of all runs: a comparison names its own, and with
+ * a single run there is no list.
+ */
+export const view = computed<View>(() => {
+  const { scanning = true, runs: known = [] } = runs.value ?? {};
+  const isNone = !scanning && known.length > 1 && selected.value === null && route.value.view !== 'compare';
+  return isNone ? 'runs' : route.value.view;
+});
+
+/** True if the list of runs is on the screen. */
+export const boarding = computed<boolean>(() => view.value === 'runs' && (runs.value?.runs.length ?? 0) > 1);
 
 /** With a single run there is no list of runs: it is opened at once. */
 export function watchRuns(): void {

@@ -1,11 +1,12 @@
 /** The current state of the page, one of a few. */
 
-import { computed } from '@preact/signals';
+import { computed, effect } from '@preact/signals';
 import type { ErrorInfo, Problem, ProfileState } from '../api/types.gen';
+import { VIEWS } from '../base/views';
 import { gone } from './connection';
 import { report, reportError, working } from './profile';
 import { route } from './route';
-import { boarding, runs, runsError, selected } from './runs';
+import { boarding, runs, runsError, selected, view } from './runs';
 
 export type Screen =
   | { kind: 'starting' }
@@ -32,7 +33,15 @@ export const screen = computed<Screen>(() => {
  * Views that need no report of the selected profile: a comparison, whose sides are profiles of their own, and the list
  * of all runs.
  */
-export const comparing = computed<boolean>(() => (route.value.view === 'compare' && selected.value !== null) || boarding.value);
+export const comparing = computed<boolean>(() => (route.value.view === 'compare' && (runs.value?.runs.length ?? 0) > 0) || boarding.value);
+
+/** Names the run and the view in the page's title, for the browser's tabs and its history. */
+export function watchTitle(): void {
+  effect(() => {
+    const label = VIEWS.find(({ id }) => id === view.value)?.label ?? '';
+    document.title = [...(selected.value && !comparing.value ? [selected.value.run || '.'] : []), label, 'TorchTidy'].join(' · ');
+  });
+}
 
 /** The analysis of the selected profile failed; a report on the screen is of an earlier recording. */
 export const broken = computed<boolean>(() => selected.value?.profile.state === 'error');

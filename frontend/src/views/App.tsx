@@ -12,6 +12,7 @@ import { helpOpen, perform, settingsOpen } from '../state/actions';
 import { announcement, toastText } from '../state/notices';
 import { report } from '../state/profile';
 import { route } from '../state/route';
+import { view } from '../state/runs';
 import { comparing, screen } from '../state/screen';
 import { LIST_WIDTHS, listWidth, rowsStand, setListWidth } from '../state/settings';
 import { narrow } from '../state/viewport';
@@ -80,9 +81,9 @@ function Screen() {
 }
 
 function View() {
-  const { view } = route.value;
+  const now = view.value;
   useEffect(() => void fetchWhenIdle([SCROLLING, ...Object.values(LATER)]), []);
-  return view === 'findings' || view === 'source' ? <Workspace /> : <Later key={view} of={LATER[view]} />;
+  return now === 'findings' || now === 'source' ? <Workspace /> : <Later key={now} of={LATER[now]} />;
 }
 
 function Workspace() {

@@ -42,6 +42,24 @@ describe('the list of all runs', () => {
     await vi.waitFor(() => expect(server.asked).toContain('board?analyse=all'));
   });
 
+  it.each([
+    ['Back from a run', 'torchtidy', 'torchtidy&p.torchtidy.run=resnet_1'],
+    ['a link to a run that is gone', 'torchtidy&p.torchtidy.run=gone&p.torchtidy.view=overview', 'torchtidy&p.torchtidy.run=resnet_1'],
+    ['a view without a run', 'torchtidy&p.torchtidy.view=timeline', 'torchtidy&p.torchtidy.run=resnet_1'],
+  ])('is where %s leads, and no other run', async (_, address, before) => {
+    const server = serveRuns([{ runs: ROWS, pending: 0, unasked: 0 }]);
+    await openPage(before);
+    await rows();
+    expect(document.title).toBe('resnet_1 · Findings · TorchTidy');
+    server.asked.length = 0;
+    window.history.replaceState(null, '', `#${address}`);
+    window.dispatchEvent(new PopStateEvent('popstate'));
+    expect(await names()).toEqual(['resnet_2', 'resnet_1', 'gpt']);
+    expect(server.asked.filter((each) => each.startsWith('report'))).toEqual([]);
+    expect(screen.getAllByRole('tab').map((each) => each.textContent)).toEqual(['All runs', 'Compare']);
+    expect(document.title).toBe('All runs · TorchTidy');
+  });
+
   it('marks what got slower than the recording before of the same job', async () => {
     serveRuns([{ runs: ROWS, pending: 0, unasked: 0 }]);
     await openPage();

@@ -22,7 +22,7 @@ export const NoTraces = ({ logdirs }: { logdirs: readonly string[] }) => (
       <p>TorchTidy reads what <code>torch.profiler</code> records. Record a few steps of your training:</p>
       <Code label="How to record a trace" lines={plainLines(RECORD.trimEnd().split('\n'))} />
       <div class="actions"><CopyButton label="Copy the code" onCopy={() => copy(RECORD, 'Code')} /></div>
-      <p class="muted">Looked for <code>*.pt.trace.json</code> and <code>*.pt.trace.json.gz</code> in:</p>
+      <p class="muted">Looked for traces, <code>*.json</code> and <code>*.json.gz</code>, in:</p>
       <ul class="muted path">{logdirs.map((logdir) => <li>{logdir}</li>)}</ul>
       <p class="muted">New traces appear here within seconds.</p>
     </Hero>

@@ -11,14 +11,16 @@ import { wanted } from '../../state/focus';
 import { report } from '../../state/profile';
 import { hasRanks } from '../../state/ranks';
 import { route } from '../../state/route';
-import { runs } from '../../state/runs';
+import { runs, selected, view } from '../../state/runs';
 import { comparing } from '../../state/screen';
 import { Export } from './Export';
 import { Filter } from './Filter';
 import { Pickers } from './Pickers';
 
+/** Without a run only the views that need none are offered. */
 const tabs = (): typeof VIEWS => VIEWS.filter(({ id, ofRanks = false, ofRuns = false }) =>
-  (!ofRanks || hasRanks.value || route.value.view === id) && (!ofRuns || (runs.value?.runs.length ?? 0) > 1));
+  (!ofRanks || hasRanks.value || view.value === id) && (!ofRuns || (runs.value?.runs.length ?? 0) > 1)
+  && (selected.value !== null || ofRuns || id === 'compare'));
 
 export const TopBar = () => (
   <>
@@ -36,7 +38,7 @@ export const TopBar = () => (
       <IconButton icon="settings" label="Settings" onClick={() => { settingsOpen.value = true; }} />
       <IconButton icon="keyboard" label={`Keyboard shortcuts (${SHORTCUTS.at(-1)?.keys[0] ?? ''})`} onClick={() => { helpOpen.value = true; }} />
     </header>
-    {(report.value || comparing.value) && <nav class="views" aria-label="Views"><Tabs label="View" panel="view" tabs={tabs()} chosen={route.value.view} onChoose={chooseView} onNear={askAhead} /></nav>}
+    {(report.value || comparing.value) && <nav class="views" aria-label="Views"><Tabs label="View" panel="view" tabs={tabs()} chosen={view.value} onChoose={chooseView} onNear={askAhead} /></nav>}
   </>
 );
 
