@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import traceback
+from pathlib import Path
+
+_PACKAGE = Path(__file__).resolve().parent
+
 
 class TidyError(Exception):
     """Something that the user can fix.
@@ -31,3 +36,17 @@ class NotFoundError(TidyError):
 
 class ConfigurationError(TidyError):
     """A configuration that cannot be used: the file, a key, a rule of the user's own."""
+
+
+def unexpected(error: BaseException, work: str) -> TraceError:
+    """The error for `work` on one trace that ended with an exception nobody expected, which is a bug.
+
+    It names the type and the place in this package, but not the exception's text, which may quote the trace.
+    """
+    frames = [(Path(each.filename).resolve(), each.lineno) for each in traceback.extract_tb(error.__traceback__)]
+    ours = [(file.relative_to(_PACKAGE), line) for file, line in frames if file.is_relative_to(_PACKAGE)]
+    place = f" at {ours[-1][0].as_posix()}:{ours[-1][1]}" if ours else ""
+    return TraceError(
+        f"The {work} failed with an internal error: {type(error).__name__}{place}.",
+        "This is a bug in TorchTidy. Report it with this line, and with the trace if you may share it.",
+    )

@@ -20,21 +20,24 @@ from tb_tidy_plugin.analysis.engines import GivenUp, each, is_one_enough
 from tb_tidy_plugin.analysis.job import Job, UsualRules
 from tb_tidy_plugin.analysis.remembered import OWN_RULES, Remembered
 from tb_tidy_plugin.collector import held_off
-from tb_tidy_plugin.errors import TraceError
+from tb_tidy_plugin.errors import TidyError, TraceError, unexpected
 from tb_tidy_plugin.report import model
 from tb_tidy_plugin.threads import meanwhile
 from tb_tidy_plugin.trace.cache import NOWHERE, UNREAD, state_of
 from tb_tidy_plugin.trace.files import TraceFile, find_traces
 from tb_tidy_plugin.trace.limits import held_to, likely_text
 from tb_tidy_plugin.trace.remote import absolute, path_or_url, size_of
+from tb_tidy_plugin.visible import log_called
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.rulekit.carried import CarriedRules
 
 _A = TypeVar("_A", bound=Answer)
 
+log = log_called(__name__)
+
 USUAL_RULES = "usual"
-FEWER = "Give it more memory with `--jobs 1`, or record fewer steps."
+FEWER = "Free memory, give it all of it with `--jobs 1`, or record fewer steps."
 WORKER_BYTES = 160 << 20  # of a worker that has read nothing yet
 WORKER_RATIO = 8  # most bytes of memory per byte of JSON; measured in docs/scale.md
 
@@ -72,9 +75,17 @@ def analyze_path(path: str | os.PathLike[str], job: Job, *, with_changes: bool =
         of_run = list(found)
         ranks = [each.answer for each in of_run if each.answer is not None]
         problems += [each.problem for each in of_run if each.problem is not None]
-        if ranks:
+        if not ranks:
+            continue
+        try:
             reports = with_code_fixes(ranks, job) if with_changes else with_hints(ranks)
             runs.append(_run_report(job, run, ranks, reports))
+        except (TidyError, ImportError):  # about all runs
+            raise
+        except Exception as problem:  # one run must not cost the user the others
+            log.info("the report on %s failed", run, exc_info=True)
+            broken = unexpected(problem, "report on the run")
+            problems += [_problem(each.file, broken) for each in of_run if each.answer is not None]
     return model.Report(schema=model.SCHEMA_VERSION, version=__version__, runs=runs, problems=problems)
 
 
@@ -177,6 +188,13 @@ def _analysed(job: Job, question: Question[_A], file: TraceFile) -> Analysed[_A]
             looked_at = analysis.looked_at
     except TraceError as problem:
         return _unread(file, problem)
+    except (TidyError, ImportError):  # about the settings or the installation: all traces have it
+        raise
+    except MemoryError:
+        return _unread(file, TraceError("There is not enough memory for this trace.", FEWER))
+    except Exception as problem:  # one trace must not cost the user the others
+        log.info("the analysis of %s failed", file.path, exc_info=True)
+        return _unread(file, unexpected(problem, "analysis"))
     remembered.keep(file, key, answer, looked_at)
     return Analysed(file, answer, answer.problem, UNREAD not in looked_at.values())
 
@@ -189,7 +207,7 @@ def _import_rest(job: Job) -> None:
 
 
 def _by_worker(job: Job, rules: CarriedRules | None, question: Question[_A], file: TraceFile) -> Analysed[_A]:
-    """The answer for one trace in a worker, which may see other files and run out of memory alone."""
+    """The answer for one trace in a worker, which may see other files."""
     if job.engine.is_elsewhere and isinstance(file.path, Path) and not file.path.exists():
         error = f"The workers of `{job.engine}` cannot find this file."
         advice = "Give a folder that they share with this machine, or an address such as `s3://bucket/run`."
@@ -197,10 +215,7 @@ def _by_worker(job: Job, rules: CarriedRules | None, question: Question[_A], fil
     from tb_tidy_plugin.trace.strings import remember_answers
 
     remember_answers()
-    try:
-        return _analysed(job if rules is None else replace(job, rules=rules.rules), question, file)
-    except MemoryError:
-        return _unread(file, TraceError("There is not enough memory for this trace.", FEWER))
+    return _analysed(job if rules is None else replace(job, rules=rules.rules), question, file)
 
 
 def _named_as(file: TraceFile, found: Analysed[_A]) -> Analysed[_A]:
@@ -221,5 +236,8 @@ def _lost(file: TraceFile, given_up: GivenUp) -> Analysed[_A]:
 
 def _unread(file: TraceFile, problem: TraceError) -> Analysed[_A]:
     """A file in which nothing could be used."""
-    said = model.Problem(path=str(file.path), error=problem.error, advice=problem.advice, recovered_events=0)
-    return Analysed(file, None, said)
+    return Analysed(file, None, _problem(file, problem))
+
+
+def _problem(file: TraceFile, problem: TraceError) -> model.Problem:
+    return model.Problem(path=str(file.path), error=problem.error, advice=problem.advice, recovered_events=0)

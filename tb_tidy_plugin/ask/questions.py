@@ -12,8 +12,10 @@ from tb_tidy_plugin.ask import arguments, changes, reports, rules, tables
 from tb_tidy_plugin.ask.folder import Folder
 from tb_tidy_plugin.ask.pages import WholeAnswer, page
 from tb_tidy_plugin.ask.quoted import TEXT_LETTERS, quoted, quoted_lines
-from tb_tidy_plugin.errors import TidyError
-from tb_tidy_plugin.visible import visible
+from tb_tidy_plugin.errors import TidyError, unexpected
+from tb_tidy_plugin.visible import log_called, visible
+
+log = log_called(__name__)
 
 Schema: TypeAlias = dict[str, Any]
 
@@ -45,7 +47,13 @@ def answer(text: bytes | str, folder: Folder) -> bytes:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
         advice = f"Ask one of {', '.join(QUESTION_KINDS)}; `tb-tidy ask --list` has their arguments."
         raise QuestionError(f"The question cannot be used: {problem}.", advice) from None
-    return page(asked, _found(asked, folder))
+    try:
+        return page(asked, _found(asked, folder))
+    except (TidyError, ImportError):
+        raise
+    except Exception as problem:  # the server must answer the next question
+        log.info("a question failed", exc_info=True)
+        raise unexpected(problem, "question") from problem
 
 
 def _found(asked: arguments.AnyQuestion, folder: Folder) -> WholeAnswer:  # noqa: C901, PLR0911, PLR0912 - one case for each question

@@ -7,9 +7,11 @@ import logging
 import os
 import sys
 import threading
+import traceback
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
+from typing import NoReturn
 
 import click
 
@@ -107,11 +109,20 @@ def main() -> None:
         _end(TidyError(f"The package {missing.name}, which TorchTidy needs, is not installed.", advice))
     except OSError as problem:
         if problem.filename is not None:  # of a file, and not of an open stream: a bug of ours
-            raise
+            _end_unexpectedly()
         reason = problem.strerror or type(problem).__name__
         _end(TidyError(f"The output could not be written: {reason}.", "Free disk space, or write elsewhere."))
+    except Exception:  # noqa: BLE001 - a bug; Python's own exit code for it, 1, means that `--fail-on` was reached
+        _end_unexpectedly()
     finally:
         log.removeHandler(shown)
+
+
+def _end_unexpectedly() -> NoReturn:
+    """Ends with the traceback of the exception that is being handled."""
+    with suppress(OSError):
+        traceback.print_exc()
+    sys.exit(NOTHING_READ)
 
 
 def _end(error: TidyError) -> None:

@@ -300,9 +300,15 @@ def _nanoseconds(times_us: NDArray[np.float64]) -> Times:
 
 
 def _exact_nanoseconds(events: _EventList) -> Times:
-    """The same for decimal times, which are exact at any size."""
+    """The same for decimal times, which are exact at any size.
+
+    msgspec also reads them from texts, and a decimal NaN cannot be compared, unlike a float's.
+    """
     limit = int(LATEST_US)
-    return np.array([round(event.ts * 1000) if -limit < event.ts < limit else NO_TIME for event in events], np.int64)
+    times: list[Decimal] = [event.ts for event in events]  # type: ignore[misc] # those of `ExactEvent`
+    return np.array(
+        [round(time * 1000) if time.is_finite() and -limit < time < limit else NO_TIME for time in times], np.int64
+    )
 
 
 def _durations(durations: NDArray[np.float64]) -> Times:

@@ -193,3 +193,29 @@ def test_an_instant_at_a_time_that_no_clock_shows_is_dropped(tmp_path: Path, tim
     table = read_trace(path)
     assert dict(table.dropped) == {"impossible time": 1}
     assert table.end_ns.max() == 10_000
+
+
+TEXTS = ("NaN", "nan", "+nan", "-NaN", "NaN123", "sNaN", "-sNaN", "sNaN5", "Infinity", "-inf", "1e999999999", "x", "")
+
+
+@pytest.mark.parametrize("read", [read_trace, portably])
+@pytest.mark.parametrize("key", ["ts", "dur"])
+@pytest.mark.parametrize("text", TEXTS)
+def test_a_time_in_a_text_that_is_not_a_number_costs_its_event_only(
+    tmp_path: Path, text: str, key: str, read: Callable[[Path], EventTable]
+) -> None:
+    path = tmp_path / "w.pt.trace.json"
+    path.write_bytes(timed(**{key: json.dumps(text)}))
+    table = read(path)
+    is_read = (key, text) == ("dur", "")  # empty, as null: without length
+    assert names(table) == (["first", "odd", "last"] if is_read else ["first", "last"])
+    assert sum(table.dropped.values()) == (not is_read)
+
+
+@pytest.mark.parametrize("read", [read_trace, portably])
+def test_a_time_in_a_text_is_read_as_the_number(tmp_path: Path, read: Callable[[Path], EventTable]) -> None:
+    path = tmp_path / "w.pt.trace.json"
+    path.write_bytes(timed('"5.125"', '"1.5"'))
+    table = read(path)
+    assert names(table) == ["first", "odd", "last"]
+    assert (table.start_ns + table.origin_ns).tolist() == [1_000, 5_125, 9_000]
