@@ -208,11 +208,17 @@ def _main_lane(profile: Profile, lanes: list[Rows], edges: Times) -> int:
 
 def _marked_lane(table: EventTable, lanes: list[Rows], edges: Times) -> int:
     known, count = np.unique(edges, return_counts=True)
-    found = []
-    for lane in lanes:
-        times = [column[lane][among(column[lane], known)] for column in (table.start_ns, table.end_ns)]
-        found.append(int(count[np.searchsorted(known, distinct(np.concatenate(times)))].sum()))
-    likely = [number for number, edges_found in enumerate(found) if edges_found == max(found)]
+    joined = np.concatenate(lanes)  # rows, lane after lane
+    first = np.cumsum([0, *map(len, lanes)])  # position in `joined` where each lane begins, and the end of the last one
+    pairs = []  # (lane, edge) as one number
+    for column in (table.start_ns, table.end_ns):
+        times = column[joined]
+        at = np.flatnonzero(among(times, known))  # positions of events with such a time
+        lane_at = np.searchsorted(first, at, side="right") - 1
+        pairs.append(lane_at * len(known) + np.searchsorted(known, times[at]))
+    lane_of, edge_of = np.divmod(distinct(np.concatenate(pairs)), max(len(known), 1))  # of each pair
+    found = np.bincount(lane_of, count[edge_of], len(lanes))  # number of edges in each lane
+    likely = np.flatnonzero(found == found.max()).tolist()
     if len(likely) == 1:
         return likely[0]
     sizes = [len(distinct(np.concatenate([table.start_ns[lanes[at]], table.end_ns[lanes[at]]]))) for at in likely]

@@ -1,4 +1,6 @@
-"""`python -m tests.growth --times 4`: measures how fast each kind of input makes time and memory grow; the table.
+"""`python -m tests.growth`: measures how fast each kind of input makes time and memory grow; the table.
+
+The smallest of three sizes takes a second or more; of the inputs in `MANY`, it is the one given there.
 
 Exits with 1 where anything grows too fast.
 """
@@ -11,7 +13,7 @@ import tempfile
 from fnmatch import fnmatch
 from pathlib import Path
 
-from tests.growth.growth import complaints, line_of, sizes_of, small_run
+from tests.growth.growth import complaints, line_of, sizes_of, small_run, times_of
 from tests.growth.taken import KINDS, Taker
 from tests.support.growing import INPUTS
 
@@ -19,7 +21,7 @@ from tests.support.growing import INPUTS
 def main() -> None:
     """Measures all inputs, or those whose names fit."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--times", type=float, default=1.0, help="how many times as much as the tests take")
+    parser.add_argument("--times", type=float, help="how many times as much as the tests take; by default, see above")
     parser.add_argument("--only", default="*", help="a glob of names")
     parser.add_argument("--what", choices=tuple(KINDS), default="everything")
     given = parser.parse_args()
@@ -30,7 +32,8 @@ def main() -> None:
         with Taker(given.what, small) as taker:
             for each, growing in INPUTS.items():
                 if fnmatch(each, given.only):
-                    sizes = sizes_of(taker, growing, folder / "run", given.times)
+                    times = given.times or times_of(taker, each, growing, folder / "run")
+                    sizes = sizes_of(taker, growing, folder / "run", times)
                     failed += bool(complaints(sizes))
                     sys.stdout.write(f"{line_of(each, sizes)}\n")
                     sys.stdout.flush()

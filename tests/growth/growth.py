@@ -11,7 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from tests.growth.taken import Taken, Taker
-from tests.support.growing import INPUTS, Growing
+from tests.support.growing import INPUTS, MANY, Growing
 
 FACTORS = (1, 2, 4)
 ENDS = (1, 4)
@@ -28,6 +28,9 @@ FREE_BYTES = 16 << 20
 
 LEAST_S, LEAST_BYTES = 0.1, 8 << 20
 """What is less is taken to be this much: too little to tell how it grows."""
+
+SHOWN_S = 1.0
+"""Least time of the smallest size in the table of `python -m tests.growth`."""
 
 ATTEMPTS = 4
 """As often is each size measured before it is said to take too much; the least of it counts."""
@@ -49,6 +52,16 @@ def small_run(folder: Path) -> Path:
     folder.mkdir()
     INPUTS["kernels"].write(folder, 20)
     return folder
+
+
+def times_of(taker: Taker, name: str, growing: Growing, folder: Path) -> float:
+    """How many times its `count` an input has to be for its smallest size to take `SHOWN_S`, or as in `MANY`."""
+    if name in MANY:
+        return MANY[name] / growing.count
+    times = 1.0
+    while (size := _size(taker, growing, folder, round(growing.count * times))).seconds < SHOWN_S and not size.fault:
+        times *= min(max(1.1 * SHOWN_S / max(size.seconds, LEAST_S), 1.5), 8)
+    return times
 
 
 def sizes_of(

@@ -1,6 +1,7 @@
 """Time and memory are proportional to the input, whatever there is much of: from the file to every output.
 
-Runs are small here, a few tenths of a second; `python -m tests.growth`, which `make proof` runs, looks at larger ones.
+The larger of two runs takes about a second here. `python -m tests.growth`, which `make proof` runs, looks at three
+runs of a second and more.
 """
 
 from __future__ import annotations
@@ -13,9 +14,9 @@ import pytest
 
 from tests.growth.growth import ENDS, complaints, line_of, sizes_of, small_run
 from tests.growth.taken import Taker
-from tests.support.growing import INPUTS
+from tests.support.growing import INPUTS, MANY
 
-TIMES = 0.25
+TIMES = 1.0
 
 pytestmark = [
     pytest.mark.slow,
@@ -37,4 +38,12 @@ def taker(small: Path) -> Iterator[Taker]:
 @pytest.mark.parametrize("name", INPUTS)
 def test_it_grows_as_its_input_does(name: str, taker: Taker, tmp_path: Path) -> None:
     sizes = sizes_of(taker, INPUTS[name], tmp_path / "run", TIMES, ENDS)
+    assert not complaints(sizes), line_of(name, sizes)
+
+
+@pytest.mark.parametrize("name", ["threads", "processes"])
+def test_many_lanes_take_their_number_not_its_square(name: str, taker: Taker, tmp_path: Path) -> None:
+    growing = INPUTS[name]
+    sizes = sizes_of(taker, growing, tmp_path / "run", MANY[name] / growing.count, ENDS)
+    assert [each.count for each in sizes] == [20_000, 80_000]
     assert not complaints(sizes), line_of(name, sizes)

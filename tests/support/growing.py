@@ -42,10 +42,12 @@ class Growing:
 # Events as text: much faster than `json.dumps`, and small
 
 
-def op(name: str, ts: float, dur: float, args: str = "", *, tid: object = 1, cat: str = "cpu_op") -> str:
+def op(
+    name: str, ts: float, dur: float, args: str = "", *, pid: object = 1, tid: object = 1, cat: str = "cpu_op"
+) -> str:
     """One complete event of the host; `args` are the members of an object."""
     return (
-        f'{{"ph":"X","cat":"{cat}","name":"{name}","pid":1,"tid":{tid},"ts":{ts:.3f},"dur":{dur:.3f},'
+        f'{{"ph":"X","cat":"{cat}","name":"{name}","pid":{pid},"tid":{tid},"ts":{ts:.3f},"dur":{dur:.3f},'
         f'"args":{{{args}}}}}'
     )
 
@@ -130,6 +132,25 @@ def _threads(count: int) -> Iterator[str]:
     for thread in range(count):
         yield op("aten::mm", thread % 50, 0.5, tid=thread)
         yield op("aten::add", thread % 50 + 0.6, 0.3, tid=thread)
+
+
+def _processes(count: int) -> Iterator[str]:
+    for process in range(count):
+        yield op("aten::mm", process % 50, 0.5, pid=process)
+        yield op("aten::add", process % 50 + 0.6, 0.3, pid=process)
+
+
+def _threads_in_steps(count: int) -> Iterator[str]:
+    """One thread for each step: what looks up all steps for each thread takes the square."""
+    for number in range(count):
+        at = STEP_US * number
+        yield step(number, at, STEP_US - 1)
+        yield op("aten::mm", at + 1, 500)
+        yield op("aten::add", at, STEP_US - 1, tid=number + 2)
+
+
+def _steps_inside_each_other(count: int) -> Iterator[str]:
+    return (step(at, at / 10, count / 5 - at / 10) for at in range(count))
 
 
 def _threads_with_frames(count: int) -> Iterator[str]:
@@ -581,9 +602,12 @@ INPUTS: dict[str, Growing] = {
     "members of a gz with one byte each": Growing(_members(_one_byte_each), 20_000),
     "empty members of a gz": Growing(_members(_empty), 20_000),
     "threads": Growing(_trace(_threads), 4_000),
+    "processes": Growing(_trace(_processes), 4_000),
+    "threads in steps": Growing(_trace(_threads_in_steps), 2_000),
     "threads with frames": Growing(_trace(_threads_with_frames), 4_000),
     "threads that launch": Growing(_trace(_threads_that_launch), 2_000),
     "steps": Growing(_trace(_steps), 1_000),
+    "steps inside each other": Growing(_trace(_steps_inside_each_other), 2_000),
     "names": Growing(_trace(_names), 10_000),
     "functions": Growing(_trace(_frames), 10_000),
     "built-in functions": Growing(_trace(_built_ins), 10_000),
@@ -638,3 +662,15 @@ INPUTS: dict[str, Growing] = {
     "operators of a device": Growing(_operators_of_a_device, 5_000),
 }
 """Inputs by what grows."""
+
+MANY: dict[str, int] = {
+    "threads": 20_000,
+    "processes": 20_000,
+    "threads in steps": 10_000,
+    "threads with frames": 20_000,
+    "threads that launch": 10_000,
+}
+"""The smallest of three sizes, each twice the one before, of inputs whose square shows late.
+
+Each lane has a constant cost of its own, next to which a cheap step that looks at all lanes for each does not show.
+"""
