@@ -42,6 +42,7 @@ SLICE_BYTES = 384 << 10  # its objects fit the processor's cache: 3/4 of the tim
 
 KINETO_CUT = b"\n  },\n  {"  # where Kineto itself ends one event and starts the next
 TO_COMMA = KINETO_CUT.index(b",")  # bytes of a cut before the comma belong to the one event, those after it to the next
+BLANK = b" \t\r\n"
 TRIED_CUTS = 8
 TRIED_ENDS = 64
 BEFORE_DOCUMENT = re.compile(rb"(?:\xef\xbb\xbf)?\s*")
@@ -94,7 +95,9 @@ def event_pieces(
     end = _last_end(text) if end is None else end
     if end is None:
         yield recover(text)
-        return Ending(_document(header, b"}"), tail.cut_short or "The list of events does not end")
+        is_long = len(text) > MAX_EVENT_BYTES
+        reason = f"No event ends within {MAX_EVENT_BYTES >> 20} MiB" if is_long else "The list of events does not end"
+        return Ending(_document(header, b"}"), tail.cut_short or reason)
     yield _decoded_or_recovered(text, end, decode, recover)
     return _ending(header, text[end + 1 :], tail)
 
@@ -141,7 +144,8 @@ def _slices(
     done = 0
     while done < len(block) and len(text) <= MAX_EVENT_BYTES:
         size = min(max(SLICE_BYTES, len(text)), MAX_EVENT_BYTES)  # doubled for a long event, to scan it less often
-        text, done = text + block[done : done + size], done + size
+        # Blanks before an event are not a part of it: a list of them goes on until a limit of the text is reached.
+        text, done = (text + block[done : done + size]).lstrip(BLANK), done + size
         cuts = _cuts(text)
         if not cuts:
             continue
