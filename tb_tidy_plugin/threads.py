@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from threading import Thread
 from typing import ClassVar, TypeVar
+
+from tb_tidy_plugin.allowance import LimitReachedError, sharing_limits
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -19,6 +22,11 @@ SWITCH_S = 0.0005
 """Interpreter switch interval in s, a tenth of the default: work on whole columns needs the interpreter only for a
 moment between two operations.
 """
+
+PATIENCE_S = 2.0
+"""Longest wait for a side thread after a limit was reached: it ends as soon as it runs Python."""
+
+_LOOK_S = 0.5  # between signals' handlers, which run in the main thread only, while that waits for another one
 
 
 class ThisProcess:
@@ -46,7 +54,7 @@ def on_all_cores(work: Callable[[_Item], _Result], items: Sequence[_Item]) -> li
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(count, "torchtidy-columns") as pool:
-        return [*pool.map(work, items)]
+        return [*pool.map(sharing_limits(work), items)]
 
 
 @contextmanager
@@ -60,17 +68,39 @@ def meanwhile(*tasks: Callable[[], object]) -> Iterator[bool]:
         yield False
         return
     usual_s = sys.getswitchinterval()
-    thread = Thread(target=run_ahead, args=tasks, name="torchtidy-meanwhile", daemon=True)
+    work = (sharing_limits(run_ahead), tasks)
+    thread = Thread(target=_until_a_limit, args=work, name="torchtidy-meanwhile", daemon=True)
     sys.setswitchinterval(SWITCH_S)
     thread.start()
     try:
         yield True
-        thread.join()
+        _join(thread)
+    except LimitReachedError:
+        _join_soon(thread)
+        raise
     except Exception:  # not for an interrupt, which should end at once
-        thread.join()
+        _join(thread)
         raise
     finally:
         sys.setswitchinterval(usual_s)
+
+
+def _until_a_limit(run: Callable[..., None], tasks: Sequence[Callable[[], object]]) -> None:
+    with suppress(LimitReachedError):  # the main thread has it, too
+        run(*tasks)
+
+
+def _join(thread: Thread) -> None:
+    while thread.is_alive():
+        thread.join(_LOOK_S)
+
+
+def _join_soon(thread: Thread) -> None:
+    """Waits for a thread that is about to end, so that it takes no time from what this process does next."""
+    last_s = time.monotonic() + PATIENCE_S
+    while thread.is_alive() and time.monotonic() < last_s:
+        with suppress(LimitReachedError):  # again
+            thread.join(_LOOK_S)
 
 
 def run_ahead(*tasks: Callable[[], object]) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tb_tidy_plugin.allowance import ScaledBound, limit_of
+from tb_tidy_plugin.threads import cores
 from tests.support.environments import same_imports
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="other systems limit less")
@@ -110,6 +111,17 @@ def test_limits_that_are_lower_already_stay_and_all_are_as_before_afterwards() -
     assert said(code) == "True 30 True (0.0, 0.0)"
 
 
+@pytest.mark.parametrize("huge", ["1e10", "1e300", "float('inf')"])
+def test_a_limit_beyond_all_others_is_none(huge: str) -> None:
+    """It may come from a command line; the system takes numbers up to int64 only."""
+    code = f"""
+        enforce(raising=True)
+        with work(*[ScaledBound({huge})] * 3):
+            print("works")
+    """
+    assert said(code) == "works"
+
+
 def test_work_inside_of_work_is_a_part_of_it() -> None:
     code = """
         enforce()
@@ -161,12 +173,114 @@ def test_a_process_that_goes_on_has_an_error_that_nobody_passes_over(bound: str,
 )
 def test_where_there_are_no_such_signals_a_thread_ends_the_process(bound: str, does: str, code: int) -> None:
     ended = done(f"""
-        allowance.SIGNALS, allowance.COUNTS_MEMORY, allowance.LOOK_S = {{}}, False, 0.01
+        allowance.SIGNALS, allowance.COUNTS_MEMORY = {{}}, False
         enforce()
         with work({bound}):
             {does}
     """)
     assert (ended.returncode, "line" in ended.stderr) == (code, True)
+
+
+BESIDE = {
+    "a side thread": "with meanwhile(spin): pass",
+    "a side thread, and a third one": """
+        threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+        with meanwhile(spin):
+            pass""",
+    "a side thread beside a lock that it holds": """
+        lock = threading.Lock()
+        def hold():
+            with lock:
+                began.set()
+                spin()
+        with meanwhile(hold):
+            began.wait()
+            with lock:
+                pass""",
+    "several threads": "on_all_cores(lambda _: spin(), range(20))",
+    "a thread that reads": """
+        def blocks():
+            yield spin()
+        list(ahead(blocks()))""",
+}
+
+
+@pytest.mark.skipif(cores() < 2, reason="nothing is done ahead on one core")
+@pytest.mark.parametrize("where", BESIDE)
+@pytest.mark.parametrize(
+    ("bound", "limit", "has_signals"),
+    [
+        ("processor_s=ScaledBound(0.5)", "processor", True),
+        ("wall_s=ScaledBound(0.5)", "wall", True),
+        ("processor_s=ScaledBound(0.5)", "processor", False),
+        ("wall_s=ScaledBound(0.5)", "wall", False),
+    ],
+)
+def test_a_limit_ends_side_threads_too_in_a_process_that_goes_on(
+    where: str, bound: str, limit: str, has_signals: bool
+) -> None:
+    """It was told only when the thread ended by itself, and the next, innocent work was charged for the rest."""
+    code = f"""
+from tb_tidy_plugin.threads import meanwhile, on_all_cores
+from tb_tidy_plugin.trace.kineto import ahead
+
+began = threading.Event()
+
+def does():
+{textwrap.indent(textwrap.dedent(BESIDE[where]).strip(), "    ")}
+
+if not {has_signals}:
+    allowance.SIGNALS, allowance.COUNTS_MEMORY = {{}}, False
+enforce(raising=True)
+wall_s, processor_s = time.monotonic(), time.process_time()
+try:
+    with work({bound}):
+        does()
+except LimitReachedError as reached:
+    said = reached.limit
+took_s = {{"wall": time.monotonic() - wall_s, "processor": time.process_time() - processor_s}}[{limit!r}]
+before_s = time.process_time()
+time.sleep(0.5)
+idle = time.process_time() - before_s < 0.1
+with work({bound.replace("0.5", "0.3")}):
+    time.sleep(0.1)
+print(said, idle, took_s)
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", START + code],
+        capture_output=True,
+        text=True,
+        timeout=100,
+        env=same_imports(),
+        check=False,
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
+    said_limit, idle, took_s = ended.stdout.split()
+    assert (said_limit, idle) == (limit, "True")
+    assert float(took_s) < (1.5 if limit == "processor" else 10)  # a busy machine
+
+
+def test_nothing_is_raised_once_the_work_is_over() -> None:
+    """Not even where the limit is reached while it ends: 300 works that end about when they reach it."""
+    code = """
+        from tb_tidy_plugin.threads import meanwhile
+        allowance._LOOK_S = 0.001
+        enforce(raising=True)
+        ended = 0
+        for number in range(300):
+            until_s = time.monotonic() + 0.008 + number % 10 / 2000
+            try:
+                with work(wall_s=ScaledBound(0.01)):
+                    with meanwhile(lambda: [None for _ in iter(lambda: time.monotonic() < until_s, False)]):
+                        while time.monotonic() < until_s:
+                            pass
+            except LimitReachedError:
+                pass
+            for _ in range(1000):
+                ended += 1
+        print(ended)
+    """
+    assert said(code) == "300000"
 
 
 @pytest.mark.parametrize("code", [0, 1, -signal.SIGKILL, -signal.SIGSEGV, 142])

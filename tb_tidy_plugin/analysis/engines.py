@@ -7,6 +7,7 @@ its process again is given up. All others keep their answers.
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import sys
@@ -18,12 +19,12 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, CancelledError, 
 from contextlib import contextmanager, redirect_stdout, suppress
 from importlib.util import find_spec
 from itertools import islice
-from pathlib import Path
 from typing import Literal, Protocol, TypeAlias, TypeVar, get_args
 
 import msgspec
 
 from tb_tidy_plugin import allocator, allowance
+from tb_tidy_plugin.allowance import MEMORY_SHARE, free_bytes
 from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.threads import cores, use_cores
 
@@ -152,18 +153,6 @@ def workers_for(worker_bytes: int, jobs: int | None = None) -> int:
     return max(1, min(most, free // worker_bytes) if worker_bytes and free else most)
 
 
-def free_bytes(proc: Path = Path("/proc"), control_groups: Path = Path("/sys/fs/cgroup")) -> int:
-    """Bytes that this machine and this process's container still have free on Linux; 0 if unknown."""
-    known = []
-    with suppress(OSError, ValueError, StopIteration):
-        lines = (proc / "meminfo").read_text("ascii").splitlines()
-        known.append(int(next(line for line in lines if line.startswith("MemAvailable:")).split()[1]) << 10)
-    with suppress(OSError, ValueError):
-        limit, used = ((control_groups / f"memory.{name}").read_text("ascii") for name in ("max", "current"))
-        known.append(max(int(limit) - int(used), 1))
-    return min(known, default=0)
-
-
 class _Pool(Protocol):
     """Workers that accept work."""
 
@@ -211,8 +200,9 @@ class _Processes:
         from loky import ProcessPoolExecutor
 
         self.width = width
+        most_bytes = MEMORY_SHARE * (free_bytes() or math.inf) / width
         self._executor = ProcessPoolExecutor(
-            width, initializer=_belong_to, initargs=(os.getpid(), max(1, cores() // width))
+            width, initializer=_belong_to, initargs=(os.getpid(), max(1, cores() // width), most_bytes)
         )
 
     def submit(self, work: Callable[[Item], _Answer], item: Item, /) -> Future[_Answer]:
@@ -235,11 +225,11 @@ class _Processes:
             thread.join(_ENDS_S)
 
 
-def _belong_to(parent: int, cores_of_each: int) -> None:
-    """Leaves Ctrl-C, and all but its share of the cores, to others; ends this process if the parent is gone."""
+def _belong_to(parent: int, cores_of_each: int, most_bytes: float) -> None:
+    """Leaves Ctrl-C, and all but its share of cores and memory, to others; ends this process if the parent is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     use_cores(cores_of_each)
-    allowance.enforce(raising=True)
+    allowance.enforce(raising=True, most_bytes=most_bytes)
     allocator.spare_memory()
     threading.Thread(target=_end_after, args=(parent,), daemon=True).start()
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
+from tb_tidy_plugin.allowance import sharing_limits
 from tb_tidy_plugin.collector import held_off
 from tb_tidy_plugin.errors import TraceError
 from tb_tidy_plugin.trace.assemble import table_of
@@ -43,9 +44,9 @@ def ahead(blocks: Iterator[bytes]) -> Iterator[bytes]:
     What `blocks` raises is raised in its place.
     """
     with ThreadPoolExecutor(1, "torchtidy-read") as pool:
-        coming = pool.submit(next, blocks, None)
+        coming = pool.submit(sharing_limits(next), blocks, None)
         while (block := coming.result()) is not None:
-            coming = pool.submit(next, blocks, None)
+            coming = pool.submit(sharing_limits(next), blocks, None)
             yield block
 
 

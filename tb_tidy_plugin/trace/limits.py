@@ -7,7 +7,15 @@ from contextlib import contextmanager
 
 import msgspec
 
-from tb_tidy_plugin.allowance import Allowance, LimitKind, LimitReachedError, ScaledBound, bounds_memory, within
+from tb_tidy_plugin.allowance import (
+    Allowance,
+    Held,
+    LimitKind,
+    LimitReachedError,
+    ScaledBound,
+    bounds_memory,
+    within,
+)
 from tb_tidy_plugin.errors import TraceError
 
 GB, MB = 10**9, 10**6
@@ -110,15 +118,25 @@ def held_to(limits: Limits, work: str = "analysis") -> Iterator[None]:
     Raises:
         TraceError: it reached a limit, and the process goes on.
     """
+    held = Held()
     try:
-        with within(limits.allowance):
+        with within(limits.allowance) as held:
             yield
     except LimitReachedError as problem:
         raise limits.reached(problem.limit, work) from None
     except (MemoryError, RuntimeError) as problem:
         if not bounds_memory() or (isinstance(problem, RuntimeError) and str(problem) != NO_THREAD):
             raise
+        if held.free_share_bytes is not None:
+            raise _beyond_free_memory(held.free_share_bytes, work) from None
         raise limits.reached("memory", work) from None
+
+
+def _beyond_free_memory(share_bytes: float, work: str) -> TraceError:
+    return TraceError(
+        f"The {work} needs more memory than {share_bytes / MB:,.0f} MB, its share of what this machine had free.",
+        "Free memory, give one trace all of it with `--jobs 1`, or record fewer steps.",
+    )
 
 
 def likely_text(name: str, size: int) -> int:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import msgspec
 import numpy as np
 
+from tb_tidy_plugin.allowance import sharing_limits
 from tb_tidy_plugin.compiled import DECODER, is_usable
 from tb_tidy_plugin.threads import MOST_AT_ONCE, cores
 from tb_tidy_plugin.trace.chunks import ID_FIELDS, USUAL, Chunk, ChunkDecoder, InputTexts, as_one
@@ -117,7 +118,8 @@ class ScanningDecoder(ChunkDecoder):
         if len(parts) == 1:
             return [_scanned(self._scanners[0], parts[0])]
         coming = [
-            self._pool.submit(_scanned, scanner, part) for scanner, part in zip(self._scanners, parts, strict=False)
+            self._pool.submit(sharing_limits(_scanned), scanner, part)
+            for scanner, part in zip(self._scanners, parts, strict=False)
         ]
         wait(coming)  # for all of them: a scanner must have answered before its next call
         return [each.result() for each in coming]

@@ -17,7 +17,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tb_tidy_plugin.analysis.engines import Engine, EngineError, GivenUp, each, engine_of, free_bytes, workers_for
+from tb_tidy_plugin.allowance import COUNTS_MEMORY, Allowance, ScaledBound, data_bytes, free_bytes, within
+from tb_tidy_plugin.analysis.engines import Engine, EngineError, GivenUp, each, engine_of, workers_for
 from tb_tidy_plugin.threads import cores
 from tests.support.environments import same_imports
 from tests.support.ranks import ENDS_ITS_WORKER, TB_TIDY, configured, run_of, tb_tidy
@@ -217,6 +218,23 @@ def test_workers_share_the_cores() -> None:
     assert set(answers.values()) == {max(1, cores() // 2)}
 
 
+def _memory_there(_: int) -> int:
+    """The limit of this process's memory while it works, beyond what it has."""
+    import resource
+
+    usual = ScaledBound(1e15)
+    with within(Allowance(usual, usual, usual)):
+        return resource.getrlimit(resource.RLIMIT_DATA)[0] - data_bytes()
+
+
+@pytest.mark.skipif(not COUNTS_MEMORY, reason="memory is counted on Linux only")
+def test_workers_share_the_free_memory() -> None:
+    """All of them together take no more than is free, whatever is in their traces."""
+    before = free_bytes()
+    answers = dict(each(Engine(jobs=2), _memory_there, [0, 1, 2, 3]))
+    assert all(before / 8 < share < 0.6 * before for share in answers.values())
+
+
 def test_no_more_workers_than_there_is_memory_for(tmp_path: Path) -> None:
     (tmp_path / "meminfo").write_text("MemTotal: 9000 kB\nMemAvailable:    8000 kB\n", "ascii")
     (tmp_path / "memory.max").write_text("max\n", "ascii")
@@ -224,6 +242,12 @@ def test_no_more_workers_than_there_is_memory_for(tmp_path: Path) -> None:
     assert free_bytes(tmp_path, tmp_path) == 8000 << 10
     (tmp_path / "memory.max").write_text("1005\n", "ascii")
     assert free_bytes(tmp_path, tmp_path) == 1000
+    (tmp_path / "memory.stat").write_text("anon 3\ninactive_file 20\nactive_file 300\nshmem 7\n", "ascii")
+    assert free_bytes(tmp_path, tmp_path) == 1320
+    (tmp_path / "memory").mkdir()
+    (tmp_path / "memory" / "memory.limit_in_bytes").write_text("905\n", "ascii")
+    (tmp_path / "memory" / "memory.usage_in_bytes").write_text("5\n", "ascii")
+    assert free_bytes(tmp_path, tmp_path) == 900
     assert free_bytes(tmp_path / "none", tmp_path / "none") == 0
     assert workers_for(1 << 60, 8) == 1
     assert workers_for(1, 8) == 8

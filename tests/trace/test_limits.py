@@ -65,6 +65,25 @@ class TestText:
         with pytest.raises(TraceError, match="max-text-gb"):
             read_trace(path, limits=Limits(text_bytes=len(ONE) + 2500))
 
+    @pytest.mark.parametrize("blank", [" ", "\n", "\t\r\n "])
+    def test_a_list_of_blanks_is_refused_for_its_size(self, tmp_path: Path, blank: str) -> None:
+        """It was said not to end, and to have to be recorded again."""
+        path = tmp_path / "w.pt.trace.json.gz"
+        path.write_bytes(gzip.compress(b'{"traceEvents":[' + blank.encode() * (80 * MB // len(blank)) + b"]}"))
+        with pytest.raises(TraceError, match="`max-inflation`"):
+            read_trace(path)
+
+    def test_blanks_before_an_event_are_not_a_part_of_it(self, tmp_path: Path) -> None:
+        events = (" " * 5 * MB).join(["", json.dumps(event("a", 0, 1)) + ",", json.dumps(event("b", 2, 1))])
+        table = read_trace(write(tmp_path / "w.pt.trace.json", f'{{"traceEvents":[{events}{" " * 5 * MB}]}}'))
+        assert ([table.names[name] for name in table.name], table.partial) == (["a", "b"], None)
+
+    def test_an_event_that_does_not_end_is_said(self, tmp_path: Path) -> None:
+        events = f"{json.dumps(event('a', 0, 1))},{json.dumps(event('b', 2, 1, args={'x': 'y' * 20 * MB}))}"
+        table = read_trace(write(tmp_path / "w.pt.trace.json", f'{{"traceEvents":[{events}]}}'))
+        assert [table.names[name] for name in table.name] == ["a"]
+        assert table.partial == "No event ends within 4 MiB"
+
     @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
     def test_a_pipe_is_not_waited_for(self, tmp_path: Path) -> None:
         os.mkfifo(tmp_path / "w.pt.trace.json")
@@ -180,6 +199,21 @@ with held_to(Limits(16e9, 300, *quarters)):
         said = held(f"with held_to(Limits({own}), 'timeline'):\n {does}")
         assert f"TraceError: The timeline {error}" in said
         assert "`[limits]` in the configuration, which TensorBoard takes by `--torchtidy_config`" in said
+
+    def test_no_analysis_takes_all_that_the_machine_has_free(self, tmp_path: Path) -> None:
+        """A text of 10 GB in a file of 33 MB was allowed 240 GB, on any machine."""
+        (tmp_path / "meminfo").write_text("MemAvailable: 200000 kB\n", "ascii")
+        code = """
+from functools import partial
+from tb_tidy_plugin import allowance
+allowance.free_bytes = partial(allowance.free_bytes, Path(sys.argv[1]), Path(sys.argv[1]))
+with held_to(Limits(memory_bytes=ScaledBound(float(sys.argv[2])))):
+    bytes(10**9)
+"""
+        said = held(code, tmp_path, "1e12")
+        assert "The analysis needs more memory than 154 MB, its share of what this machine had free." in said
+        assert "--jobs 1" in said
+        assert "needs more memory than 100 MB, the limit `max-memory-gb`." in held(code, tmp_path, "1e8")
 
     @pytest.mark.parametrize("form", ["plain", "gz", "cached"])
     def test_who_reads_more_text_may_take_more(self, tmp_path: Path, form: str) -> None:
