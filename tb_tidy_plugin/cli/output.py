@@ -5,23 +5,32 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import click
+
 from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.files import write_whole as replaced
 from tb_tidy_plugin.render.document import Document, Form
+
+STANDARD = "-"
+"""Stdin as a path to read, stdout as one to write."""
 
 
 def write_output(path: Path, text: str) -> None:
     """Writes `text` beside `path` and renames it, so that nobody reads a part of it; writes pipes and devices directly.
 
+    `-` is stdout, as for other commands.
+
     Raises:
         TidyError: `path` cannot be written; existing content is unchanged.
     """
+    if str(path) == STANDARD:
+        click.echo(text, nl=False)
+        return
     try:
-        target = _behind_links(path)  # a link stays a link
-        if target.exists() and not target.is_file():
-            target.write_bytes(text.encode())
+        if path.exists() and not path.is_file():  # also `/dev/stdout`, a link to what is not a path
+            path.write_bytes(text.encode())
         else:
-            replaced(target, text.encode())
+            replaced(_behind_links(path), text.encode())  # a link stays a link
     except OSError as problem:
         reason = problem.strerror or type(problem).__name__
         raise TidyError(f"`{path}` could not be written: {reason}.", "Choose another path with `-o`.") from None

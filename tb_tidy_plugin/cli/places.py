@@ -1,11 +1,15 @@
 """Arguments and options that say where things are: traces, their sources and captures of graphs.
 
-A trace is named by a path on this machine, or by an address such as `s3://bucket/run`.
+A trace is named by a path on this machine, by an address such as `s3://bucket/run`, or by `-` for stdin.
 """
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
+import sys
+import tempfile
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
@@ -13,6 +17,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
+from tb_tidy_plugin.cli.output import STANDARD
+from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.sources.files import source_roots
 from tb_tidy_plugin.trace.files import FOLLOW
 from tb_tidy_plugin.trace.remote import AnyPath, path_or_url
@@ -39,7 +45,23 @@ class PlaceParameter(ArgumentType[AnyPath]):
     def convert(
         self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None
     ) -> AnyPath:
-        return path_or_url(value)
+        return _standard_input() if str(value) == STANDARD else path_or_url(value)
+
+
+def _standard_input() -> Path:
+    """The trace on stdin, plain or gz, as a file that lasts as long as this process.
+
+    Raises:
+        TidyError: stdin is a terminal, or there is no room for its contents.
+    """
+    if sys.stdin is None or sys.stdin.isatty():
+        raise TidyError("`-` is the trace on stdin, and nothing is piped into it.", "Name a file, or pipe one.")
+    folder = Path(tempfile.mkdtemp(prefix="tb-tidy-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    path = folder / "stdin.pt.trace.json"
+    with path.open("wb") as file:
+        shutil.copyfileobj(sys.stdin.buffer, file)
+    return path
 
 
 PLACE = PlaceParameter()

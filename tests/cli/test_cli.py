@@ -7,6 +7,7 @@ import json
 import pkgutil
 import subprocess
 import sys
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
@@ -14,8 +15,10 @@ import click
 import jsonschema
 import msgspec
 import pytest
+from click.testing import CliRunner
 
 from tb_tidy_plugin import __version__, cli
+from tb_tidy_plugin.cli import main
 from tb_tidy_plugin.cli.main import COMMANDS
 from tb_tidy_plugin.report.model import Report
 from tb_tidy_plugin.rules import all_rules, catalogue
@@ -58,6 +61,27 @@ class TestCheck:
         modules = set(done.stderr.split())
         assert "tb_tidy_plugin.cli.check" in modules
         assert not {"rich", "jinja2", "tb_tidy_plugin.render.report", "tb_tidy_plugin.render.terminal"} & modules
+
+    @pytest.mark.parametrize("packed", [bytes, gzip.compress])
+    def test_a_dash_is_stdin_and_stdout(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packed: Callable[[bytes], bytes]
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        text = packed(traced(tmp_path / "runs").read_bytes())
+        asked = ["check", "-", "--isolated", "--no-cache", "--format", "json", "-o", "-"]
+        done = CliRunner().invoke(main.commands, asked, input=text)
+        report = msgspec.json.decode(done.stdout, type=Report)
+        assert (done.exit_code, len(report.runs), report.problems) == (0, 1, [])
+        assert [path.name for path in tmp_path.iterdir()] == ["runs"]
+
+    def test_a_device_is_written_not_replaced(self, tmp_path: Path) -> None:
+        code = "from tb_tidy_plugin.cli.main import script; script()"
+        command = [sys.executable, "-c", code, "check", traced(tmp_path), "--isolated", "--format", "json"]
+        done = subprocess.run(
+            [*command, "-o", "/dev/stdout"], cwd=ROOT, capture_output=True, text=True, timeout=600, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        assert msgspec.json.decode(done.stdout, type=Report).problems == []
 
     def test_json_fits_its_schema_and_its_model(self) -> None:
         done = tidy("check", SAMPLES, "--format", "json")
