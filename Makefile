@@ -2,7 +2,9 @@
 
 PYTHON ?= python3
 PORT ?= 6006
-PYTHON_MIN ?= python3.10
+# The oldest versions have wheels for these two only. A shim of pyenv may be there without the Python behind it.
+PYTHON_MIN ?= $(shell for each in python3.10 python3.11 $(PYTHON); do \
+    $$each -c 'import sys; sys.exit(sys.version_info[:2] not in ((3, 10), (3, 11)))' 2> /dev/null && echo $$each && break; done)
 PYTHONS ?= python3.10 python3.11 python3.12 python3.13
 MINUTES ?= 10
 # Two more than there are cores: tests wait for browsers, servers and limits of time for a quarter of their time.
@@ -26,9 +28,10 @@ NODE_MODULES := frontend/node_modules/.package-lock.json
 COMPILED := $(wildcard tb_tidy_plugin/*/*.pyx tb_tidy_plugin/*/*.pxi)
 MIN_TESTS := tests/cli/test_cli.py tests/cli/test_doctor.py tests/plugin/test_in_tensorboard.py tests/plugin/test_profiles.py \
     tests/plugin/test_web.py tests/trace/test_kineto.py tests/trace/test_real_traces.py tests/trace/test_files.py
+OLDEST_TESTS := tests/trace/test_kineto.py tests/plugin/test_web.py
 STATIC := tb_tidy_plugin/plugin/static
 
-.PHONY: help demo test lint types generate generated numbers ledger accuracy fixes lines proof gpu-proof gpu-proof-report residuals screens firefox painted bench bench-check load test-min test-install fuzz frontend bundle pytest clean node browser
+.PHONY: help demo test oldest lint types generate generated numbers ledger accuracy fixes lines proof gpu-proof gpu-proof-report residuals screens firefox painted bench bench-check load test-min test-install fuzz frontend bundle pytest clean node browser
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -39,7 +42,7 @@ demo: $(DEMO)/.installed ## serve the sample runs; PORT=6007 for another port
 
 # Two at a time: while Python's packages are installed, the frontend is checked.
 test: ## run every check
-	@$(MAKE) --jobs=2 lint types generated frontend pytest
+	@$(MAKE) --jobs=2 lint types generated frontend oldest pytest
 
 lint: $(TEST)/.installed ## check style and who imports whom
 	$(BIN)/ruff check .
@@ -80,6 +83,13 @@ bench-check: $(TEST)/.installed ## measure again how soon findings are there; fa
 
 load: $(TEST)/.installed ## load TensorBoard with many runs and readers; writes docs/load.md
 	$(BIN)/python -m tests.load
+
+# What this finds breaks everything for whoever has the oldest versions. After the other install: both build in build/.
+oldest: | $(TEST)/.installed ## read the sample runs with the oldest versions of what setup.py asks for; a part of `make test`
+	@if [ -z "$(PYTHON_MIN)" ]; then echo "SKIPPED: the oldest versions need Python 3.10 or 3.11" >&2; \
+	else $(MAKE) $(MIN)/.installed && $(MIN)/bin/tb-tidy doctor sample_runs \
+	    && $(MIN)/bin/tb-tidy check --no-cache --format json --output build/oldest.json sample_runs \
+	    && $(MIN)/bin/pytest --quiet $(OLDEST_TESTS) -m 'not (browser or compiled or torch or slow)'; fi
 
 test-min: $(MIN)/.installed ## run the tests of what depends on others with their oldest versions
 	$(MIN)/bin/pytest $(MIN_TESTS) -m 'not (browser or compiled or torch)'

@@ -27,6 +27,7 @@ FRONTEND = ROOT / "frontend"
 STATIC = PACKAGE / "plugin" / "static"
 BUNDLE = STATIC / "index.js"
 STAMP = STATIC / ".stamp"
+NOTICES = STATIC / "THIRD_PARTY_NOTICES.txt"
 
 NOT_SOURCES = frozenset({"node_modules", "dist", "coverage", "test-results", "playwright-report"})  # as in stamp.mjs
 MODES = ("auto", "build", "skip")
@@ -55,6 +56,8 @@ def provide_frontend(mode: str) -> None:
         raise SystemExit(
             "torchtidy: there is no built frontend. Install Node.js >= 20.19 with npm, or use a released wheel."
         )
+    if not NOTICES.is_file():  # the licences of what is in the bundle ask for it
+        raise SystemExit("torchtidy: the frontend has no THIRD_PARTY_NOTICES.txt. Run `npm run build` in frontend/.")
 
 
 def needs_build(mode: str) -> bool:
@@ -131,16 +134,67 @@ def version() -> str:
     return str(found)
 
 
+def repository() -> str:
+    """The address of the repository that this is built from; empty if it is not known.
+
+    A release sets `TORCHTIDY_REPOSITORY`, a source distribution has the address of its own build, and a clone that of
+    where it comes from.
+    """
+    if address := os.environ.get("TORCHTIDY_REPOSITORY"):
+        return address.rstrip("/")
+    built = ROOT / "PKG-INFO"
+    if built.is_file():
+        found = re.search(r"^Project-URL: Source, (\S+)$", built.read_text("utf-8"), re.MULTILINE)
+        return found[1] if found else ""
+    try:
+        command = ["git", "-C", str(ROOT), "remote", "get-url", "origin"]
+        address = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return public_address(address)
+
+
+def public_address(remote: str) -> str:
+    """The address of a clone's origin in a browser; empty for a folder, or for anything but a name on a host."""
+    found = re.fullmatch(r"(?:https://|ssh://|git@)(?:[^/@]*@)?([\w.-]+\.\w+)[:/]([\w./-]+?)(?:\.git)?/?", remote)
+    return f"https://{found[1]}/{found[2]}" if found else ""
+
+
+def project_urls(repository: str) -> dict[str, str]:
+    """Links of the metadata."""
+    if not repository:
+        return {}
+    return {
+        "Source": repository,
+        "Documentation": f"{repository}/blob/HEAD/README.md",
+        "Changelog": f"{repository}/blob/HEAD/CHANGELOG.md",
+        "Issues": f"{repository}/issues",
+    }
+
+
+def with_addresses(text: str, repository: str, tag: str) -> str:
+    """Markdown whose links and pictures work outside of the repository, as of a tag; unchanged without an address."""
+    if not repository:
+        return text
+
+    def absolute(match: re.Match[str]) -> str:
+        kind = "raw" if match[1].startswith("!") else "blob"
+        return f"{match[1]}({repository}/{kind}/{tag}/{match[2]})"
+
+    return re.sub(r"(!?\[[^\]]*\])\((?!https?:|#|mailto:)([^)\s]+)\)", absolute, text)
+
+
 if __name__ == "__main__":
     setup(
         name="tb-tidy-plugin",
         version=version(),
         description="TensorBoard plugin that names the performance anti-patterns in PyTorch profiler traces",
-        long_description=(ROOT / "README.md").read_text("utf-8"),
+        long_description=with_addresses((ROOT / "README.md").read_text("utf-8"), repository(), f"v{version()}"),
         long_description_content_type="text/markdown",
         author="The TorchTidy maintainers",
         license="Apache-2.0",
-        license_files=["LICENSE"],
+        license_files=["LICENSE", NOTICES.relative_to(ROOT).as_posix()],
+        project_urls=project_urls(repository()),
         keywords=["pytorch", "profiler", "tensorboard", "performance"],
         classifiers=[
             "Development Status :: 3 - Alpha",
@@ -169,7 +223,7 @@ if __name__ == "__main__":
             # Unpacks gz several times faster than zlib; elsewhere it would have to be compiled.
             "isal>=1.6; platform_machine in 'x86_64 AMD64 aarch64 arm64'",
             "loky>=3.4",  # ranks in parallel, in processes that may end
-            "msgspec>=0.18",
+            "msgspec>=0.18.5",  # before, no struct could keep its hash
             "numpy>=1.25",  # before, no array of numbers could be compared with a text
             "platformdirs>=3",
             "psutil>=5.9",  # loky's processes cannot be ended without it where there is no `pgrep`

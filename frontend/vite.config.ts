@@ -1,6 +1,10 @@
 import { defineConfig } from 'vite';
+import { notices } from './notices.ts';
+
+const { bundle, worker } = notices();
 
 export default defineConfig({
+  plugins: [bundle],
   base: './',
   publicDir: false,
   oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
@@ -21,6 +25,7 @@ export default defineConfig({
     },
   },
   worker: {
+    plugins: () => [worker],
     format: 'es', // the host's policy blocks blob: workers, so it must be a file of its own
     rolldownOptions: { output: { entryFileNames: 'assets/[name]-[hash].js' } },
   },

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -147,6 +148,70 @@ def test_the_wheel_has_the_style_of_the_page_that_is_exported(wheel_files: dict[
     assert "tb_tidy_plugin/render/page.css" in wheel_files
 
 
+def test_the_wheel_has_the_licences_of_the_packages_in_the_page(wheel_files: dict[str, str]) -> None:
+    """Of those that the page depends on, and of those that these bring along, in the versions that are bundled."""
+    notices = setup.NOTICES.read_text("utf-8")
+    locked = json.loads((setup.FRONTEND / "package-lock.json").read_text("utf-8"))["packages"]
+    shipped = [name for name in locked if name and not locked[name].get("dev")]
+    named = re.findall(r"^(\S+) (\S+) \((.+)\)$", notices, re.MULTILINE)
+    versions = {name: (locked[f"node_modules/{name}"]["version"], locked[f"node_modules/{name}"]["license"])
+                for name, _, _ in named}  # fmt: skip
+    assert {name: (version, licence) for name, version, licence in named} == versions
+    assert {f"node_modules/{name}" for name, _, _ in named} == {*shipped}
+    assert notices.count("Copyright (c)") >= len(named)
+    copies = [text for name, text in wheel_files.items() if name.endswith("THIRD_PARTY_NOTICES.txt")]
+    assert [text.encode("latin-1").decode() for text in copies] == [notices] * 2, "with the page, and in the metadata"
+
+
+def test_no_tool_is_a_dependency_of_the_page() -> None:
+    asked = json.loads((setup.FRONTEND / "package.json").read_text("utf-8"))
+    assert "vite" in asked["devDependencies"]
+    sources = "".join(path.read_text("utf-8") for path in (setup.FRONTEND / "src").rglob("*.ts*"))
+    assert [name for name in asked["dependencies"] if f"from '{name}" not in sources] == []
+
+
+def test_without_the_licences_of_what_is_in_the_page_the_build_stops(checkout: Path) -> None:
+    (static(checkout) / setup.NOTICES.name).unlink()
+    done = run_setup(checkout, "build_py")
+    assert (done.returncode, "THIRD_PARTY_NOTICES.txt" in done.stderr) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("remote", "address"),
+    [
+        ("https://github.com/me/mine.git", "https://github.com/me/mine"),
+        ("https://user:secret@example.org/group/sub/mine", "https://example.org/group/sub/mine"),
+        ("git@github.com:me/mine.git", "https://github.com/me/mine"),
+        ("ssh://git@example.org/me/mine.git/", "https://example.org/me/mine"),
+        ("/srv/git/mine.git", ""),
+        ("../mine", ""),
+        ("file:///srv/git/mine.git", ""),
+    ],
+)
+def test_the_address_of_the_repository_is_that_of_where_the_clone_comes_from(remote: str, address: str) -> None:
+    assert setup.public_address(remote) == address
+
+
+def test_pictures_and_links_of_the_description_work_outside_of_the_repository() -> None:
+    readme = (setup.ROOT / "README.md").read_text("utf-8")
+    shown = setup.with_addresses(readme, "https://example.org/me/mine", "v1")
+    targets = re.findall(r"\]\(([^)\s]+)", shown)
+    assert "https://example.org/me/mine/raw/v1/docs/screens/findings-light.png" in targets
+    assert "https://example.org/me/mine/blob/v1/docs/install.md" in targets
+    assert [target for target in targets if not target.startswith(("https://", "#"))] == []
+    assert setup.with_addresses(readme, "", "v1") == readme
+
+
+def test_the_metadata_has_the_links_of_the_project(checkout: Path) -> None:
+    environment = os.environ | {"TORCHTIDY_REPOSITORY": "https://example.org/me/mine/", "TORCHTIDY_EXTENSION": "skip"}
+    subprocess.run([sys.executable, "setup.py", "-q", "egg_info"], cwd=checkout, env=environment, check=True)
+    metadata = (checkout / "tb_tidy_plugin.egg-info" / "PKG-INFO").read_text("utf-8")
+    links = dict(re.findall(r"^Project-URL: (\w+), (\S+)$", metadata, re.MULTILINE))
+    assert links["Source"] == "https://example.org/me/mine"
+    assert {*links} == {"Source", "Documentation", "Changelog", "Issues"}
+    assert "https://example.org/me/mine/raw/v" in metadata
+
+
 def test_the_wheel_has_the_skill_file(wheel_files: dict[str, str]) -> None:
     assert "tb_tidy_plugin/ask/skill.md" in wheel_files
 
@@ -174,11 +239,15 @@ def test_the_wheel_does_not_ask_for_torch_unless_benchmarks_are_wanted(wheel_fil
 def test_a_source_distribution_installs_without_npm(checkout: Path) -> None:
     (checkout / "frontend" / "node_modules").mkdir()
     (checkout / "frontend" / "node_modules" / "in.js").touch()
+    (checkout / "tests" / "support").mkdir(parents=True)
+    for name in ("test_units.py", "conftest.py", "support/drawn.py"):
+        (checkout / "tests" / name).touch()
     assert run_setup(checkout, "--quiet", "sdist", "--formats=zip").returncode == 0
     [archive] = (checkout / "dist").iterdir()
     shutil.unpack_archive(archive, checkout / "unpacked")
     [unpacked] = (checkout / "unpacked").iterdir()
     assert not (unpacked / "frontend" / "node_modules").exists()
+    assert not (unpacked / "tests").exists(), "a part of the tests cannot run"
     sources = {path.name for path in (unpacked / "tb_tidy_plugin").rglob("*.p[yx][xi]")}
     compiled = {f"{name}.{end}" for name in ("_nest", "_scan", "_walk") for end in ("pyx", "pyi")}
     assert sources == {*PARTS, *compiled}, "what is compiled is there"

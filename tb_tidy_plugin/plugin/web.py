@@ -33,6 +33,7 @@ STATIC_TYPES = {
     ".map": "application/json",
     ".png": "image/png",
     ".svg": "image/svg+xml",
+    ".txt": "text/plain",
     ".woff2": "font/woff2",
 }
 """Content-Type of each file of the bundle: an operating system's own table may say that JavaScript is plain text."""

@@ -30,6 +30,7 @@ export const Help = () => (
           <dt>{capital(PRECISION_SHORT.aligned)}</dt><dd>Found by matching recorded calls with the source text.</dd>
           <dt>{capital(PRECISION_SHORT.definition)}</dt><dd>The enclosing function; the call is somewhere inside.</dd>
         </dl>
+        <p class="muted"><a href="THIRD_PARTY_NOTICES.txt" target="_blank" rel="noreferrer">Licences of the packages in this page</a></p>
       </section>
     </div>
   </Dialog>
