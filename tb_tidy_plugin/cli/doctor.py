@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from tb_tidy_plugin import __version__
-from tb_tidy_plugin.cli.examined import Check, of_cache, of_logdir, of_package, of_plugin, of_tensorboard
+from tb_tidy_plugin.cli.examined import Check, of_analysis, of_cache, of_logdir, of_package, of_plugin, of_tensorboard
 from tb_tidy_plugin.cli.places import PLACE, with_links
 from tb_tidy_plugin.trace.remote import AnyPath
 
@@ -38,7 +38,7 @@ def doctor(logdir: AnyPath | None, form: str, follow_links: bool) -> None:
     Everything else works without the optional parts; each line says what the part would add. The exit code is 1 if
     something is wrong and must be fixed.
     """
-    checks = [*of_package(), *of_plugin(), of_tensorboard(), of_cache()]
+    checks = [*of_package(), of_analysis(), *of_plugin(), *of_tensorboard(), of_cache()]
     checks += [of_logdir(logdir, follow_links=follow_links)] if logdir is not None else []
     found = Examination(
         version=__version__,

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from importlib import import_module, metadata
 from importlib.util import find_spec
@@ -16,8 +17,9 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from tb_tidy_plugin import child
+from tb_tidy_plugin.aten_table import TORCH as NEWEST_TORCH
 from tb_tidy_plugin.compiled import DECODER, EXTENSIONS, is_stale
-from tb_tidy_plugin.errors import NotFoundError
+from tb_tidy_plugin.errors import NotFoundError, unexpected
 from tb_tidy_plugin.private import complaint_about_folder
 from tb_tidy_plugin.trace.cache import default_folder
 from tb_tidy_plugin.trace.files import TraceFile, find_traces
@@ -35,6 +37,10 @@ REQUIREMENT = re.compile(r"(?P<name>[\w.-]+)(?:\[[^]]*\])?(?:>=(?P<least>[\d.]+)
 COMPILERS = ("cc", "gcc", "clang", "cl")
 REBUILD = f"pip install --force-reinstall --no-deps --no-cache-dir {DISTRIBUTION}"
 START_LIMIT_S = 120.0
+
+TENSORBOARD = "tensorboard"
+WITHOUT_TENSORBOARD = "no tab in TensorBoard; `tb-tidy serve` shows the same page"
+"""TensorBoard is a requirement of the plugin, and the rest works in an installation without it (docs/serve.md)."""
 
 OPTIONAL = {
     "isal": ("gz files are decompressed several times more slowly", "pip install isal"),
@@ -60,6 +66,20 @@ if loaders:
 print("{PLUGIN}" if loaders else "")
 """
 """Finds plugins as TensorBoard does at its start."""
+
+
+SMALL_RECORDING = [
+    event
+    for number in range(3)
+    for event in (
+        {"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{number}", "pid": 1, "tid": 1,
+         "ts": 1000 * number, "dur": 990},
+        {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 1000 * number + 10, "dur": 500,
+         "args": {"External id": number + 1, "Input Dims": [[64, 64], [64, 64]], "Input type": ["float", "float"]}},
+        {"ph": "X", "cat": "cpu_op", "name": "aten::item", "pid": 1, "tid": 1, "ts": 1000 * number + 600, "dur": 90},
+    )
+]  # fmt: skip
+"""Events of three steps, as the profiler writes them."""
 
 
 class Check(msgspec.Struct, frozen=True):
@@ -89,11 +109,18 @@ def of_package() -> Iterator[Check]:
         requirements = []
     for requirement in requirements:
         found = REQUIREMENT.fullmatch(requirement)
-        if found is not None and not found["marker"]:
+        if found is None or found["marker"]:
+            continue
+        if found["name"] == TENSORBOARD and _version_of(TENSORBOARD) is None:
+            text = f"{TENSORBOARD} is not installed: {WITHOUT_TENSORBOARD}."
+            yield Check(TENSORBOARD, "optional", text, f"pip install '{TENSORBOARD}>={found['least']}'")
+        else:
             yield of_requirement(found["name"], found["least"] or "0")
     for name, (adds, how) in OPTIONAL.items():
         version = _version_of(name)
-        if version is not None:
+        if version is not None and name == "torch":
+            yield of_torch(version)
+        elif version is not None:
             yield Check(name, "fine", f"{name} {version}")
         else:
             yield Check(name, "optional", f"{name} is not installed: {adds}.", how)
@@ -109,6 +136,42 @@ def of_requirement(name: str, least: str) -> Check:
         text = f"{name} {version} is too old: {least} is the first version that works."
         return Check(name, "wrong", text, f"pip install --upgrade {name}")
     return Check(name, "fine", f"{name} {version}")
+
+
+def of_torch(version: str) -> Check:
+    """Says if torch is newer than the newest release that was tried."""
+    if _numbers(version)[:2] <= _numbers(NEWEST_TORCH)[:2]:
+        return Check("torch", "fine", f"torch {version}")
+    text = f"torch {version} is newer than {NEWEST_TORCH}, the newest release that this version was tried with."
+    return Check(
+        "torch", "fine", text, "Operators that are new in it are unknown. If a report looks wrong, report that."
+    )
+
+
+def of_analysis() -> Check:
+    """Checks that a recording can be analysed, whatever the versions of all packages."""
+    name, text = "analysis", "A small recording can be analysed."
+    advice = "Update all packages: `pip install --upgrade --upgrade-strategy eager tb-tidy-plugin`."
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "small.pt.trace.json")
+        path.write_bytes(msgspec.json.encode({"traceEvents": SMALL_RECORDING}))
+        try:
+            from tb_tidy_plugin.analysis.job import Job
+            from tb_tidy_plugin.analysis.paths import analyze_path
+
+            report = analyze_path(path, Job())
+        except Exception as problem:  # noqa: BLE001 - of whatever package
+            return Check(
+                name, "wrong", f"A small recording cannot be analysed. {unexpected(problem, name).error}", advice
+            )
+    profiles = [profile for run in report.runs for profile in run.profiles]
+    errors = [each.error for each in report.problems]
+    errors += [str(each.reason) for each in (profiles[0].outcomes if profiles else ()) if each.status == "failed"]
+    if not errors and [each.events for each in profiles] != [len(SMALL_RECORDING)]:
+        errors = [f"{sum(each.events for each in profiles)} of its {len(SMALL_RECORDING)} events were read."]
+    if errors:
+        return Check(name, "wrong", f"A small recording cannot be analysed. {errors[0]}", advice)
+    return Check(name, "fine", text)
 
 
 def of_decoder() -> Check:
@@ -133,6 +196,9 @@ def of_decoder() -> Check:
 def of_plugin() -> Iterator[Check]:
     """Checks in another process that TensorBoard would start and find the plugin, and that the page exists."""
     name = "plugin in TensorBoard"
+    if _version_of(TENSORBOARD) is None:
+        yield from _of_page()
+        return
     command = [sys.executable, "-W", "ignore", "-c", PLUGINS, *child.import_folders()]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=START_LIMIT_S, check=False)
@@ -152,21 +218,28 @@ def of_plugin() -> Iterator[Check]:
         yield Check(name, "wrong", text, f"{sys.executable} -m pip install {DISTRIBUTION}")
     else:
         yield Check(name, "fine", "TensorBoard sees the plugin.")
+    yield from _of_page()
+
+
+def _of_page() -> Iterator[Check]:
     if not PAGE.is_file():
         text = "The page of the plugin is missing: this install was built without it."
         yield Check("page", "wrong", text, f"Run `{REBUILD}`; in a checkout `npm ci && npm run build` in frontend/.")
 
 
-def of_tensorboard() -> Check:
-    """Checks that the `tensorboard` that a shell would run belongs to this Python."""
+def of_tensorboard() -> Iterator[Check]:
+    """Checks that the `tensorboard` that a shell would run belongs to this Python, if that has one."""
+    if _version_of(TENSORBOARD) is None:
+        return
     name = "tensorboard command"
     command = shutil.which("tensorboard")
     advice = f"Start it with `{sys.executable} -m tensorboard.main --logdir …`, or activate the environment."
     if command is None:
-        return Check(name, "optional", "The command `tensorboard` is not on PATH.", advice)
-    if Path(command).parent.resolve() != Path(sys.executable).parent.resolve():
-        return Check(name, "optional", f"The command `tensorboard` belongs to another environment: {command}.", advice)
-    return Check(name, "fine", "The command `tensorboard` belongs to this environment.")
+        yield Check(name, "optional", "The command `tensorboard` is not on PATH.", advice)
+    elif Path(command).parent.resolve() != Path(sys.executable).parent.resolve():
+        yield Check(name, "optional", f"The command `tensorboard` belongs to another environment: {command}.", advice)
+    else:
+        yield Check(name, "fine", "The command `tensorboard` belongs to this environment.")
 
 
 def of_cache() -> Check:

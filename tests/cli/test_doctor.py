@@ -160,9 +160,68 @@ class TestTensorBoard:
     def test_the_command_of_another_environment_is_told(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         (tmp_path / "tensorboard").touch(0o755)
         monkeypatch.setenv("PATH", str(tmp_path))
-        check = examined.of_tensorboard()
+        [check] = examined.of_tensorboard()
         assert check.text == f"The command `tensorboard` belongs to another environment: {tmp_path / 'tensorboard'}."
         assert f"{sys.executable} -m tensorboard.main" in check.advice
+
+    def test_without_it_nothing_is_wrong_and_nothing_else_is_asked_of_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        needs_the_installed_plugin()
+        monkeypatch.setitem(sys.modules, "tensorboard", None)
+        done = run("--format", "json")
+        found = json.loads(done.output)
+        of_it = {check["name"]: check for check in found["checks"] if "ensor" in check["name"]}
+        assert (done.exit_code, found["ok"], [*of_it]) == (0, True, ["tensorboard"])
+        assert of_it["tensorboard"]["state"] == "optional"
+        assert "`tb-tidy serve`" in of_it["tensorboard"]["text"]
+
+
+class TestAnalysis:
+    """A small recording goes through everything."""
+
+    def test_it_works_here(self) -> None:
+        check = examined.of_analysis()
+        assert (check.state, check.text) == ("fine", "A small recording can be analysed.")
+
+    def test_a_package_that_breaks_it_is_found(self, tmp_path: Path) -> None:
+        """As msgspec 0.18.0 to 0.18.4 did, and `doctor` said that nothing was wrong."""
+        code = """
+import msgspec, sys
+class Old(type(msgspec.Struct)):
+    def __new__(cls, name, bases, namespace, **options):
+        if options.pop("cache_hash", False):
+            raise TypeError("cache_hash")
+        return super().__new__(cls, name, bases, namespace, **options)
+class Struct(msgspec.Struct, metaclass=Old):
+    pass
+msgspec.Struct = Struct
+from tb_tidy_plugin.cli import examined
+found = examined.of_analysis()
+print(found.state, found.text)
+"""
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+        assert done.stdout.startswith("wrong A small recording cannot be analysed."), done.stderr
+        assert "TypeError" in done.stdout
+
+    def test_events_that_are_lost_are_told(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        events = [*examined.SMALL_RECORDING, {"ph": "X", "name": "lost", "ts": 1, "dur": -1, "pid": 1, "tid": 1}]
+        monkeypatch.setattr(examined, "SMALL_RECORDING", events)
+        check = examined.of_analysis()
+        assert (check.state, "9 of its 10 events were read." in check.text) == ("wrong", True)
+
+
+class TestTorch:
+    """Which releases of torch were tried."""
+
+    @pytest.mark.parametrize("version", ["1.13.1", "2.9.0", examined.NEWEST_TORCH, f"{examined.NEWEST_TORCH}+cpu"])
+    def test_one_that_was_tried_is_fine(self, version: str) -> None:
+        assert examined.of_torch(version) == examined.Check("torch", "fine", f"torch {version}")
+
+    def test_a_newer_one_is_noted_and_not_wrong(self) -> None:
+        major, minor, *_ = map(int, examined.NEWEST_TORCH.split("."))
+        check = examined.of_torch(f"{major}.{minor + 1}.0+cu130")
+        assert check.state == "fine"
+        assert f"is newer than {examined.NEWEST_TORCH}" in check.text
+        assert check.advice
 
 
 class TestLogdir:
