@@ -10,6 +10,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml  # type: ignore[import-untyped] # types are not worth a package
@@ -172,6 +173,29 @@ def test_the_result_comes_last(runner: Runner, reached: str, slower: str, code: 
     values = {"steps.check.outputs.reached": reached, "steps.compare.outputs.slower": slower}
     assert runner.step("Result", values)[0] == code
     assert [*STEPS][-1] == "Result"
+
+
+def _examples() -> list[dict[str, Any]]:
+    """The YAML in docs/ci.md."""
+    text = (ROOT / "docs" / "ci.md").read_text()
+    return [yaml.load(block, yaml.BaseLoader) for block in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)]
+
+
+def test_what_the_page_says_to_write_is_there_and_needs_nothing_filled_in() -> None:
+    job, hooks = _examples()
+    [used] = [step["uses"] for step in job["jobs"]["speed"]["steps"] if "tidy" in step.get("uses", "")]
+    assert (ROOT / used / "action.yml").is_file()
+    [repository], [known] = hooks["repos"], yaml.load((ROOT / ".pre-commit-hooks.yaml").read_text(), yaml.BaseLoader)
+    [hook] = repository["hooks"]
+    same = ("id", "entry", "files", "pass_filenames", "require_serial")
+    assert (repository["repo"], {key: hook[key] for key in same}) == ("local", {key: known[key] for key in same})
+
+
+def test_programs_of_others_are_named_by_the_hash_of_a_commit() -> None:
+    """A tag can be moved to other code, which would run with the job's token."""
+    used = [step["uses"] for step in STEPS.values() if "uses" in step]
+    assert len(used) == 2
+    assert [each for each in used if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", each)] == []
 
 
 def test_the_hook_of_pre_commit_checks_when_a_recording_changes(runner: Runner) -> None:
