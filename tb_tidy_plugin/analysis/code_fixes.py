@@ -11,6 +11,7 @@ import msgspec
 from tb_tidy_plugin.analysis.answers import FixesAnswer
 from tb_tidy_plugin.analysis.job import Job, UsualRules
 from tb_tidy_plugin.analysis.remembered import OWN_RULES
+from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.fixes.installed import has_libcst
 from tb_tidy_plugin.recipe import Recipe
 from tb_tidy_plugin.report.code_model import NEEDS_EXTRA, NOT_MADE, CodeFix, CodeFixes
@@ -104,7 +105,7 @@ def _outcomes(places: Sequence[_Place], job: Job) -> list[_Outcome]:
     content = None if key is None else job.cache.load(CODE_CHANGES, key)
     if content is not None:
         try:
-            return msgspec.json.decode(content, type=list[_Outcome])
+            return decode(content, list[_Outcome])
         except NOT_JSON as problem:
             log.info("%s %s is ignored: %s", CODE_CHANGES, key, problem)
     found = [fixer.proposal(*each) for each in places]

@@ -15,6 +15,7 @@ import msgspec
 
 from tb_tidy_plugin.benchmarks.store import MEASUREMENTS_SUFFIX as MEASURED
 from tb_tidy_plugin.benchmarks.store import cache_state
+from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.sources.lookup import source_state
 from tb_tidy_plugin.trace.cache import UNREAD, Cache, State, code_state, key_of, state_of, text_of
 from tb_tidy_plugin.trace.files import TraceFile
@@ -84,10 +85,10 @@ class Remembered(msgspec.Struct, Generic[_Answer], frozen=True):
         if content is None:
             return None
         try:
-            entry = msgspec.json.decode(content, type=_Entry)
+            entry = decode(content, _Entry)
             if any(self._state(name, file) != state for name, state in entry.sources.items()):
                 return None
-            return msgspec.json.decode(entry.answer, type=self.answer)
+            return decode(entry.answer, self.answer)
         except NOT_JSON as problem:
             log.info("%s %s is passed over: %s", self.kind, key, problem)
             return None

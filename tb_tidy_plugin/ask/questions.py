@@ -12,6 +12,7 @@ from tb_tidy_plugin.ask import arguments, changes, reports, rules, tables
 from tb_tidy_plugin.ask.folder import Folder
 from tb_tidy_plugin.ask.pages import WholeAnswer, page
 from tb_tidy_plugin.ask.quoted import TEXT_LETTERS, quoted, quoted_lines
+from tb_tidy_plugin.decoders import decode, schema_components
 from tb_tidy_plugin.errors import TidyError, unexpected
 from tb_tidy_plugin.visible import log_called, visible
 
@@ -43,7 +44,7 @@ def answer(text: bytes | str, folder: Folder) -> bytes:
     if len(text) > LONGEST_QUESTION:
         raise QuestionError(f"The question is larger than {LONGEST_QUESTION >> 10} KiB.", "Shorten it.")
     try:
-        asked: arguments.AnyQuestion = msgspec.json.decode(text, type=arguments.AnyQuestion)
+        asked: arguments.AnyQuestion = decode(text, arguments.AnyQuestion)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as problem:
         advice = f"Ask one of {', '.join(QUESTION_KINDS)}; `tb-tidy ask --list` has their arguments."
         raise QuestionError(f"The question cannot be used: {problem}.", advice) from None
@@ -109,7 +110,7 @@ def description_of(name: str) -> str:
 
 def schema_of(name: str) -> Schema:
     """The JSON schema of a question's arguments, without the name of the question."""
-    _, parts = msgspec.json.schema_components([QUESTION_KINDS[name]])
+    _, parts = schema_components([QUESTION_KINDS[name]])
     (schema,) = parts.values()
     kept = {key: value for key, value in schema["properties"].items() if key != "question"}
     required = [key for key in schema["required"] if key != "question"]

@@ -28,6 +28,7 @@ from tb_tidy_plugin.benchmarks.blocks import LEAST_BLOCKS, Blocks, Time, evenly_
 from tb_tidy_plugin.benchmarks.devices import NoDeviceError, addresses, described_device, device_for
 from tb_tidy_plugin.benchmarks.equality import difference_of, kept_results
 from tb_tidy_plugin.benchmarks.measurement import MOST_SAMPLES, Measurement, NotMeasured
+from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.rulekit import Benchmark
 from tb_tidy_plugin.units import Bytes
 from tb_tidy_plugin.vocabulary import Verdict
@@ -86,7 +87,7 @@ _NOT_OURS = "The recorded shape may need another version of PyTorch."
 def main() -> None:
     """Serves one request."""
     output = child.private_output()
-    request = msgspec.json.decode(child.question(), type=MeasuringRequest)
+    request = decode(child.question(), MeasuringRequest)
     child.end_with_input(_end_group)
     child.step_back()  # keeps its priority, since it measures
     writing = threading.Lock()

@@ -14,6 +14,7 @@ from tb_tidy_plugin import child
 from tb_tidy_plugin.benchmarks.measurement import Measurement, NotMeasured
 from tb_tidy_plugin.benchmarks.process import Measured, MeasuringProgress, MeasuringRequest, Message
 from tb_tidy_plugin.benchmarks.statements import complaint_about
+from tb_tidy_plugin.decoders import decode
 
 OnProgress: TypeAlias = Callable[[MeasuringProgress], object]
 
@@ -80,7 +81,7 @@ class PairMeasurement:
 def _last(lines: Iterable[bytes], on_progress: OnProgress) -> Measurement | NotMeasured | None:
     """The last message; None if it never came."""
     for line in lines:
-        message: Message = msgspec.json.decode(line, type=Message)
+        message: Message = decode(line, Message)
         if not isinstance(message, MeasuringProgress):
             return message.measurement if isinstance(message, Measured) else message
         on_progress(message)

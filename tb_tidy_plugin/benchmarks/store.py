@@ -20,6 +20,7 @@ import msgspec
 from platformdirs import user_cache_path
 
 from tb_tidy_plugin.benchmarks.measurement import Measurement
+from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.files import FOR_THE_TEAM
 from tb_tidy_plugin.private import NotPrivateError, check_folder, check_free, opened
@@ -216,7 +217,7 @@ def _decoded(file: AnyPath, text: bytes, kind: type[Stored]) -> Stored | Unused:
     if len(text) > MOST_MEASUREMENTS_BYTES:
         return Unused(file, "it is too large", unread=False)
     try:
-        return msgspec.json.decode(text, type=kind)
+        return decode(text, kind)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return Unused(file, "it does not match the format", unread=False)
 

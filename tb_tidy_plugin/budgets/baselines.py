@@ -11,6 +11,7 @@ from typing import Annotated
 
 import msgspec
 
+from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.files import write_whole
 
@@ -48,7 +49,7 @@ class StepBaselines:
         """
         path = self._path(run, device)
         try:
-            return msgspec.json.decode(path.read_bytes(), type=StepBaseline)
+            return decode(path.read_bytes(), StepBaseline)
         except FileNotFoundError:
             return None
         except (OSError, msgspec.MsgspecError) as problem:

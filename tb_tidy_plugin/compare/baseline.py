@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import msgspec
-
 from tb_tidy_plugin import __version__
 from tb_tidy_plugin.compare.findings import paired
+from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.report.model import Finding, Report
 from tb_tidy_plugin.report.value import Model
@@ -41,7 +40,7 @@ def read_baseline(path: Path) -> FindingsBaseline:
     """
     try:
         with path.open("rb") as stream:
-            return msgspec.json.decode(stream.read(_MOST_BYTES), type=FindingsBaseline)
+            return decode(stream.read(_MOST_BYTES), FindingsBaseline)
     except OSError as problem:
         reason = problem.strerror or type(problem).__name__
         raise TidyError(f"`{path}` cannot be read: {reason}.", "Write it with `--write-baseline`.") from None

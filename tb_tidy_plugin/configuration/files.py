@@ -10,6 +10,7 @@ from typing import get_args, get_origin
 
 import msgspec
 
+from tb_tidy_plugin.decoders import convert
 from tb_tidy_plugin.errors import ConfigurationError
 
 OWN_FILE, PROJECT_FILE = "tb-tidy.toml", "pyproject.toml"
@@ -144,13 +145,13 @@ def _settings(path: Path, table: dict[str, object]) -> ConfigurationSettings:
             advice = near(key, KEYS) or f"Known keys: {', '.join(KEYS)}."
             raise ConfigurationError(f"`{path}` has an unknown key `{key}`.", advice)
         _check(path, (key,), value, KEYS[key])
-    return msgspec.convert(table, ConfigurationSettings)
+    return convert(table, ConfigurationSettings)
 
 
 def _check(path: Path, key: tuple[str, ...], value: object, kind: object) -> None:
     """Checks that `value` has this type; for a table, the error names the wrong entry."""
     try:
-        msgspec.convert(value, kind)
+        convert(value, kind)
     except msgspec.ValidationError as problem:
         if isinstance(value, dict) and get_origin(kind) is dict:
             for name, inner in value.items():

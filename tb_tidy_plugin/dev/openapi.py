@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from tb_tidy_plugin import __version__
+from tb_tidy_plugin.decoders import schema_components
 from tb_tidy_plugin.dev.schemas import cleaned
 from tb_tidy_plugin.plugin import models
 from tb_tidy_plugin.plugin.answers import ACTING_HEADER, MOST_POSTED
@@ -37,7 +38,7 @@ def openapi() -> str:
     answers = [route.answer for route in ROUTES if route.answer is not None]
     posted = [route.asked for route in ROUTES if route.is_posted]
     described: list[type[msgspec.Struct]] = [*dict.fromkeys([*answers, *posted]), models.ErrorAnswer]
-    references, definitions = msgspec.json.schema_components(described, ref_template="#/components/schemas/{name}")
+    references, definitions = schema_components(described, "#/components/schemas/{name}")
     schema_of: dict[type[msgspec.Struct], _Json] = dict(zip(described, references, strict=True))
     paths: dict[str, _Json] = {}
     for route in ROUTES:
@@ -72,7 +73,7 @@ def _operation(route: Route[Any, Any], schema_of: Mapping[type[msgspec.Struct], 
 
 def parameters_of(query: type[Query]) -> Iterator[_Json]:
     """The parts of a query as OpenAPI parameters."""
-    _, definitions = msgspec.json.schema_components([query])
+    _, definitions = schema_components([query])
     described = definitions[query.__name__]
     for name, schema in described["properties"].items():
         yield {"name": name, "in": "query", "required": name in described["required"], "schema": schema}

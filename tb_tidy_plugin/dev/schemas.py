@@ -6,6 +6,7 @@ import inspect
 
 import msgspec
 
+from tb_tidy_plugin.decoders import schema_components
 from tb_tidy_plugin.plugin import models
 from tb_tidy_plugin.plugin.queries import Query
 from tb_tidy_plugin.plugin.routes import ROUTES
@@ -21,7 +22,7 @@ def schema(title: str, *models: type[msgspec.Struct]) -> str:
 
     With one model the document is the schema of that model; with several it is an object with one field for each.
     """
-    references, definitions = msgspec.json.schema_components(models, ref_template="#/definitions/{name}")
+    references, definitions = schema_components(models, "#/definitions/{name}")
     document: dict[str, object] = {"$schema": "http://json-schema.org/draft-07/schema#", "title": title}
     if len(models) == 1:
         document |= references[0]

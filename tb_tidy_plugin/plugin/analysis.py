@@ -15,6 +15,7 @@ from tb_tidy_plugin.allowance import limit_of
 from tb_tidy_plugin.analysis.remembered import Remembered
 from tb_tidy_plugin.configuration.files import read_configuration
 from tb_tidy_plugin.configuration.limits import limits_in
+from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.errors import ConfigurationError
 from tb_tidy_plugin.fixes.installed import has_libcst
 from tb_tidy_plugin.plugin.analysis_worker import (
@@ -114,7 +115,7 @@ class FileAnalysis:
 def _last(lines: Iterable[bytes], on_news: OnNews) -> AnalysisOutcome | None:
     """The last message; None if it never came."""
     for line in lines:
-        message: AnalysisMessage = msgspec.json.decode(line, type=AnalysisMessage)
+        message: AnalysisMessage = decode(line, AnalysisMessage)
         if not isinstance(message, AnalysisProgress | FirstFindings):
             return message
         on_news(message)

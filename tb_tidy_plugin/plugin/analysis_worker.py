@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from tb_tidy_plugin import allocator, allowance, child
 from tb_tidy_plugin.collector import held_off
+from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.errors import ConfigurationError, TraceError
 from tb_tidy_plugin.plugin.models import StackAnswer, StackFrame
 from tb_tidy_plugin.plugin.tables import Tables, tables_of
@@ -142,7 +143,7 @@ def main() -> None:
         output.write(msgspec.json.encode(message) + b"\n")
         output.flush()
 
-    send_analysis(msgspec.json.decode(line, type=AnalysisRequest), send)
+    send_analysis(decode(line, AnalysisRequest), send)
 
 
 def _import_all() -> None:

@@ -15,6 +15,7 @@ from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from tb_tidy_plugin.compare.recording import StepsError
+from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.errors import NotFoundError, TidyError
 from tb_tidy_plugin.plugin.allowed_hosts import ADVICE as NAME_HOST
 from tb_tidy_plugin.plugin.allowed_hosts import AllowedHosts
@@ -124,7 +125,7 @@ def posted(kind: type[_Posted]) -> _Posted:
             "The request body is not JSON, or it is too large.", f"Post at most {Bytes(MOST_POSTED)} of JSON."
         )
     try:
-        return msgspec.json.decode(request.get_data(), type=kind)
+        return decode(request.get_data(), kind)
     except msgspec.MsgspecError as problem:
         raise BadQueryError(f"The request body is not a `{kind.__name__}`: {problem}.", _ADVICE[400]) from None
 

@@ -16,6 +16,7 @@ from tb_tidy_plugin import allocator, allowance, child
 from tb_tidy_plugin.compare.model import Comparison
 from tb_tidy_plugin.compare.recording import Recording, StepsError, step_range
 from tb_tidy_plugin.configuration.limits import limits_in
+from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.errors import ConfigurationError, TraceError
 from tb_tidy_plugin.report.model import Finding
 from tb_tidy_plugin.trace.limits import held_to
@@ -94,12 +95,12 @@ def _answer_to(question: bytes) -> bytes:
     """The comparison, or the reason if there is none, as JSON like the question."""
     from tb_tidy_plugin.compare.compare import compared
 
-    file = msgspec.json.decode(question, type=_Configured).configuration
+    file = decode(question, _Configured).configuration
     answer: ComparisonAnswer
     try:
         with held_to(limits_in(None if file is None else Path(os.fsdecode(file))), COMPARISON_WORK):
             allowance.has_read(len(question))
-            asked = msgspec.json.decode(question, type=ComparisonQuestion)
+            asked = decode(question, ComparisonQuestion)
             answer = Compared(compared(_asked(asked.base), _asked(asked.candidate)))
             return msgspec.json.encode(answer)
     except StepsError as problem:

@@ -17,6 +17,7 @@ from tb_tidy_plugin.allowance import limit_of
 from tb_tidy_plugin.compare.model import Comparison, KernelChange, OperatorChange
 from tb_tidy_plugin.compare.recording import StepsError, step_range
 from tb_tidy_plugin.configuration.limits import limits_in
+from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.errors import NotFoundError, TidyError, TraceError
 from tb_tidy_plugin.plugin.comparison_worker import COMPARISON_WORK, ComparisonAnswer, NoSuchSteps, OverLimit
 from tb_tidy_plugin.plugin.models import CompareAnswer
@@ -191,7 +192,7 @@ def _asked(base: SideText, candidate: SideText, configuration: Path | None) -> C
         reached = limits_in(configuration).reached(limit, COMPARISON_WORK)
         raise ComparisonError(reached.error, reached.advice)
     try:
-        answer: ComparisonAnswer = msgspec.json.decode(said, type=ComparisonAnswer)
+        answer: ComparisonAnswer = decode(said, ComparisonAnswer)
     except msgspec.MsgspecError:
         raise ComparisonError("The comparison failed with an internal error.", "See the server's log.") from None
     if isinstance(answer, NoSuchSteps):
@@ -207,8 +208,8 @@ def _holding(rows: Sequence[_Change], text: str) -> list[_Change]:
 
 
 def _page(known: _Known, rows: RowFilter) -> CompareAnswer:
-    operators = _holding(msgspec.json.decode(known.operators, type=list[OperatorChange]), rows.text)
-    kernels = _holding(msgspec.json.decode(known.kernels, type=list[KernelChange]), rows.text)
+    operators = _holding(decode(known.operators, list[OperatorChange]), rows.text)
+    kernels = _holding(decode(known.kernels, list[KernelChange]), rows.text)
     page = slice(rows.offset, rows.offset + rows.limit)
     return CompareAnswer(
         comparison=msgspec.structs.replace(known.comparison, operators=operators[page], kernels=kernels[page]),

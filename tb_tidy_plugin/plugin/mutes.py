@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.files import FOR_THE_TEAM
 from tb_tidy_plugin.plugin.logdirs import Logdir
@@ -84,7 +85,7 @@ class MuteStore:
         except OSError as problem:
             raise MutesError(f"`{self._file}` cannot be read: {problem.strerror}.", "Check its permissions.") from None
         try:
-            found = msgspec.json.decode(text, type=Mutes)
+            found = decode(text, Mutes)
         except NOT_JSON as problem:
             raise MutesError(f"`{self._file}` is not a list of mutes: {problem}.", "Fix it, or delete it.") from None
         return Mutes(findings=_sound(found.findings), rules=_sound(found.rules))

@@ -12,6 +12,7 @@ from typing import Annotated, Literal, TypeAlias, TypeVar
 import msgspec
 from msgspec import UNSET, UnsetType, inspect
 
+from tb_tidy_plugin.decoders import type_info
 from tb_tidy_plugin.plugin.answers import BadQueryError
 from tb_tidy_plugin.plugin.events import ORDERS
 from tb_tidy_plugin.plugin.scan import Key
@@ -248,7 +249,7 @@ def read_query(kind: type[_Query], address: Mapping[str, str]) -> _Query:
 
 @cache
 def _fields(kind: type[Query]) -> tuple[inspect.Field, ...]:
-    described = inspect.type_info(kind)
+    described = type_info(kind)
     assert isinstance(described, inspect.StructType)
     return described.fields
 

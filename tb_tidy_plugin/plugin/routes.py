@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
+from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.errors import NotFoundError
 from tb_tidy_plugin.plugin import benchmark_routes, models, queries, tables, timeline_models, timeline_routes
 from tb_tidy_plugin.plugin.analysis_worker import AnalysisResult, printable
@@ -173,7 +174,7 @@ def _events(served: Served, asked: queries.EventsQuery) -> models.EventsAnswer:
     columns = _result(served, asked).events.get(asked.finding)
     if columns is None:
         raise NotFoundError(f"This profile has no finding `{asked.finding}`.", "Reload the report.")
-    found = msgspec.json.decode(columns, type=EventColumns)
+    found = decode(columns, EventColumns)
     return events_page(found, asked.offset, asked.limit, asked.order, descending=asked.descends)
 
 

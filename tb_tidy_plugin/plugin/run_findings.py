@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.plugin.scan import Key
 from tb_tidy_plugin.report.model import RunReport
 
@@ -52,9 +53,7 @@ class RunFindings:
         from tb_tidy_plugin.configuration.files import Configuration, read_configuration
         from tb_tidy_plugin.profile.rank_summary import RankSummary
 
-        summaries = [
-            summary for part in parts for summary in msgspec.json.decode(part.summaries, type=list[RankSummary])
-        ]
+        summaries = [summary for part in parts for summary in decode(part.summaries, list[RankSummary])]
         ranks = sorted({summary.rank for summary in summaries})
         if len(ranks) < 2:  # as in nearly all runs; there is nothing to check
             return RunReport(run=run, profiles=[]), ranks

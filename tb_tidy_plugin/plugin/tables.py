@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.plugin.models import (
     CpuAnswer,
     FileCost,
@@ -124,7 +125,7 @@ class Page(msgspec.Struct, frozen=True):
 def operators_answer(tables: Tables, group: OperatorGroup, page: Page) -> OperatorsAnswer:
     """One page of one grouping. Rows without the figure that orders them come last in either direction."""
     text = tables.operators.get(group)
-    rows = msgspec.json.decode(text, type=list[OperatorRow]) if text is not None else []
+    rows = decode(text, list[OperatorRow]) if text is not None else []
     found = ordered(chosen_operators(rows, page.text, page.kind), page.order, descending=page.descending)
     return OperatorsAnswer(
         group=group,
@@ -150,13 +151,13 @@ def _empty(rows: Sequence[OperatorRow] | Sequence[DeviceKernelRow], columns: Seq
 
 def kernels_answer(tables: Tables, page: Page) -> KernelsAnswer:
     """One page of the device's work: rows with the text in their family, operator or name, or the row with this key."""
-    rows = msgspec.json.decode(tables.kernels, type=list[DeviceKernelRow])
+    rows = decode(tables.kernels, list[DeviceKernelRow])
     found = ordered(chosen_kernels(rows, page.text, page.kind), page.order, descending=page.descending)
     return KernelsAnswer(
         total=len(found),
         offset=page.offset,
         rows=found[page.offset : page.offset + page.limit],
-        families=msgspec.json.decode(tables.families, type=list[KernelFamilyRow]),
+        families=decode(tables.families, list[KernelFamilyRow]),
         missing=tables.missing.get("kernels"),
         empty=_empty(rows, KERNEL_ORDERS),
     )
@@ -164,13 +165,13 @@ def kernels_answer(tables: Tables, page: Page) -> KernelsAnswer:
 
 def modules_answer(tables: Tables) -> ModulesAnswer:
     """All modules."""
-    rows = msgspec.json.decode(tables.modules, type=list[ModuleRow])
+    rows = decode(tables.modules, list[ModuleRow])
     return ModulesAnswer(rows=rows, missing=tables.missing.get("modules"))
 
 
 def memory_answer(tables: Tables) -> MemoryAnswer:
     """All devices with memory events."""
-    devices = msgspec.json.decode(tables.memory, type=list[DeviceMemoryRow])
+    devices = decode(tables.memory, list[DeviceMemoryRow])
     problem = tables.missing.get("snapshot")
     return MemoryAnswer(devices=devices, missing=tables.missing.get("memory"), snapshot_problem=problem)
 
@@ -178,7 +179,7 @@ def memory_answer(tables: Tables) -> MemoryAnswer:
 def lines_answer(tables: Tables, file: str) -> LinesAnswer:
     """Costs of the lines of one file; null for a file in which no call was placed."""
     text = tables.lines.get(file)
-    columns = None if text is None else msgspec.json.decode(text, type=LineColumns)
+    columns = None if text is None else decode(text, LineColumns)
     return LinesAnswer(file=file, costs=columns)
 
 
@@ -186,7 +187,7 @@ def files_answer(tables: Tables, files: Container[str]) -> FilesAnswer:
     """Those of `files` in which calls were placed, each with its costliest line."""
     wall_ns, found = 0, []
     for file, text in tables.lines.items():
-        columns = msgspec.json.decode(text, type=LineColumns)
+        columns = decode(text, LineColumns)
         if columns.line and file in files:
             at = columns.host_ns.index(max(columns.host_ns))
             found.append(FileCost(file, columns.line[at], columns.host_ns[at], columns.device_ns[at]))
@@ -196,9 +197,9 @@ def files_answer(tables: Tables, files: Container[str]) -> FilesAnswer:
 
 def cpu_answer(tables: Tables) -> CpuAnswer:
     """Work of the CPU."""
-    return CpuAnswer(cpu=msgspec.json.decode(tables.cpu, type=CpuFigures))
+    return CpuAnswer(cpu=decode(tables.cpu, CpuFigures))
 
 
 def idle_answer(tables: Tables, at_ns: int) -> IdleAnswer:
     """Why the device idles at a time."""
-    return idle_at(msgspec.json.decode(tables.idle, type=IdleGaps), at_ns)
+    return idle_at(decode(tables.idle, IdleGaps), at_ns)

@@ -16,6 +16,7 @@ import msgspec
 from tb_tidy_plugin import allocator, allowance, child
 from tb_tidy_plugin.analysis.timeline import read_timeline
 from tb_tidy_plugin.configuration.limits import limits_in
+from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.errors import ConfigurationError, TraceError
 from tb_tidy_plugin.plugin.analysis_worker import OUT_OF_MEMORY, printable
 from tb_tidy_plugin.trace.cache import Cache
@@ -115,7 +116,7 @@ def main() -> None:
     allocator.spare_memory()
     shelf = Shelf()
     for line in child.questions():
-        output.write(msgspec.json.encode(shelf.reply(msgspec.json.decode(line, type=FileQuestion))) + b"\n")
+        output.write(msgspec.json.encode(shelf.reply(decode(line, FileQuestion))) + b"\n")
         output.flush()
 
 
@@ -175,7 +176,7 @@ def answer_to(about: About, timeline: Timeline) -> msgspec.Raw:
 
 
 def _ids(marked: msgspec.Raw) -> list[int]:
-    return msgspec.json.decode(marked, type=list[int])
+    return decode(marked, list[int])
 
 
 if __name__ == "__main__":

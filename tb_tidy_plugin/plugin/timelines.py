@@ -13,6 +13,7 @@ import msgspec
 from tb_tidy_plugin import child
 from tb_tidy_plugin.allowance import limit_of
 from tb_tidy_plugin.configuration.limits import limits_in
+from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.errors import NotFoundError, TidyError, TraceError
 from tb_tidy_plugin.plugin.profiles import KeptResult, Profiles
 from tb_tidy_plugin.plugin.scan import Key
@@ -80,14 +81,14 @@ class Timelines:
         columns = self._profiles.kept(key, patience_s).result.events.get(finding)
         if columns is None:
             raise NotFoundError(f"This profile has no finding `{finding}`.", "Reload the report.")
-        return msgspec.json.decode(columns, type=_Ids).id
+        return decode(columns, _Ids).id
 
     def _asked(self, question: bytes) -> Reply:
         process = self._running()
         assert process.stdout is not None
         try:
             child.send_line(process, question)
-            reply: Reply = msgspec.json.decode(process.stdout.readline(), type=Reply)
+            reply: Reply = decode(process.stdout.readline(), Reply)
         except (BrokenPipeError, msgspec.MsgspecError) as problem:
             process.kill()
             code = process.wait()

@@ -7,6 +7,7 @@ from typing import TypeAlias, TypeGuard
 
 import msgspec
 
+from tb_tidy_plugin.decoders import decoder_of
 from tb_tidy_plugin.trace.columns import EventTable
 from tb_tidy_plugin.trace.recover import NOT_JSON
 from tb_tidy_plugin.trace.strings import asked_once
@@ -53,7 +54,7 @@ class Inputs(msgspec.Struct, frozen=True, cache_hash=True):
         return tuple(map(int, text.strip("[]").split(", "))) if INTEGERS.fullmatch(text) else ()
 
 
-_INPUTS = msgspec.json.Decoder(Inputs, strict=False)
+_INPUTS = decoder_of(Inputs, strict=False)
 
 
 def known_inputs(table: EventTable) -> tuple[Inputs, ...]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from tb_tidy_plugin.decoders import convert
 from tb_tidy_plugin.recipe import Recipe
 from tb_tidy_plugin.rulekit.rule import Benchmark, Rule
 from tb_tidy_plugin.units import Sizes
@@ -30,7 +31,7 @@ def evidence_of(recipe: Recipe, kind: type[Rule]) -> Any:  # noqa: ANN401 - each
         ValidationError: the facts are not those of its evidence.
     """
     evidence = kind.evidence()
-    return None if evidence is None else msgspec.convert(recipe.facts, evidence, dec_hook=_typed)
+    return None if evidence is None else convert(recipe.facts, evidence, hook=_typed)
 
 
 def recipe_of(rule: Rule, evidence: object) -> Recipe | None:
@@ -54,7 +55,7 @@ def facts_of(rule: Rule, evidence: object) -> Recipe | None:
     """
     facts = {} if type(rule).evidence() is None else msgspec.to_builtins(evidence, enc_hook=_plain)
     try:
-        return msgspec.convert({"rule": rule.name(), "settings": dict(rule.settings), "facts": facts}, Recipe)
+        return convert({"rule": rule.name(), "settings": dict(rule.settings), "facts": facts}, Recipe)
     except msgspec.ValidationError:
         return None
 
@@ -73,4 +74,4 @@ def _plain(value: object) -> int | float | tuple[object, ...]:
 def _typed(kind: type[Any], value: object) -> Any:  # noqa: ANN401 - whichever type the field has
     """A number or sizes with the unit of their field."""
     plain: Any = tuple[int, ...] if kind is Sizes else float if issubclass(kind, float) else int
-    return kind(msgspec.convert(value, plain))
+    return kind(convert(value, plain))

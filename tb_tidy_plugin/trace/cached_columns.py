@@ -15,6 +15,7 @@ from msgspec.structs import fields
 from numpy.typing import NDArray
 
 from tb_tidy_plugin.allowance import has_read
+from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.trace.assemble import NARROW_IDS
 from tb_tidy_plugin.trace.cache import Cache, EntryPiece, code_state, key_of, state_of
 from tb_tidy_plugin.trace.columns import (
@@ -157,7 +158,7 @@ def _columns(table: EventTable) -> dict[str, NDArray[Any]]:
 
 def _table(content: memoryview) -> EventTable:
     end = LENGTH_BYTES + int.from_bytes(content[:LENGTH_BYTES], "little")
-    head = msgspec.json.decode(content[LENGTH_BYTES:end], type=_Head)
+    head = decode(content[LENGTH_BYTES:end], _Head)
     begin = _aligned(end)
     columns = {each.name: _column(content, each, begin) for each in head.arrays}
     at = begin + max((each.start + _aligned(_stored(each)) for each in head.arrays), default=0)

@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
+from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.errors import TraceError
 from tb_tidy_plugin.side_files import CAPTURE_SUFFIX, CAPTURE_VERSION
 from tb_tidy_plugin.trace.columns import (
@@ -143,13 +144,13 @@ def read_capture(path: AnyPath) -> CaptureFile:
     advice = "Record again with `tb_tidy_plugin.capture`, or delete it."
     text = _text(path, advice)
     try:
-        version = msgspec.json.decode(text, type=_Versioned).version
+        version = decode(text, _Versioned).version
         if version != CAPTURE_VERSION:
             raise TraceError(
                 f"It has version {version}; this reader knows version {CAPTURE_VERSION}.",
                 "Use the tb-tidy that wrote it, or delete it.",
             )
-        found = msgspec.json.decode(text, type=CaptureFile)
+        found = decode(text, CaptureFile)
     except msgspec.ValidationError as problem:
         raise TraceError(f"It does not match the format: {problem}.", advice) from None
     except (*NOT_JSON, RecursionError):

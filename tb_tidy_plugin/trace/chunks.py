@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from tb_tidy_plugin.decoders import decode, decoder_of
 from tb_tidy_plugin.trace.columns import ABSENT, Numbers, Times
 from tb_tidy_plugin.trace.columns import Ids as IdColumn
 from tb_tidy_plugin.trace.document import SLICE_BYTES, TextPiece, as_list, parts_of
@@ -188,10 +189,11 @@ class ChunkDecoder:
         self.dropped: Counter[str] = Counter()
         self._kinds = _Kinds((self.phases, self.categories, self.names, self.threads))
         self._inputs: dict[bytes, int] = {}
-        self._plain = msgspec.json.Decoder(list[TraceEvent])
-        self._exact = msgspec.json.Decoder(list[ExactEvent])
+        self._plain = decoder_of(list[TraceEvent])
+        self._exact = decoder_of(list[ExactEvent])
+        self._alone = decoder_of(ExactEvent)
         self._needs_exact = False
-        self._ids = msgspec.json.Decoder(list[EventArgs], strict=False)
+        self._ids = decoder_of(list[EventArgs], strict=False)
 
     def decode(self, pieces: Sequence[TextPiece]) -> list[Chunk]:
         """Columns of the events in consecutive `pieces`, in one chunk or more.
@@ -227,11 +229,11 @@ class ChunkDecoder:
 
     def _single(self, text: bytes) -> TraceEvent | None:
         try:
-            return msgspec.json.decode(text, type=ExactEvent)
+            return self._alone.decode(text)
         except NOT_JSON:
             pass
         try:
-            return _tolerant(msgspec.json.decode(text, type=dict[str, msgspec.Raw]))
+            return _tolerant(decode(text, dict[str, msgspec.Raw]))
         except (*NOT_JSON, TypeError, ValueError, ArithmeticError):
             self.dropped[UNREADABLE] += 1
             return None
@@ -351,7 +353,7 @@ def _int_column(values: Sequence[Any]) -> Times:
 
 def _tolerant(fields: dict[str, msgspec.Raw]) -> TraceEvent:
     """An event whose fields have unexpected types; raises if its time is invalid."""
-    plain = {key: msgspec.json.decode(raw) for key, raw in fields.items() if key != "args"}
+    plain: dict[str, Any] = {key: decode(raw) for key, raw in fields.items() if key != "args"}
     return ExactEvent(
         ph=str(plain.get("ph", "")),
         cat=str(plain.get("cat") or ""),
@@ -368,14 +370,14 @@ def _tolerant(fields: dict[str, msgspec.Raw]) -> TraceEvent:
 def _tolerant_ids(text: bytes) -> EventArgs:
     ids = EventArgs()
     try:
-        texts = msgspec.json.decode(text or b"{}", type=IdTexts)
+        texts = decode(text or b"{}", IdTexts)
     except NOT_JSON:
         return ids
     for name in INPUT_FIELDS:
         setattr(ids, name, getattr(texts, name))
     for name in (*ID_FIELDS, SECOND_SPELLING):
         try:
-            setattr(ids, name, msgspec.json.decode(getattr(texts, name), type=int, strict=False))
+            setattr(ids, name, decode(getattr(texts, name), int, strict=False))
         except NOT_JSON:
             continue
     return ids

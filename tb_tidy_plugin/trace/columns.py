@@ -11,6 +11,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
+from tb_tidy_plugin.decoders import decode, decoder_of
 from tb_tidy_plugin.errors import TraceError, UnreadError
 from tb_tidy_plugin.threads import on_all_cores
 from tb_tidy_plugin.trace.compiled_code import CompiledCode
@@ -158,16 +159,17 @@ class ArgsText(msgspec.Struct, frozen=True):
         texts = self._texts(rows)
         joined = b"[" + b",".join(texts) + b"]"
         try:
-            return msgspec.json.decode(joined, type=list[kind], strict=False)  # type: ignore[valid-type] # made at run time
+            return decode(joined, list[kind], strict=False)  # type: ignore[valid-type] # made at run time
         except NOT_JSON:
-            return [_decoded_or_default(text, kind) for text in texts]
+            one = decoder_of(kind, strict=False)
+            return [_decoded_or_default(text, one.decode, kind) for text in texts]
 
 
-def _decoded_or_default(text: bytes, kind: type[_Args]) -> _Args:
+def _decoded_or_default(text: bytes, decoded: Callable[[bytes], _Args], default: Callable[[], _Args]) -> _Args:
     try:
-        return msgspec.json.decode(text, type=kind, strict=False)
+        return decoded(text)
     except NOT_JSON:
-        return kind()
+        return default()
 
 
 Small = Annotated[int, msgspec.Meta(ge=-(1 << 31), lt=1 << 31)]

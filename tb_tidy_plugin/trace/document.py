@@ -19,6 +19,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
+from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.errors import TraceError
 from tb_tidy_plugin.trace.reader import RECORD_AGAIN, CutShortError
 from tb_tidy_plugin.trace.recover import EVENT_START, NOT_JSON, painted_over
@@ -222,7 +223,7 @@ def _no_events(text: bytes, cut_short: str | None) -> TraceError:
     if len(text) > MAX_METADATA_BYTES:
         return TraceError(f"The first {MAX_METADATA_BYTES >> 20} MiB contain no `traceEvents`.", NOT_A_TRACE)
     try:
-        msgspec.json.decode(text, type=msgspec.Raw)  # checks the syntax without building objects
+        decode(text, msgspec.Raw)  # checks the syntax without building objects
     except NOT_JSON:
         return TraceError("The JSON is broken before the first event.", RECORD_AGAIN)
     return TraceError("The file is JSON but not a trace: it has no `traceEvents`.", NOT_A_TRACE)
@@ -272,7 +273,7 @@ def _list_end(text: bytes) -> int:
     msgspec skips a value without building objects, and reports the byte at which it found more or something else.
     """
     try:
-        msgspec.json.decode(b"[" + text, type=msgspec.Raw)
+        decode(b"[" + text, msgspec.Raw)
     except msgspec.DecodeError as problem:
         place = AT_BYTE.search(str(problem))
         at = int(place[1]) - 1 if place else len(text)  # text that ends too early is valid so far
@@ -318,7 +319,7 @@ def _end_before_footer(text: bytes) -> int | None:
 
 def _ends_document(text: bytes) -> bool:
     try:
-        msgspec.json.decode(_document(b"{", text), type=msgspec.Raw)
+        decode(_document(b"{", text), msgspec.Raw)
     except NOT_JSON:
         return not text.strip()
     return True

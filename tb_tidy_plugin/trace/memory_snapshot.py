@@ -12,6 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from tb_tidy_plugin.allowance import has_read
+from tb_tidy_plugin.decoders import convert
 from tb_tidy_plugin.errors import TraceError, UnreadError
 from tb_tidy_plugin.trace.columns import EventTable
 from tb_tidy_plugin.trace.limits import MOST_DEVICES
@@ -114,6 +115,6 @@ def read_memory_snapshot(path: AnyPath) -> MemorySnapshot:
         raise UnreadError(f"It cannot be read: {reason}.", "Check the path and its permissions.") from None
     has_read(len(data))
     try:
-        return msgspec.convert(plain_object(data), type=MemorySnapshot)
+        return convert(plain_object(data), MemorySnapshot)
     except (msgspec.ValidationError, RecursionError) as problem:
         raise TraceError(f"It does not match the format of memory snapshots: {problem}.", _WRITE_AGAIN) from None

@@ -16,6 +16,7 @@ from typing import IO
 
 import msgspec
 
+from tb_tidy_plugin.decoders import decode, decoder_of
 from tb_tidy_plugin.errors import TidyError, TraceError
 from tb_tidy_plugin.files import drafted
 from tb_tidy_plugin.trace.columns import EventTable, Thread
@@ -58,7 +59,7 @@ def event_list_of(trace: Path) -> EventList:
         TraceError: the file ends early, so that nothing can be added to it.
     """
     text = _Counted(read_blocks(trace))
-    decoder = msgspec.json.Decoder(list[_Anything])
+    decoder = decoder_of(list[_Anything])
     pieces = event_pieces(text, lambda pieces: decoder.decode(as_list(pieces)), lambda _: [])
     ending = _last(pieces)
     if ending.cut_short is not None:
@@ -79,7 +80,7 @@ def _last(pieces: Iterator[object]) -> Ending:
 
 def _base_ns(metadata: bytes) -> int:
     try:
-        return msgspec.json.decode(metadata, type=_Clock).base_ns
+        return decode(metadata, _Clock).base_ns
     except NOT_JSON:
         return 0
 

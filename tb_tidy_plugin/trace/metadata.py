@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import msgspec
 
+from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.trace.columns import DeviceProperties, Metadata, ShortText, Small
 from tb_tidy_plugin.trace.recover import NOT_JSON, mended
 
@@ -44,7 +45,7 @@ def parse_metadata(document: bytes) -> Metadata | None:
         return Metadata()
     for mend in (bytes, mended):
         try:
-            found = msgspec.json.decode(mend(document), type=_Texts)
+            found = decode(mend(document), _Texts)
         except NOT_JSON:
             continue
         return _allowed({key: text for key in _KEYS if (text := getattr(found, key))})
@@ -75,6 +76,6 @@ def _decoded(text: msgspec.Raw | None, kind: type[_Value]) -> _Value | None:
     if text is None:
         return None
     try:
-        return msgspec.json.decode(text, type=kind, strict=False)
+        return decode(text, kind, strict=False)
     except NOT_JSON:
         return None

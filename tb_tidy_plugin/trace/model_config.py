@@ -14,6 +14,7 @@ from typing import Annotated
 import msgspec
 from msgspec.structs import replace
 
+from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.errors import TraceError, UnreadError
 from tb_tidy_plugin.trace.columns import EventTable, ExpertSizes
 from tb_tidy_plugin.trace.names import model_config_beside
@@ -94,7 +95,7 @@ def read_expert_sizes(path: AnyPath) -> ExpertSizes | None:
         reason = problem.strerror or type(problem).__name__
         raise UnreadError(f"It cannot be read: {reason}.", "Check the path and its permissions.") from None
     try:
-        return _sizes(msgspec.json.decode(text, type=_Config))
+        return _sizes(decode(text, _Config))
     except msgspec.ValidationError:
         return None
     except (*NOT_JSON, RecursionError):

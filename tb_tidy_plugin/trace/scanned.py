@@ -17,6 +17,7 @@ import numpy as np
 
 from tb_tidy_plugin.allowance import sharing_limits
 from tb_tidy_plugin.compiled import DECODER, is_usable
+from tb_tidy_plugin.decoders import decoder_of
 from tb_tidy_plugin.threads import MOST_AT_ONCE, cores
 from tb_tidy_plugin.trace.chunks import ID_FIELDS, USUAL, Chunk, ChunkDecoder, InputTexts, as_one
 from tb_tidy_plugin.trace.columns import Ids, Numbers
@@ -36,9 +37,9 @@ _Numbers: TypeAlias = list[Numbers]
 TABLES = 5
 NO_NUMBERS = np.empty(0, np.int32)
 
-_TEXTS = msgspec.json.Decoder(list[str])
-_THREADS = msgspec.json.Decoder(list[tuple[int | str, int | str]])
-_INPUTS = msgspec.json.Decoder(InputTexts)
+_TEXTS = decoder_of(list[str])
+_THREADS = decoder_of(list[tuple[int | str, int | str]])
+_INPUTS = decoder_of(InputTexts)
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from tb_tidy_plugin.allowance import has_read
+from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.errors import TraceError, UnreadError
 from tb_tidy_plugin.side_files import DEVICE_EVENTS_SUFFIX, DEVICE_EVENTS_VERSION, LONGEST_LATENCY_NS
 from tb_tidy_plugin.trace.limits import MOST_DEVICES
@@ -104,11 +105,11 @@ def read_device_events(path: AnyPath) -> DeviceEvents:
     """
     text = _text(path)
     try:
-        version = msgspec.json.decode(text, type=_Versioned).version
+        version = decode(text, _Versioned).version
         if version != DEVICE_EVENTS_VERSION:
             advice = "Write it again, or use a tb-tidy that supports this version."
             raise TraceError(f"It has version {version}; this reader knows version {DEVICE_EVENTS_VERSION}.", advice)
-        return msgspec.json.decode(text, type=DeviceEvents)
+        return decode(text, DeviceEvents)
     except msgspec.ValidationError as problem:
         raise TraceError(f"It does not match the format: {problem}.", _WRITE_AGAIN) from None
     except (*NOT_JSON, RecursionError):

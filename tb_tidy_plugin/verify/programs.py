@@ -20,6 +20,7 @@ from typing import IO, Any
 import msgspec
 
 from tb_tidy_plugin.capture.verified import CHANNEL
+from tb_tidy_plugin.decoders import convert
 from tb_tidy_plugin.errors import TidyError
 
 _MOST_LINES = 20  # of a program's output, if it broke
@@ -78,7 +79,7 @@ class Running(msgspec.Struct):
         Raises:
             VerifyError: it ended, or the steps were not done in time.
         """
-        return msgspec.convert(self._ask({"results": steps}), Results)
+        return convert(self._ask({"results": steps}), Results)
 
     def turn(self, seconds: float) -> Turn:
         """Runs steps for at least this many seconds.
@@ -86,7 +87,7 @@ class Running(msgspec.Struct):
         Raises:
             VerifyError: it ended, or the steps were not done in time.
         """
-        return msgspec.convert(self._ask({"turn": seconds}), Turn)
+        return convert(self._ask({"turn": seconds}), Turn)
 
     def end(self) -> None:
         """Ends it and everything that it has started."""

@@ -24,6 +24,7 @@ import msgspec
 
 from tb_tidy_plugin.benchmarks.measurement import Measurement, NotMeasured
 from tb_tidy_plugin.benchmarks.process import Measured, MeasuringProgress, MeasuringRequest, Message, measured_answer
+from tb_tidy_plugin.decoders import decode
 from tests.accuracy.corpus import Program
 from tests.accuracy.record import STEADY, Conditions, Results, capture, loaded, prepared, record, results_of, timed
 from tests.lines.marked import record_step
@@ -86,7 +87,7 @@ def results_in(folder: Path, program: Program, limit_s: float = LIMIT_S) -> Resu
         ProgramError: it broke or did not end in time.
     """
     _run("results", folder, program, limit_s)
-    return msgspec.json.decode((folder / RESULTS).read_bytes(), type=Results)
+    return decode((folder / RESULTS).read_bytes(), Results)
 
 
 def measured_in(folder: Path, request: MeasuringRequest, limit_s: float = LIMIT_S) -> Measurement | NotMeasured:
@@ -104,7 +105,7 @@ def measured_in(folder: Path, request: MeasuringRequest, limit_s: float = LIMIT_
             raise TimeoutError(f"{request.rule} ended with {process.exitcode}, and without an answer")
     finally:
         _end(process)
-    message: Message = msgspec.json.decode(answer.read_bytes(), type=Message)
+    message: Message = decode(answer.read_bytes(), Message)
     assert not isinstance(message, MeasuringProgress)
     return message.measurement if isinstance(message, Measured) else message
 
@@ -169,7 +170,7 @@ def _measure(request: bytes, answer: Path) -> None:
     _stand_alone()
     multiprocessing.set_start_method("fork", force=True)  # loaders' workers: what statements define cannot be pickled
     os.chdir(answer.parent)
-    found = measured_answer(msgspec.json.decode(request, type=MeasuringRequest), lambda _: None)
+    found = measured_answer(decode(request, MeasuringRequest), lambda _: None)
     answer.write_bytes(msgspec.json.encode(found))
 
 

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 import tb_tidy_plugin
+from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.report.json import to_json
 from tb_tidy_plugin.report.model import Report
 from tests.support.recordings import SHARED, shared
@@ -53,7 +54,7 @@ def test_rank_by_the_name_of_the_file(tmp_path: Path, name: str, rank: int | Non
 
 def test_json_reads_back_as_the_same_report(tmp_path: Path) -> None:
     report = analyzed(tmp_path, [STEP])
-    assert msgspec.json.decode(to_json(report), type=Report) == report
+    assert decode(to_json(report), Report) == report
     assert json.loads(to_json(report))["schema"] == 1
 
 

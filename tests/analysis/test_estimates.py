@@ -12,6 +12,7 @@ from tb_tidy_plugin.analysis.findings import _beyond_cost, less_sure
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.analysis.quality import quality_of
+from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.estimate.saving import SavingEstimates
 from tb_tidy_plugin.report.model import Note, ProfileReport
 from tb_tidy_plugin.rulekit import Match
@@ -79,7 +80,7 @@ def test_no_finding_of_the_sample_runs_saves_more_than_it_costs_without_a_word(p
 def test_nothing_found_has_nothing_to_save_together(tmp_path: Path) -> None:
     report = report_of(tmp_path, "ProfilerStep#1  0-100\n  aten::add  10-20  dims=4  types=float")
     assert report.joint_saving is None
-    assert msgspec.json.decode(msgspec.json.encode(report))["residual"] == 0
+    assert decode(msgspec.json.encode(report))["residual"] == 0
 
 
 def test_waiting_that_nothing_explains_makes_findings_unsure() -> None:

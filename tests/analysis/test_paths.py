@@ -7,7 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from tb_tidy_plugin import analyze
@@ -16,6 +15,7 @@ from tb_tidy_plugin.analysis.assemble import Analysis
 from tb_tidy_plugin.analysis.engines import Engine
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.paths import analyse
+from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.errors import unexpected
 from tb_tidy_plugin.report.model import Report
 from tests.support.commands import tidy
@@ -83,7 +83,7 @@ def test_a_time_that_is_not_a_number_ends_no_command(tmp_path: Path) -> None:
     for jobs in ("1", "2"):
         done = tidy("check", tmp_path, "--format", "json", "--jobs", jobs, "--no-cache", "--fail-on", "low")
         assert done.returncode != 1, done.stderr
-        report = msgspec.json.decode(done.stdout, type=Report)
+        report = decode(done.stdout, Report)
         assert [run.run for run in report.runs] == ["good"]
         assert [each.error for each in report.problems] == ["None of the trace's events can be read (1 are damaged)."]
     assert [run.run for run in analyze(tmp_path).runs] == ["good"]

@@ -20,6 +20,7 @@ from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.analysis.ranks import ranks_of
 from tb_tidy_plugin.analysis.runs import run_report, runs_in, summaries_of
 from tb_tidy_plugin.cli.printed import as_lines
+from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.profile.rank_summary import CollectiveSite, Operation, RankFinding, RankSummary
 from tb_tidy_plugin.profile.run import MOST_COLLECTIVES
 from tb_tidy_plugin.render.html import to_html
@@ -91,7 +92,7 @@ class TestSummary:
 
     def test_travels(self, pair: Path) -> None:
         found = summary(pair / "host_0.10.pt.trace.json")
-        assert msgspec.json.decode(msgspec.json.encode(found), type=RankSummary) == found
+        assert decode(msgspec.json.encode(found), RankSummary) == found
 
     def test_of_a_trace_that_does_not_say_its_rank_is_none(self, tmp_path: Path) -> None:
         write(tmp_path / "w.pt.trace.json", kineto_text([event("aten::mm", 0, 10)]))
@@ -147,12 +148,12 @@ class TestRunReport:
             assert "Fix of rank 1" in told
             assert "Fix of rank 0" not in told
             assert told.count("1 finding is listed above, for all ranks.") == 2
-        told_in_json = msgspec.json.decode(to_json(shown), type=Report).runs[0].profiles
+        told_in_json = decode(to_json(shown), Report).runs[0].profiles
         assert [len(profile.findings) for profile in told_in_json] == [1, 1]
 
     def test_reads_back_from_json(self, pair: Path) -> None:
         report = tb_tidy_plugin.analyze(pair)
-        assert msgspec.json.decode(to_json(report), type=Report) == report
+        assert decode(to_json(report), Report) == report
 
     def test_is_shown_under_the_runs_name(self, pair: Path) -> None:
         console = Console(file=StringIO(), width=100)
@@ -165,7 +166,7 @@ class TestRunReport:
         report = tb_tidy_plugin.analyze(pair)
         assert "All ranks together." in to_markdown(report_document(report, "markdown"))
         assert "Rank 1 is late to" in to_markdown(report_document(report, "markdown"))
-        (run,) = msgspec.json.decode(to_sarif(report, catalogue()))["runs"]
+        (run,) = decode(to_sarif(report, catalogue()))["runs"]
         (result,) = [result for result in run["results"] if result["ruleId"] == CollectiveStraggler.code]
         assert result["properties"]["ranks"] == [1]
         assert " Rank 1 is late to `all_reduce`" in result["message"]["text"]

@@ -15,6 +15,7 @@ from tb_tidy_plugin.analysis.checker import MISSING, NO_HOST_EVENTS
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.operator_rows import MOST_KERNELS
 from tb_tidy_plugin.analysis.tables import GROUPS, figures_of
+from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.profile.nesting import NOT_COUNTED
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report.figures import Figures, FrameRow
@@ -118,7 +119,7 @@ def test_what_is_not_there_has_a_reason_and_what_is_there_has_none(real: Real) -
 
 def test_figures_survive_being_written_and_read(real: Real) -> None:
     figures = real.figures
-    assert msgspec.json.decode(msgspec.json.encode(figures), type=Figures) == figures
+    assert decode(msgspec.json.encode(figures), Figures) == figures
 
 
 def test_modules_are_a_tree_whose_self_times_add_up(real: Real) -> None:

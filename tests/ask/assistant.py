@@ -17,6 +17,7 @@ from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.ask.folder import Folder
 from tb_tidy_plugin.ask.pages import tokens_in
 from tb_tidy_plugin.ask.questions import answer
+from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.rulekit.testing.drawn import draw_into
 from tb_tidy_plugin.trace.cache import Cache
 from tests.accuracy.corpus import CORPUS
@@ -69,7 +70,7 @@ def cause_in(ask: Callable[[dict[str, object]], bytes]) -> Way:
         began = time.perf_counter()
         answers.append(ask(question))
         slowest = max(slowest, time.perf_counter() - began)
-        return msgspec.json.decode(answers[-1])
+        return decode(answers[-1])
 
     trace = rows_of(asked(question="runs"))[0]["trace"]
     asked(question="ledger", path=trace)

@@ -8,10 +8,10 @@ from importlib.resources import files
 from pathlib import Path
 from statistics import median
 
-import msgspec
 import pytest
 from playwright.sync_api import Browser, FrameLocator, Locator, expect
 
+from tb_tidy_plugin.decoders import convert
 from tb_tidy_plugin.plugin.models import BenchmarksAnswer
 from tb_tidy_plugin.report.model import Finding, ProfileReport
 from tb_tidy_plugin.units import Nanoseconds
@@ -72,11 +72,11 @@ def key_of(board: Served) -> str:
 
 
 def known(board: Served) -> BenchmarksAnswer:
-    return msgspec.convert(board.api(f"benchmarks?{key_of(board)}"), BenchmarksAnswer)
+    return convert(board.api(f"benchmarks?{key_of(board)}"), BenchmarksAnswer)
 
 
 def reported(board: Served) -> tuple[ProfileReport, Finding]:
-    report = msgspec.convert(board.analysed(key_of(board))["report"]["profiles"][0], ProfileReport)
+    report = convert(board.analysed(key_of(board))["report"]["profiles"][0], ProfileReport)
     (finding,) = [each for each in report.findings if each.rule == RULE]
     return report, finding
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-import msgspec
 import pytest
 from click.testing import CliRunner
 from playwright.sync_api import FrameLocator, Locator, expect
 
 from tb_tidy_plugin.cli.main import commands
 from tb_tidy_plugin.compare.model import Comparison
+from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.units import Nanoseconds
 from tests.browser.conftest import Tab
 from tests.support.recordings import ROOT
@@ -27,7 +27,7 @@ def compared(*arguments: str | Path) -> Comparison:
     """What `tb-tidy compare --format json` says."""
     done = CliRunner().invoke(commands, ["compare", *map(str, arguments), "--format", "json"])
     assert done.exit_code == 0, done.output
-    return msgspec.json.decode(done.stdout, type=Comparison)
+    return decode(done.stdout, Comparison)
 
 
 @pytest.fixture(scope="module")

@@ -8,10 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from tb_tidy_plugin.budgets.baselines import StepBaseline, StepBaselines, machine
+from tb_tidy_plugin.decoders import decode
 
 OPTIONS = ("-p", "no:torchtidy", "-p", "tb_tidy_plugin.budgets.pytest_plugin", "-p", "no:cacheprovider")
 
@@ -157,7 +157,7 @@ def test_what_cannot_be_checked_is_an_error(said: str, error: str) -> None:
 @pytest.mark.torch
 def test_the_summary_names_the_stored_baseline(said: str) -> None:
     [path] = re.findall(r"^torchtidy: baseline stored in (.*)$", said, re.MULTILINE)
-    assert msgspec.json.decode(Path(path).read_bytes(), type=StepBaseline).test == "test_step.py::test_ratio[none]"
+    assert decode(Path(path).read_bytes(), StepBaseline).test == "test_step.py::test_ratio[none]"
 
 
 def test_the_plugin_imports_nothing_but_itself_at_the_start() -> None:

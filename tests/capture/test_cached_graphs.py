@@ -7,7 +7,6 @@ import sys
 from types import ModuleType
 from typing import Any
 
-import msgspec
 import pytest
 
 from tb_tidy_plugin.capture import cached_graphs as of_capture
@@ -15,6 +14,7 @@ from tb_tidy_plugin.capture import compiled
 from tb_tidy_plugin.capture.cached_graphs import cached_graphs
 from tb_tidy_plugin.capture.compiled import GeneratedGraph, Launch, Region, compiled_code, files_in
 from tb_tidy_plugin.capture.own_files import OwnFiles
+from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.sources.cached_lines import with_cached_lines
 from tb_tidy_plugin.sources.frames import Frame
@@ -77,7 +77,7 @@ class TestLines:
         code = compiled_code(Job().name_of, captured())
         assert code is not None
         assert files_in(code) == {"model.py", "layers.py"}
-        read = msgspec.json.decode(json.dumps(code), type=CompiledCode)
+        read = decode(json.dumps(code), CompiledCode)
         assert read.is_sound()
         profile = with_cached_lines(with_compiled(compiled_step(), read), SOURCES.get, None)
         assert self.place(profile, "aten::mm") == Frame(

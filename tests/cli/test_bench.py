@@ -10,11 +10,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from tb_tidy_plugin.benchmarks.measurement import Measurement
 from tb_tidy_plugin.benchmarks.store import read_beside
+from tb_tidy_plugin.decoders import convert, decode
 from tb_tidy_plugin.report.model import Finding, Report
 from tests.support.measurements import MEASURED_AT_ONCE
 from tests.support.recordings import ROOT
@@ -40,7 +40,7 @@ def tidy(cache: Path, *arguments: str | Path, before: str = "") -> subprocess.Co
 
 
 def findings(done: subprocess.CompletedProcess[str]) -> list[Finding]:
-    report = msgspec.json.decode(done.stdout, type=Report)
+    report = decode(done.stdout, Report)
     return [finding for run in report.runs for profile in run.profiles for finding in profile.findings]
 
 
@@ -63,7 +63,7 @@ def test_measures_saves_and_is_shown_on_another_machine(tmp_path: Path, run: Pat
     done = tidy(here, "bench", run, *options, "--save")
     assert done.returncode == 0, done.stderr
     (row,) = rows(done)
-    measurement = msgspec.convert(row["measurement"], Measurement)
+    measurement = convert(row["measurement"], Measurement)
     assert (row["rule"], measurement.rule, measurement.on.kind) == (RULE, RULE, "cpu")
     (trace,) = map(Path, row["findings"])
     assert read_beside(trace) == ([measurement], None)

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import click
 import jsonschema
-import msgspec
 import pytest
 from click.testing import CliRunner
 
 from tb_tidy_plugin import __version__, cli
 from tb_tidy_plugin.cli import main
 from tb_tidy_plugin.cli.main import COMMANDS
+from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.report.model import Report
 from tb_tidy_plugin.rules import all_rules, catalogue
 from tests.support import commands
@@ -70,7 +70,7 @@ class TestCheck:
         text = packed(traced(tmp_path / "runs").read_bytes())
         asked = ["check", "-", "--isolated", "--no-cache", "--format", "json", "-o", "-"]
         done = CliRunner().invoke(main.commands, asked, input=text)
-        report = msgspec.json.decode(done.stdout, type=Report)
+        report = decode(done.stdout, Report)
         assert (done.exit_code, len(report.runs), report.problems) == (0, 1, [])
         assert [path.name for path in tmp_path.iterdir()] == ["runs"]
 
@@ -81,11 +81,11 @@ class TestCheck:
             [*command, "-o", "/dev/stdout"], cwd=ROOT, capture_output=True, text=True, timeout=600, check=False
         )
         assert done.returncode == 0, done.stderr
-        assert msgspec.json.decode(done.stdout, type=Report).problems == []
+        assert decode(done.stdout, Report).problems == []
 
     def test_json_fits_its_schema_and_its_model(self) -> None:
         done = tidy("check", SAMPLES, "--format", "json")
-        report = msgspec.json.decode(done.stdout, type=Report)
+        report = decode(done.stdout, Report)
         schema = json.loads((ROOT / "docs/report.schema.json").read_text())
         jsonschema.validate(json.loads(done.stdout), schema)
         assert (report.schema, report.version, report.problems) == (1, __version__, [])
@@ -95,7 +95,7 @@ class TestCheck:
 
     def test_every_rule_gives_an_outcome(self) -> None:
         done = tidy("check", SAMPLES / "image_classifier_untidy", "--format", "json")
-        (profile,) = msgspec.json.decode(done.stdout, type=Report).runs[0].profiles
+        (profile,) = decode(done.stdout, Report).runs[0].profiles
         assert [outcome.rule for outcome in profile.outcomes] == [rule.name() for rule in all_rules()]
         assert {finding.rule for finding in profile.findings} == {
             outcome.rule for outcome in profile.outcomes if outcome.status == "found"
@@ -103,7 +103,7 @@ class TestCheck:
 
     def test_one_rule(self) -> None:
         done = tidy("check", SAMPLES / "image_classifier_untidy", "--format", "json", "--rule", "zero-grad-memset")
-        (profile,) = msgspec.json.decode(done.stdout, type=Report).runs[0].profiles
+        (profile,) = decode(done.stdout, Report).runs[0].profiles
         assert [outcome.rule for outcome in profile.outcomes] == ["zero-grad-memset"]
 
     def test_an_unknown_rule_and_the_one_that_was_meant(self) -> None:
@@ -119,7 +119,7 @@ class TestCheck:
         path = traced(tmp_path / "logs" / "run1")
         for given in (path, path.parent, path.parent.parent):
             done = tidy("check", given, "--format", "json")
-            (run,) = msgspec.json.decode(done.stdout, type=Report).runs
+            (run,) = decode(done.stdout, Report).runs
             assert (run.run, run.profiles[0].worker, run.profiles[0].span) == ("run1", "w", "1")
 
     def test_names_in_a_trace_cannot_drive_the_terminal(self, tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ class TestBadInput:
         (tmp_path / "bad").mkdir()
         (tmp_path / "bad" / "w.1.pt.trace.json").write_bytes(b"")
         done = tidy("check", tmp_path, "--format", "json")
-        report = msgspec.json.decode(done.stdout, type=Report)
+        report = decode(done.stdout, Report)
         assert done.returncode == 0
         assert [run.run for run in report.runs] == ["good"]
         (problem,) = report.problems
@@ -168,7 +168,7 @@ class TestBadInput:
         text = path.read_text()
         path.write_text(text[: text.index("aten::mm")])
         done = tidy("check", tmp_path, "--format", "json")
-        report = msgspec.json.decode(done.stdout, type=Report)
+        report = decode(done.stdout, Report)
         assert done.returncode == 0
         assert report.runs[0].profiles[0].quality.partial
         assert report.problems[0].recovered_events == 1

@@ -7,9 +7,9 @@ import os
 import subprocess
 from pathlib import Path
 
-import msgspec
 import pytest
 
+from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.report.model import ProfileReport, Report
 from tb_tidy_plugin.rules import all_rules
 from tests.support import commands
@@ -28,7 +28,7 @@ def tidy(folder: Path, *arguments: str | Path) -> subprocess.CompletedProcess[st
 def checked(folder: Path, *arguments: str | Path) -> ProfileReport:
     done = tidy(folder, "check", "--format", "json", *arguments)
     assert done.returncode == 0, done.stderr
-    (profile,) = msgspec.json.decode(done.stdout, type=Report).runs[0].profiles
+    (profile,) = decode(done.stdout, Report).runs[0].profiles
     return profile
 
 
@@ -185,7 +185,7 @@ class TestOneThatIsNotTrusted:
 
     def test_one_line_says_what_to_do_and_that_works(self, download: Path) -> None:
         done = tidy(download, "check", ".", "--format", "json")
-        (profile,) = msgspec.json.decode(done.stdout, type=Report).runs[0].profiles
+        (profile,) = decode(done.stdout, Report).runs[0].profiles
         assert findings_of(profile) == set()
         assert done.stderr == (
             f"tb-tidy: `rules` and `limits` in `{download / 'tb-tidy.toml'}` are not used: `tb-tidy.toml` is in "
@@ -193,7 +193,7 @@ class TestOneThatIsNotTrusted:
         )
         named = tidy(download, "check", ".", "--config", "tb-tidy.toml", "--format", "json")
         assert named.stderr == ""
-        (profile,) = msgspec.json.decode(named.stdout, type=Report).runs[0].profiles
+        (profile,) = decode(named.stdout, Report).runs[0].profiles
         assert findings_of(profile) == {"slow-multiplication"}
 
     def test_from_another_folder_its_whole_path_is_given(self, download: Path) -> None:

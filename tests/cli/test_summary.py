@@ -12,6 +12,7 @@ import pytest
 
 from tb_tidy_plugin import __version__
 from tb_tidy_plugin.analysis.summary import Summary
+from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.dev.schemas import schema
 from tb_tidy_plugin.render.summary import largest
 from tb_tidy_plugin.render.words import part_text
@@ -108,7 +109,7 @@ def test_memory_with_holders() -> None:
 
 def test_json_fits_its_model_and_its_schema() -> None:
     done = tidy("summary", ROOT / "sample_runs", "--format", "json")
-    found = msgspec.json.decode(done.stdout, type=Summary)
+    found = decode(done.stdout, Summary)
     jsonschema.validate(json.loads(done.stdout), json.loads(schema("Summary", Summary)))
     assert (found.schema, found.version, found.problems) == (1, __version__, [])
     assert [profile.run for profile in found.profiles] == [
@@ -119,7 +120,7 @@ def test_json_fits_its_model_and_its_schema() -> None:
 
 
 def test_json_holds_the_report_that_check_prints() -> None:
-    (profile,) = msgspec.json.decode(tidy("summary", SAMPLE, "--format", "json").stdout, type=Summary).profiles
+    (profile,) = decode(tidy("summary", SAMPLE, "--format", "json").stdout, Summary).profiles
     checked = json.loads(tidy("check", SAMPLE, "--format", "json").stdout)["runs"][0]["profiles"][0]
     for finding in checked["findings"]:
         finding["code_fixes"] = None  # `check` alone makes them

@@ -21,6 +21,7 @@ from tb_tidy_plugin.compare.entries import paired_name, shared_out
 from tb_tidy_plugin.compare.model import Comparison, EntryChange
 from tb_tidy_plugin.compare.reading import asked_for
 from tb_tidy_plugin.compare.recording import StepRange
+from tb_tidy_plugin.decoders import convert
 from tb_tidy_plugin.ledger.model import Function, Owner
 from tb_tidy_plugin.render.comparison import comparison_document
 from tb_tidy_plugin.render.markdown import to_markdown
@@ -190,14 +191,14 @@ class TestGone:
     def sides(self, tmp_path: Path) -> tuple[Asked, Asked]:
         side = asked_for(recording(tmp_path / "a", NVIDIA, (300,) * STEPS, 100), Job())
         [one] = side.recordings
-        finding = msgspec.convert(
+        finding = convert(
             {
                 "id": "a", "rule": "cat-in-loop", "category": "memory", "severity": "high", "confidence": "high",
                 "message": "m", "fix": "f", "matches": 1, "matches_per_step": 1.0, "places": [], "cost_ns": 1000,
                 "share": 0.1, "details": [],
                 "saving": {"expected_ns": 900, "low_ns": 0, "high_ns": 1000, "speedup": None, "basis": ["bound"]},
             },
-            type=Finding,
+            Finding,
         )  # fmt: skip
         with_finding = msgspec.structs.replace(one, report=msgspec.structs.replace(one.report, findings=[finding]))
         return replace(side, recordings=[with_finding]), side

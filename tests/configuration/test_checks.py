@@ -23,7 +23,7 @@ TT30 = {rule.name() for rule in catalogue() if rule.code.startswith("TT30")}
 
 
 def configured(**settings: object) -> Configuration:
-    return Configuration(msgspec.convert(settings, ConfigurationSettings, from_attributes=True), Path("tb-tidy.toml"))
+    return Configuration(msgspec.convert(settings, ConfigurationSettings, from_attributes=True), Path("tb-tidy.toml"))  # noqa: TID251
 
 
 def asked(wanted: WantedRules | None = None, **settings: object) -> Job:

@@ -26,6 +26,7 @@ from tb_tidy_plugin.benchmarks import store
 from tb_tidy_plugin.compare.baseline import baseline_of, new_findings, read_baseline
 from tb_tidy_plugin.configuration.checks import job_of
 from tb_tidy_plugin.configuration.files import OWN_FILE, PROJECT_FILE, read_configuration
+from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.models import MuteChange, Mutes
@@ -207,7 +208,7 @@ def _report(folder: Path) -> Take:
         found = analyze_path(trace, job)
         if found == usual:
             raise TidyError("The entry is passed over.", "")
-        if msgspec.json.decode(to_json(found), type=Report) != found:
+        if decode(to_json(found), Report) != found:
             raise UnsoundError("the report is another one after it was read back")
         return len(content)
 

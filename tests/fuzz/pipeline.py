@@ -15,6 +15,7 @@ from rich.console import Console
 from tb_tidy_plugin.analysis.assemble import read_file
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.paths import analyze_path
+from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.errors import TraceError
 from tb_tidy_plugin.plugin.analysis_worker import AnalysisResult, first_findings, result_of
 from tb_tidy_plugin.plugin.timeline_worker import (
@@ -70,7 +71,7 @@ def check_file(path: Path) -> Report:
     for file in find_traces(path):
         with suppress(TraceError):  # it is among the report's problems
             analysis = read_file(file, Job())
-            msgspec.json.decode(msgspec.json.encode(result_of(analysis, first_findings(analysis))), type=AnalysisResult)
+            decode(msgspec.json.encode(result_of(analysis, first_findings(analysis))), AnalysisResult)
             _check_timeline(timeline_of(analysis.profile.table, analysis.profile.steps))
     _check_forms(report)
     failed = [
@@ -115,7 +116,7 @@ def _answer(about: About, timeline: Timeline) -> Any:  # noqa: ANN401 - JSON of 
 
 
 def _check_forms(report: Report) -> None:
-    if msgspec.json.decode(to_json(report), type=Report) != report:
+    if decode(to_json(report), Report) != report:
         raise UnsoundError("the report is another one after it was read back")
     forms = written(report)
     json.loads(forms["sarif"])

@@ -14,6 +14,7 @@ from typing import Annotated, TypeAlias, TypeVar
 import msgspec
 
 from tb_tidy_plugin.benchmarks.measurement import Measurement
+from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.files import write_whole
 
 RESULT = "result.json"
@@ -107,4 +108,4 @@ def _read(path: Path, kind: type[T]) -> T | None:
         return None
     if path.stat().st_size > MOST_RESULT_BYTES:
         raise msgspec.ValidationError(f"{path.name} is larger than a result")
-    return msgspec.json.decode(path.read_bytes(), type=kind)
+    return decode(path.read_bytes(), kind)

@@ -13,6 +13,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.ledger.model import Ledger
 from tb_tidy_plugin.profile.step_bounds import span_of
 from tb_tidy_plugin.profile.steps import ProfileSteps
@@ -142,16 +143,16 @@ def _counted(path: Path, origin_ns: int) -> _Counted:
     """Counted from the JSON in exact decimals, with nothing of ours."""
     text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     try:
-        events = msgspec.json.decode(text, type=_Document).events
+        events = decode(text, _Document).events
     except msgspec.DecodeError:  # as old ROCm traces are, in args that are not looked at
-        events = msgspec.json.decode(re.sub(rb"\\(?![\"\\/bfnrtu])", b"", text), type=_Document).events
+        events = decode(re.sub(rb"\\(?![\"\\/bfnrtu])", b"", text), _Document).events
     spans: dict[str, dict[object, list[tuple[int, int]]]] = defaultdict(lambda: defaultdict(list))
     for event in events:
         if event.ph == "X" and event.cat != "Trace" and bytes(event.ts) and bytes(event.dur):
             start, length = (Decimal(bytes(each).decode().strip('"')) for each in (event.ts, event.dur))
             span = (round(start * 1000) - origin_ns, round((start + length) * 1000) - origin_ns)
             kind = _kind(event)
-            device = msgspec.json.decode(event.args, type=_Args).device if kind in WORK else None
+            device = decode(event.args, _Args).device if kind in WORK else None
             spans[kind][device].append(span)
     return _Counted(spans)
 

@@ -7,7 +7,6 @@ import re
 from pathlib import Path
 from typing import get_args
 
-import msgspec
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -16,6 +15,7 @@ from msgspec.structs import replace
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.cli.main import commands
+from tb_tidy_plugin.decoders import convert
 from tb_tidy_plugin.ledger import advice
 from tb_tidy_plugin.ledger.account import PROOFS, account_of
 from tb_tidy_plugin.ledger.model import CAUSES, KINDS, Cause, Communication, Ledger, Limit, RecordingKind
@@ -122,7 +122,7 @@ class TestJson:
     def test_the_contract(self, tmp_path: Path) -> None:
         report = json.loads(checked(late_host().written(tmp_path), "--format", "json"))
         [profile] = report["runs"][0]["profiles"]
-        ledger = msgspec.convert(profile["ledger"], Ledger, strict=True)
+        ledger = convert(profile["ledger"], Ledger)
         window = ledger.window.end_ns - ledger.window.start_ns
         assert sum(entry.ns_total for entry in ledger.entries) == window
         assert {entry.id for entry in ledger.entries} >= {"host_work", "compute:matrix"}
@@ -136,7 +136,7 @@ class TestJson:
     def test_no_finding_contradicts_its_entries(self, recording: str) -> None:
         report = json.loads(checked(shared(f"traces/{recording}"), "--format", "json"))
         for profile in report["runs"][0]["profiles"]:
-            ledger = msgspec.convert(profile["ledger"], Ledger, strict=True)
+            ledger = convert(profile["ledger"], Ledger)
             savings = {finding["id"]: finding["saving"]["expected_ns"] for finding in profile["findings"]}
             for name in {entry.finding_id for entry in ledger.entries} - {None}:
                 held = sum(entry.ns_total for entry in ledger.entries if entry.finding_id == name)

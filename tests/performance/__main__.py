@@ -16,10 +16,10 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import msgspec
 import numpy as np
 
 from tb_tidy_plugin.compiled import DECODER, is_usable
+from tb_tidy_plugin.decoders import decode
 from tests.performance.measured import Figure
 from tests.performance.traces import STEPS, Trace, recorded
 
@@ -143,7 +143,7 @@ def best(name: str, path: Path, rounds: int) -> Figure:
 
 def _figure(name: str, path: Path) -> Figure:
     command = [sys.executable, "-m", "tests.performance.measured", name, str(path)]
-    return msgspec.json.decode(subprocess.run(command, check=True, capture_output=True).stdout, type=Figure)
+    return decode(subprocess.run(command, check=True, capture_output=True).stdout, Figure)
 
 
 def _fastest(figures: Sequence[Figure]) -> Figure:

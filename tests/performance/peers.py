@@ -18,8 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
-import msgspec
-
+from tb_tidy_plugin.decoders import decode
 from tests.performance.traces import Trace, recorded
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -194,7 +193,7 @@ def measured(command: Sequence[str], environment: dict[str, str] | None = None) 
     """Seconds on the clock and of processor time, and the most memory in bytes, of a process and its children."""
     watched = [sys.executable, "-c", MEASURED, *command]
     done = subprocess.run(watched, check=True, stdout=subprocess.PIPE, timeout=LIMIT_S, env=environment, cwd=ROOT)
-    return msgspec.json.decode(done.stdout, type=tuple[float, float, int])
+    return decode(done.stdout, tuple[float, float, int])
 
 
 HEAD = """# Comparison with other tools

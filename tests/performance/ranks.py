@@ -19,6 +19,7 @@ from statistics import median
 
 import msgspec
 
+from tb_tidy_plugin.decoders import decode
 from tests.performance.peers import MB, ROOT, TORCHTIDY, Taken, measured
 from tests.performance.traces import Trace, recorded
 
@@ -76,7 +77,7 @@ def _lines(traces: Sequence[Trace], ranks: Sequence[int], rounds: int) -> Iterat
         yield f"\nBeyond the start of the processes, each rank takes {each_s:.3f} s of processor time. In a worker that"
         yield "has read others before:\n"
         command = [sys.executable, "-m", "tests.performance.ranks", "--stages", str(trace.path)]
-        found = msgspec.json.decode(subprocess.run(command, check=True, capture_output=True).stdout, type=list[float])
+        found = decode(subprocess.run(command, check=True, capture_output=True).stdout, list[float])
         yield "| stage of a rank | processor time, ms | share |"
         yield "|---|--:|--:|"
         for name, stage_s in zip(STAGES, found, strict=True):

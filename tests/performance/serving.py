@@ -25,6 +25,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
+from tb_tidy_plugin.decoders import decode
 from tests.load.readers import children_of
 from tests.performance.traces import recorded
 from tests.support.served import Served, tensorboard
@@ -51,6 +52,7 @@ import argparse, time
 import tensorboard.main, tensorboard.default
 from tensorboard.plugins import base_plugin
 began = time.process_time()
+from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.plugin.loader import Loader
 loader = Loader()
 loader.define_flags(argparse.ArgumentParser())
@@ -100,7 +102,7 @@ def main() -> None:
     sys.stdout.write(text)
     ratios = {name: round(ratio, 2) for each in recordings for name, ratio in each.ratios.items()}
     if given.check:
-        sys.exit("\n".join(worse(ratios, msgspec.json.decode(RATIOS.read_bytes(), type=dict[str, float]))) or 0)
+        sys.exit("\n".join(worse(ratios, decode(RATIOS.read_bytes(), dict[str, float]))) or 0)
     PAGE.write_text(text, "utf-8")
     RATIOS.write_bytes(msgspec.json.format(msgspec.json.encode(ratios), indent=2) + b"\n")
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import msgspec
 
+from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.plugin.analysis_worker import (
     AnalysisMessage,
     AnalysisProgress,
@@ -48,7 +49,7 @@ def messages(path: Path, *command: str) -> list[AnalysisMessage]:
         assert process.stdout is not None
         process.stdin.write(request(path))
         process.stdin.flush()
-        return [msgspec.json.decode(line, type=AnalysisMessage) for line in process.stdout]
+        return [decode(line, AnalysisMessage) for line in process.stdout]
 
 
 def result(path: Path) -> AnalysisResult:
@@ -72,7 +73,7 @@ def test_progress_comes_first_and_the_result_last(tmp_path: Path) -> None:
 def test_the_events_of_a_finding_come_with_it(tmp_path: Path) -> None:
     found = result(trace(tmp_path / "w.pt.trace.json", operators=3))
     [finding] = found.report.findings
-    columns = msgspec.json.decode(found.events[finding.id], type=EventColumns)
+    columns = decode(found.events[finding.id], EventColumns)
     assert columns.start_ns == [20_000, 21_000, 22_000]
     assert [columns.texts[number] for number in columns.shapes] == ["4×1, 1×4", "4×2, 2×4", "4×3, 3×4"]
 

@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from tb_tidy_plugin.benchmarks.process import MeasuringRequest
+from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.errors import NotFoundError
 from tb_tidy_plugin.plugin import web
 from tb_tidy_plugin.plugin.benchmark_queue import (
@@ -143,4 +144,4 @@ def test_cancelled_and_watched_over_http() -> None:
     assert client.post("/api/benchmarks/cancel", json={"job": job}).status_code == 403
     assert client.post("/api/benchmarks/cancel", json={"job": job}, headers=OURS).status_code == 200
     lines = client.get(f"/api/benchmarks/progress?job={job}").data.splitlines()
-    assert msgspec.json.decode(lines[-1], type=BenchmarkState).state == "cancelled"
+    assert decode(lines[-1], BenchmarkState).state == "cancelled"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import msgspec
 import pytest
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
+from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.plugin import web
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.models import ErrorAnswer
@@ -55,7 +55,7 @@ def test_nothing_beside_the_bundle_is_served(client: FlaskClient, static: Path, 
     response: TestResponse = client.get(path.format(static=static))
     assert response.status_code == 404
     assert b"secret" not in response.data
-    assert msgspec.json.decode(response.data, type=ErrorAnswer).error.code == 404
+    assert decode(response.data, ErrorAnswer).error.code == 404
 
 
 def test_a_package_without_a_built_frontend_says_so(

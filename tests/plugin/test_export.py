@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import msgspec
 import pytest
 from flask.testing import FlaskClient
 
+from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.plugin import web
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.models import ErrorAnswer, ExportAnswer, ReportAnswer
@@ -36,12 +36,12 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> FlaskClient:
 def page(client: FlaskClient, query: str) -> str:
     answer = client.get(f"/api/export?{query}")
     assert (answer.status_code, answer.mimetype) == (200, "application/json")
-    return msgspec.json.decode(answer.data, type=ExportAnswer).html
+    return decode(answer.data, ExportAnswer).html
 
 
 def report(client: FlaskClient) -> Report:
     client.get(f"/api/progress?{PROFILE}").get_data()
-    run = msgspec.json.decode(client.get(f"/api/report?{PROFILE}").data, type=ReportAnswer).report
+    run = decode(client.get(f"/api/report?{PROFILE}").data, ReportAnswer).report
     return Report(schema=1, version="0.1.0", runs=[run], problems=[])
 
 
@@ -72,5 +72,5 @@ def test_leaves_out_what_is_muted_and_says_so(client: FlaskClient) -> None:
 )
 def test_what_cannot_be_had(client: FlaskClient, query: str, code: int, words: str) -> None:
     answer = client.get(f"/api/export?{query}")
-    assert words in msgspec.json.decode(answer.data, type=ErrorAnswer).error.message
+    assert words in decode(answer.data, ErrorAnswer).error.message
     assert answer.status_code == code

@@ -17,6 +17,7 @@ from tb_tidy_plugin.analysis.answers import FIXES, RECIPES, TABLES_OF_REPORT
 from tb_tidy_plugin.analysis.detailed_answers import COSTS, LINES, PLACES
 from tb_tidy_plugin.analysis.pairs import made_again
 from tb_tidy_plugin.benchmarks import runner
+from tb_tidy_plugin.decoders import decode, type_info
 from tb_tidy_plugin.plugin import web
 from tb_tidy_plugin.plugin.analysis import WORKER
 from tb_tidy_plugin.plugin.analysis_worker import AnalysisResult
@@ -119,16 +120,16 @@ class Tab:
     def findings(self) -> BenchmarksAnswer:
         answer = self._client.get("/api/benchmarks", query_string=self._query)
         assert answer.status_code == 200, answer.text
-        return msgspec.json.decode(answer.data, type=BenchmarksAnswer)
+        return decode(answer.data, BenchmarksAnswer)
 
     def measured(self, finding: str) -> BenchmarkState:
         """The state after its benchmark."""
         asked = {**self._query, "finding": finding, "device": "cpu", "budget_s": 0.02}
         answer = self._client.post("/api/benchmarks", json=asked, headers=OURS)
         assert answer.status_code == 200, answer.text
-        job = msgspec.json.decode(answer.data, type=BenchmarkState).job
+        job = decode(answer.data, BenchmarkState).job
         lines = self._client.get(f"/api/benchmarks/progress?job={job}").data.splitlines()
-        return msgspec.json.decode(lines[-1], type=BenchmarkState)
+        return decode(lines[-1], BenchmarkState)
 
 
 def test_an_entry_with_statements_is_not_found(forgery: Forgery) -> None:
@@ -254,7 +255,7 @@ def test_no_text_of_an_entry_gets_into_what_is_run(forgery: Forgery) -> None:
     for path in sorted(paths):
         forged = with_text(answer, path, "boom()")
         try:
-            result = msgspec.json.decode(json.dumps(forged), type=AnalysisResult)
+            result = decode(json.dumps(forged), AnalysisResult)
         except msgspec.ValidationError:
             continue
         pairs = made_again(result.recipes, catalogue())
@@ -267,7 +268,7 @@ def test_no_text_of_an_entry_gets_into_what_is_run(forgery: Forgery) -> None:
     "kept", [AnalysisResult, *(each.answer for each in (COSTS, LINES, PLACES, FIXES, RECIPES, TABLES_OF_REPORT))]
 )
 def test_nothing_that_is_kept_has_a_field_for_statements(kept: type) -> None:
-    types = dict(types_in(inspect.type_info(kept)))
+    types = dict(types_in(type_info(kept)))
     assert len(types) > 2
     assert Benchmark.__name__ not in types
     with_statements = {name for name, fields in types.items() if fields & {"before", "after", "setup", "statements"}}

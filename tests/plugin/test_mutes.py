@@ -7,11 +7,11 @@ import stat
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
+from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.plugin import mutes, web
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.models import ErrorAnswer, Mutes, MutesAnswer
@@ -33,11 +33,11 @@ def change(mute: dict[str, list[str]] | None = None, unmute: dict[str, list[str]
 
 def answered(response: TestResponse) -> MutesAnswer:
     assert response.status_code == 200, response.data
-    return msgspec.json.decode(response.data, type=MutesAnswer)
+    return decode(response.data, MutesAnswer)
 
 
 def error(response: TestResponse) -> str:
-    return msgspec.json.decode(response.data, type=ErrorAnswer).error.message
+    return decode(response.data, ErrorAnswer).error.message
 
 
 def test_nothing_is_written_until_somebody_asks(tmp_path: Path) -> None:

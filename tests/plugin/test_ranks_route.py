@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import msgspec
 import pytest
 from flask.testing import FlaskClient
 
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.paths import analyze_path
+from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.plugin import web
 from tb_tidy_plugin.plugin.analysis_worker import AnalysisRequest, AnalysisResult
 from tb_tidy_plugin.plugin.logdirs import Logdir
@@ -35,7 +35,7 @@ def client(tmp_path: Path) -> FlaskClient:
 
 
 def ranks(client: FlaskClient) -> RanksAnswer:
-    return msgspec.json.decode(client.get("/api/ranks?run=run").data, type=RanksAnswer)
+    return decode(client.get("/api/ranks?run=run").data, RanksAnswer)
 
 
 def analyse(client: FlaskClient, *workers: str) -> None:
@@ -61,7 +61,7 @@ def test_is_what_the_command_line_reports(client: FlaskClient, tmp_path: Path) -
 
 def test_is_no_part_of_the_report(client: FlaskClient) -> None:
     analyse(client, "host_0", "host_1")
-    answer = msgspec.json.decode(client.get("/api/report?run=run").data, type=ReportAnswer)
+    answer = decode(client.get("/api/report?run=run").data, ReportAnswer)
     assert answer.report.ranks is None
     assert [finding.ranks for finding in answer.report.findings] == [[1]]
 

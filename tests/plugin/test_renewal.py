@@ -5,12 +5,12 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-import msgspec
 import pytest
 from flask.testing import FlaskClient
 
 from tb_tidy_plugin.benchmarks.process import MeasuringRequest
 from tb_tidy_plugin.benchmarks.store import keep
+from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.plugin import web
 from tb_tidy_plugin.plugin.benchmark_queue import BenchmarkQueue
 from tb_tidy_plugin.plugin.logdirs import Logdir
@@ -45,13 +45,11 @@ class Board:
     def analysed(self) -> tuple[ProfileState, ProfileReport]:
         """The state and the report once there is nothing to wait for."""
         list(self.profiles.progress(self.key))
-        answer = msgspec.json.decode(self._client.get("/api/report", query_string=self.query).data, type=ReportAnswer)
+        answer = decode(self._client.get("/api/report", query_string=self.query).data, ReportAnswer)
         return answer.states[0], answer.report.profiles[0]
 
     def benchmarks(self) -> BenchmarksAnswer:
-        return msgspec.json.decode(
-            self._client.get("/api/benchmarks", query_string=self.query).data, type=BenchmarksAnswer
-        )
+        return decode(self._client.get("/api/benchmarks", query_string=self.query).data, BenchmarksAnswer)
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ import os
 from pathlib import Path
 from typing import TypeVar
 
-import msgspec
 import pytest
 from flask.testing import FlaskClient
 
+from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.plugin import routes
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.models import (
@@ -60,13 +60,13 @@ def client(logs: Path) -> FlaskClient:
 def answer(client: FlaskClient, query: str, kind: type[Answer]) -> Answer:
     response = client.get(f"/api/{query}")
     assert response.status_code == 200, response.text
-    return msgspec.json.decode(response.data, type=kind)
+    return decode(response.data, kind)
 
 
 def error(client: FlaskClient, query: str, code: int) -> ErrorInfo:
     response = client.get(f"/api/{query}")
     assert response.status_code == code, response.text
-    found = msgspec.json.decode(response.data, type=ErrorAnswer).error
+    found = decode(response.data, ErrorAnswer).error
     assert found.code == code
     assert found.message
     assert found.advice
@@ -116,7 +116,7 @@ def test_a_failed_analysis_is_made_again_by_a_request_of_the_tabs_own(client: Fl
     assert client.post("/api/retry", json=broken).status_code == 403
     assert answer(client, "report?run=broken", ReportAnswer).states == [before]
     response = client.post("/api/retry", json=broken, headers=OURS)
-    again = msgspec.json.decode(response.data, type=ProfileState)
+    again = decode(response.data, ProfileState)
     assert (again.version > before.version, again.problem, again.state) == (True, None, "queued")
     client.get("/api/progress", query_string=broken).get_data()
     [after] = answer(client, "report?run=broken", ReportAnswer).states
@@ -126,7 +126,7 @@ def test_a_failed_analysis_is_made_again_by_a_request_of_the_tabs_own(client: Fl
 
 def test_progress_is_one_state_per_line_and_ends_with_the_last(client: FlaskClient) -> None:
     response = client.get(f"/api/progress?{PROFILE}")
-    lines = [msgspec.json.decode(line, type=ProfileState) for line in response.data.splitlines()]
+    lines = [decode(line, ProfileState) for line in response.data.splitlines()]
     assert response.mimetype == "application/x-ndjson"
     assert response.headers["Cache-Control"] == "no-store"
     assert lines[-1].state == "done"
@@ -312,7 +312,7 @@ def test_other_methods_are_refused(client: FlaskClient, method: str, path: str) 
     response = client.open(path, method=method, json={})
     assert response.status_code == 405
     assert response.headers["Allow"] == "GET, HEAD"
-    assert msgspec.json.decode(response.data, type=ErrorAnswer).error.code == 405
+    assert decode(response.data, ErrorAnswer).error.code == 405
 
 
 def test_a_fault_of_ours_gives_nothing_away(

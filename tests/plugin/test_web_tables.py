@@ -16,6 +16,7 @@ from flask.testing import FlaskClient
 from tb_tidy_plugin.analysis.checker import MISSING
 from tb_tidy_plugin.analysis.lines import LineCost, LineCosts
 from tb_tidy_plugin.analysis.tables import GROUPS
+from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.plugin import web
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.models import (
@@ -86,7 +87,7 @@ def client(profiles: Profiles) -> Iterator[FlaskClient]:
 def answer(client: FlaskClient, query: str, kind: type[Answer]) -> Answer:
     response = client.get(f"/api/{query}")
     assert response.status_code == 200, response.text
-    return msgspec.json.decode(response.data, type=kind)
+    return decode(response.data, kind)
 
 
 def operators(client: FlaskClient, query: str = "", profile: str = SAMPLE) -> OperatorsAnswer:
@@ -284,7 +285,7 @@ def test_what_was_not_recorded_says_how_to_record_it(client: FlaskClient) -> Non
 def test_is_answered_with_what_is_wrong(client: FlaskClient, query: str, code: int, words: str) -> None:
     response = client.get(f"/api/{query}")
     assert response.status_code == code, response.text
-    found = msgspec.json.decode(response.data, type=ErrorAnswer).error
+    found = decode(response.data, ErrorAnswer).error
     assert words in found.message + found.advice
 
 
@@ -366,7 +367,7 @@ def test_a_file_without_sources_has_no_costs(client: FlaskClient) -> None:
 def test_lines_of_a_file_that_the_recording_does_not_name(client: FlaskClient) -> None:
     response = client.get(f"/api/lines?{SAMPLE}&file=secret.py")
     assert response.status_code == 404
-    assert "secret.py" in msgspec.json.decode(response.data, type=ErrorAnswer).error.message
+    assert "secret.py" in decode(response.data, ErrorAnswer).error.message
 
 
 def test_functions_that_were_left_out_are_named_with_their_file() -> None:

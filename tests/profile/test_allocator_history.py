@@ -5,12 +5,12 @@ from __future__ import annotations
 import io
 from typing import Any
 
-import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tb_tidy_plugin.decoders import convert
 from tb_tidy_plugin.profile.allocator_history import AllocatorHistory, allocator_histories
 from tb_tidy_plugin.profile.memory_kinds import MEMORY_KINDS
 from tb_tidy_plugin.trace.memory_snapshot import MemorySnapshot
@@ -18,7 +18,7 @@ from tests.support.memory_snapshots import BACKWARD, FORWARD, LOADED, MADE, MIB,
 
 
 def history(drawn: DrawnSnapshot) -> AllocatorHistory:
-    (found,) = allocator_histories(msgspec.convert(drawn.snapshot(), type=MemorySnapshot))
+    (found,) = allocator_histories(convert(drawn.snapshot(), MemorySnapshot))
     return found
 
 
@@ -139,7 +139,7 @@ def test_failures_are_counted_and_an_address_that_comes_again_was_freed() -> Non
 
 def test_curves_are_thinned_and_keep_the_peak() -> None:
     drawn = training(steps=400)
-    (found,) = allocator_histories(msgspec.convert(drawn.snapshot(), type=MemorySnapshot), points=500)
+    (found,) = allocator_histories(convert(drawn.snapshot(), MemorySnapshot), points=500)
     assert len(found.time_ns) <= 500
     assert found.allocated_bytes[found.peak] == max(counted(drawn.actions, sum(s for s, _ in drawn.alive.values())))
     assert np.all(np.diff(found.time_ns) >= 0)

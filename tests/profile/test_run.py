@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.profile.rank_summary import Operation, RankSummary
 from tb_tidy_plugin.profile.run import Run
 from tests.support.drawn_runs import REDUCE, draw_run
@@ -140,4 +141,4 @@ def test_256_ranks_travel_in_little_and_arrive_unchanged() -> None:
     run = draw_run(*random.integers(0, 300, (100, 256)).tolist())
     encoded = msgspec.json.encode(run.ranks)
     assert len(encoded) / 256 / 100 < 150  # bytes of one collective and one step
-    assert msgspec.json.decode(encoded, type=tuple[RankSummary, ...]) == run.ranks
+    assert decode(encoded, tuple[RankSummary, ...]) == run.ranks

@@ -14,6 +14,7 @@ from tb_tidy_plugin import aten
 from tb_tidy_plugin.analysis.checker import Found, check_rule
 from tb_tidy_plugin.analysis.pairs import made_again
 from tb_tidy_plugin.benchmarks.statements import complaint_about
+from tb_tidy_plugin.decoders import convert, decode
 from tb_tidy_plugin.profile.optimizers import WITH_FOREACH
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.recipe import Recipe
@@ -159,7 +160,7 @@ def recipe(name: str, facts: Facts) -> Recipe:
 def kept(rule: Rule, given: object) -> Recipe:
     made = recipe_of(rule, given)
     assert made is not None
-    again = msgspec.json.decode(msgspec.json.encode(made), type=Recipe)
+    again = decode(msgspec.json.encode(made), Recipe)
     assert again == made
     return again
 
@@ -202,7 +203,7 @@ def forged(made: Recipe, fact: str, payload: object) -> Benchmark | None:
     """What is made of a recipe in which one fact is somebody else's."""
     given = msgspec.to_builtins(made)
     given["facts"][fact] = payload
-    return made_again({"f": msgspec.convert(given, Recipe)}, [RULES[made.rule]]).get("f")
+    return made_again({"f": convert(given, Recipe)}, [RULES[made.rule]]).get("f")
 
 
 def with_each_value(several: list[Facts]) -> Iterator[Facts]:
@@ -313,9 +314,9 @@ def test_a_field_of_another_type_is_the_rules_fault() -> None:
 )
 def test_nothing_else_is_a_recipe(change: dict[str, object]) -> None:
     given = {"rule": "cat-in-loop", "settings": {}, "facts": {}}
-    msgspec.convert(given, Recipe)
+    convert(given, Recipe)
     with pytest.raises(msgspec.ValidationError):
-        msgspec.json.decode(msgspec.json.encode(given | change), type=Recipe)
+        decode(msgspec.json.encode(given | change), Recipe)
 
 
 def test_thresholds_come_along() -> None:

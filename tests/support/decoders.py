@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
+from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.errors import TraceError
 from tb_tidy_plugin.trace.chunks import ChunkDecoder, EventArgs
 from tb_tidy_plugin.trace.columns import ROW_COLUMNS, EventTable, Flows
@@ -73,7 +74,7 @@ def args_of(table: EventTable) -> list[object]:
 
 def _not_in_columns(text: bytes) -> object:
     try:
-        members = msgspec.json.decode(_as_text(text), type=dict[str, msgspec.Raw])
+        members = decode(_as_text(text), dict[str, msgspec.Raw])
     except NOT_JSON:
         return text
     return {key: bytes(value) for key, value in members.items() if key not in IN_COLUMNS}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import msgspec
 from msgspec.structs import replace
 
+from tb_tidy_plugin.decoders import convert
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import Captured, PageFaults
 from tb_tidy_plugin.trace.settings import Settings
@@ -12,7 +12,7 @@ from tb_tidy_plugin.trace.settings import Settings
 
 def with_settings(profile: Profile, workers_busy: float | None = None, workers: int = 0, **topics: object) -> Profile:
     """The profile as captured with these settings, as in the side file, and so many workers that compute so long."""
-    settings = msgspec.convert(topics, Settings)
+    settings = convert(topics, Settings)
     return _with(profile, Captured(settings=settings, workers=workers, workers_busy=workers_busy))
 
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from tb_tidy_plugin.analysis.assemble import read_file
 from tb_tidy_plugin.analysis.job import Job
+from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace import capture_file
 from tb_tidy_plugin.trace.beside import read_with_side_files
@@ -170,7 +171,7 @@ class TestTheRest:
         assert code is not None
         read = [{"launches": None, "from_cache": False} | each for each in graphs]
         assert msgspec.to_builtins(code) == content | {"regions": [{"id": "0/0", "function": "step", "graphs": read}]}
-        assert msgspec.json.decode(msgspec.json.encode(code), type=CompiledCode) == code, "as the cache keeps it"
+        assert decode(msgspec.json.encode(code), CompiledCode) == code, "as the cache keeps it"
 
     def test_without_one_nothing_is_known(self, tmp_path: Path) -> None:
         analysis = read_file(find_traces(trace_in(tmp_path))[0], Job())
