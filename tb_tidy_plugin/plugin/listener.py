@@ -5,10 +5,10 @@ Imports only the standard library: a browser starts while the rest is imported.
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import secrets
 import socket
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tb_tidy_plugin.errors import TidyError
@@ -16,23 +16,38 @@ from tb_tidy_plugin.errors import TidyError
 HOME = "127.0.0.1"
 ALL_ADDRESSES = frozenset({"0.0.0.0", "::"})
 _TOKEN_BYTES = 24
+_NAME_BYTES = 6
 _WAITING = 128  # connections
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A secret in the server's address, then in a cookie: whoever knows it may read and act."""
+    """Two secrets: one in the server's address, and one in the cookie for it. With either one may read and act.
+
+    A browser sends the cookie to every server on the machine, whatever its port: each cookie has a name of its own, and
+    from its value nobody learns the address.
+
+    Attributes:
+        text: the token in the address.
+        session: the value of the cookie.
+        cookie: the name of the cookie.
+    """
 
     text: str = field(default_factory=lambda: secrets.token_urlsafe(_TOKEN_BYTES), repr=False)
-
-    @property
-    def cookie(self) -> str:
-        """The name of its cookie, since the cookies of all servers on one machine are sent to each of them."""
-        return f"torchtidy-{hashlib.sha256(self.text.encode()).hexdigest()[:12]}"
+    session: str = field(default_factory=lambda: secrets.token_urlsafe(_TOKEN_BYTES), repr=False)
+    cookie: str = field(default_factory=lambda: f"torchtidy-{secrets.token_hex(_NAME_BYTES)}")
 
     def is_in(self, given: str | None) -> bool:
-        """Compares in constant time."""
-        return given is not None and hmac.compare_digest(given.encode(), self.text.encode())
+        """True for the token; compares in constant time."""
+        return _same(given, self.text)
+
+    def has_session(self, cookies: Mapping[str, str]) -> bool:
+        """True if the session is among a request's cookies; compares in constant time."""
+        return _same(cookies.get(self.cookie), self.session)
+
+
+def _same(given: str | None, secret: str) -> bool:
+    return given is not None and hmac.compare_digest(given.encode(), secret.encode())
 
 
 def listening(host: str, port: int) -> socket.socket:

@@ -7,14 +7,19 @@ and the limit on slow request bodies is known to work there. It is meant for one
 from __future__ import annotations
 
 import base64
+import errno
 import hashlib
 import socket
+import time
 from collections.abc import Sequence
+from http import HTTPStatus
+from io import BufferedReader
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 from flask import Flask, Response, request
-from werkzeug.serving import BaseWSGIServer, WSGIRequestHandler, make_server
+from werkzeug.serving import BaseWSGIServer, ThreadedWSGIServer, WSGIRequestHandler
 
 from tb_tidy_plugin.benchmarks.runner import has_torch
 from tb_tidy_plugin.plugin.allowed_hosts import hosts_of
@@ -25,6 +30,9 @@ from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.mutes import MuteStore
 from tb_tidy_plugin.plugin.start import open_profiles
 from tb_tidy_plugin.plugin.web import create_app
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
 
 SCRIPT = 'import { render } from "./index.js"; render();'
 _PAGE = f"""<!doctype html>
@@ -40,6 +48,23 @@ _PAGE = f"""<!doctype html>
 </body>
 </html>
 """
+ENTRY_SCRIPT = 'location.replace((location.search ? "./" : "./?open") + location.hash);'
+_ENTRY = f"""<!doctype html>
+<html lang="en">
+<head><meta charset="utf-8"><title>TorchTidy</title><link rel="icon" href="data:,"></head>
+<body>
+<noscript>{{said}}</noscript>
+<script>{ENTRY_SCRIPT}</script>
+</body>
+</html>
+"""
+"""Opens the page again from itself. A browser does not send a strict cookie while it follows a link of another site."""
+
+
+def _allowed(script: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()}'"
+
+
 POLICY = "; ".join(
     (
         "default-src 'none'",
@@ -48,7 +73,7 @@ POLICY = "; ".join(
         "form-action 'none'",
         "frame-ancestors 'none'",
         "img-src 'self' data:",
-        f"script-src 'self' 'sha256-{base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()}'",
+        f"script-src 'self' {_allowed(SCRIPT)} {_allowed(ENTRY_SCRIPT)}",
         "style-src 'self' 'unsafe-inline'",
         "worker-src 'self'",
     )
@@ -60,6 +85,9 @@ OF_PAGE = {
     "Referrer-Policy": "no-referrer",
     "X-Frame-Options": "DENY",
 }
+HEAD_PATIENCE_S = 10.0  # for a request's line and headers
+IDLE_PATIENCE_S = 60.0  # for each piece that a client reads or sends after that
+REST_S = 0.2
 WITHOUT_TOKEN = "This address requires the server's token."
 OPEN_PRINTED = "Open the address that `tb-tidy serve` printed."
 
@@ -96,24 +124,28 @@ def server_of(wanted: ServerOptions, token: Token, listener: socket.socket) -> B
     app = create_app(profiles, wanted.source_roots, mutes, BenchmarkQueue(refusal), hosts)
     add_page(app, token)
     host, port = listener.getsockname()[:2]
-    return make_server(host, port, app, threaded=True, request_handler=_Quiet, fd=listener.fileno())
+    return _Server(host, port, app, _Handler, fd=listener.fileno())
 
 
 def add_page(app: Flask, token: Token) -> None:
-    """Gives the app a page at its root, and refuses requests without the token.
+    """Gives the app a page at its root, and refuses requests without the token or its cookie.
 
-    The first address contains the token. It redirects to one without, which may be shown, kept in a history and sent.
+    The first address contains the token. The page there sets the cookie and leads to an address without the token,
+    which may be shown, kept in a history and sent. A link from another site comes without the cookie, and is opened
+    again.
     """
 
     @app.before_request
     def check() -> Response | None:
         if request.path == "/" and token.is_in(request.args.get("token")):
-            answer = Response(status=303, headers={"Location": "./", "Cache-Control": "no-store"} | OF_PAGE)
-            answer.set_cookie(token.cookie, token.text, path=None, httponly=True, samesite="Lax")
+            answer = _entry(200)
+            answer.set_cookie(token.cookie, token.session, path=None, httponly=True, samesite="Strict")
             return answer
-        if token.is_in(request.cookies.get(token.cookie)):
+        if token.has_session(request.cookies):
             return None
-        if request.path == "/":  # opened by a person
+        if request.path == "/" and not request.args:  # opened by a person, maybe with a link
+            return _entry(403)
+        if request.path == "/":
             return Response(f"{WITHOUT_TOKEN}\n{OPEN_PRINTED}\n", 403, mimetype="text/plain")
         raise ForeignRequestError(WITHOUT_TOKEN, OPEN_PRINTED)
 
@@ -122,8 +154,60 @@ def add_page(app: Flask, token: Token) -> None:
         return Response(_PAGE, mimetype="text/html", headers=OF_PAGE)
 
 
-class _Quiet(WSGIRequestHandler):
-    """Logs only faults, not each request."""
+def _entry(status: int) -> Response:
+    said = f"{WITHOUT_TOKEN} {OPEN_PRINTED}" if status != HTTPStatus.OK else "This page needs JavaScript."
+    headers = {"Cache-Control": "no-store"} | OF_PAGE
+    return Response(_ENTRY.format(said=said), status, mimetype="text/html", headers=headers)
+
+
+class _Server(ThreadedWSGIServer):
+    """A server that rests when there is no file descriptor for the next connection, instead of asking on and on."""
+
+    def get_request(self) -> tuple[socket.socket, object]:
+        try:
+            return super().get_request()
+        except OSError as problem:
+            if problem.errno in {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}:
+                time.sleep(REST_S)
+            raise
+
+
+class _Head(socket.SocketIO):
+    """What a connection sends: the head of a request within a limit of time, however slowly it comes."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        super().__init__(connection, "rb")
+        self._connection = connection
+        self._until = time.monotonic() + HEAD_PATIENCE_S
+        self.is_over = False
+
+    def readinto(self, buffer: Buffer) -> int | None:
+        if not self.is_over:
+            left_s = self._until - time.monotonic()
+            if left_s <= 0:
+                raise TimeoutError
+            self._connection.settimeout(left_s)
+        return super().readinto(buffer)
+
+
+class _Handler(WSGIRequestHandler):
+    """Closes connections that ask nothing or read nothing, and logs only faults, not each request."""
+
+    def setup(self) -> None:
+        super().setup()
+        self.rfile.close()
+        self._head = _Head(self.connection)
+        self.rfile = BufferedReader(self._head)
+
+    def parse_request(self) -> bool:
+        is_valid = super().parse_request()
+        self._head.is_over = True
+        self.connection.settimeout(IDLE_PATIENCE_S)  # of each further piece, read or sent
+        return is_valid
+
+    def log_error(self, format: str, *args: object) -> None:  # noqa: A002 - the base's name
+        if not any(isinstance(each, TimeoutError) for each in args):  # of a client that asked nothing
+            super().log_error(format, *args)
 
     def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
         pass

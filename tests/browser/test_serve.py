@@ -80,3 +80,22 @@ def test_a_new_run_is_soon_on_the_page(browser: Browser, address: str, logs: Pat
     expect(page.get_by_text("another").first).to_be_attached(timeout=LIMIT_MS)
     assert time.monotonic() - began < SOON_S
     page.close()
+
+
+def test_a_link_in_a_page_of_another_site_leads_to_the_same_place(browser: Browser, address: str) -> None:
+    """Such as in a chat: there a browser leaves out the strict cookie."""
+    page = browser.new_page()
+    page.set_default_timeout(LIMIT_MS)
+    page.goto(address)
+    expect(page.get_by_role("main")).to_be_visible(timeout=LIMIT_MS)
+    root = address.partition("?")[0]
+    page.route("http://chat.example/", lambda route: route.fulfill(body=link(root), content_type="text/html"))
+    page.goto("http://chat.example/")
+    page.get_by_role("link").click()
+    expect(page.get_by_role("tab", name="Operators")).to_have_attribute("aria-selected", "true", timeout=LIMIT_MS)
+    assert page.url.startswith(root)
+    page.close()
+
+
+def link(root: str) -> str:
+    return f'<a href="{root}#torchtidy&p.torchtidy.view=operators&p.torchtidy.run={SAMPLE}">look</a>'

@@ -55,7 +55,7 @@ def stranger(logs: Path, token: Token) -> FlaskClient:
 @pytest.fixture
 def user(stranger: FlaskClient, token: Token) -> FlaskClient:
     """Has opened the address that the server printed."""
-    assert stranger.get(f"/?token={token.text}").status_code == 303
+    assert stranger.get(f"/?token={token.text}").status_code == 200
     return stranger
 
 
@@ -77,7 +77,8 @@ def test_nothing_is_answered_without_the_token(stranger: FlaskClient, path: str)
     answer = stranger.get(path)
     assert answer.status_code == 403
     assert "`tb-tidy serve` printed" in answer.text
-    assert answer.mimetype == ("application/json" if len(path.partition("?")[0]) > 1 else "text/plain")
+    kinds = {"/": "text/html", "/?token=x": "text/plain"}
+    assert answer.mimetype == kinds.get(path, "application/json")
 
 
 def test_only_the_page_takes_the_token_from_an_address(stranger: FlaskClient, token: Token) -> None:
@@ -86,20 +87,41 @@ def test_only_the_page_takes_the_token_from_an_address(stranger: FlaskClient, to
 
 def test_the_first_address_leads_to_one_without_the_token(stranger: FlaskClient, token: Token) -> None:
     answer = stranger.get(f"/?token={token.text}")
-    assert (answer.status_code, answer.headers["Location"], answer.data) == (303, "./", b"")
+    assert (answer.status_code, answer.mimetype) == (200, "text/html")
+    assert "location.replace(" in answer.text
     assert answer.headers["Referrer-Policy"] == "no-referrer"
     assert answer.headers["Cache-Control"] == "no-store"
     cookie = answer.headers["Set-Cookie"]
-    assert cookie.startswith(f"{token.cookie}={token.text};")
+    assert cookie.startswith(f"{token.cookie}={token.session};")
     assert "HttpOnly" in cookie
-    assert "SameSite=Lax" in cookie
+    assert "SameSite=Strict" in cookie
     assert stranger.get("/index.js").status_code == 200
+
+
+def test_no_answer_holds_the_token(stranger: FlaskClient, token: Token) -> None:
+    """Other servers on the machine get the cookie, and the page's address is shown and sent."""
+    for path in (f"/?token={token.text}", "/", "/api/runs"):
+        answer = stranger.get(path)
+        assert token.text not in answer.text + str(answer.headers)
+
+
+def test_neither_secret_takes_the_place_of_the_other(stranger: FlaskClient, token: Token) -> None:
+    assert stranger.get(f"/?token={token.session}").status_code == 403
+    stranger.set_cookie(token.cookie, token.text)
+    assert stranger.get("/").status_code == 403
+    assert token.session not in repr(token)
+
+
+def test_a_link_from_another_site_is_opened_again_once(stranger: FlaskClient) -> None:
+    """A browser leaves out a strict cookie there, and sends it when the page itself opens the address."""
+    assert "location.replace(" in stranger.get("/").text
+    assert "location.replace(" not in stranger.get("/?open").text
 
 
 def test_each_server_on_a_machine_has_a_cookie_of_its_own(token: Token, user: FlaskClient) -> None:
     assert Token().cookie != token.cookie
     assert user.get("/api/runs").status_code == 200
-    user.set_cookie(token.cookie, Token().text)
+    user.set_cookie(token.cookie, Token().session)
     assert user.get("/api/runs").status_code == 403
 
 
@@ -115,7 +137,7 @@ def test_the_page_runs_its_own_script_and_no_other(user: FlaskClient) -> None:
 
 
 def test_a_rebound_page_gets_nothing_even_with_the_token(user: FlaskClient, token: Token) -> None:
-    headers = {"Host": "evil.example", "Cookie": f"{token.cookie}={token.text}"}
+    headers = {"Host": "evil.example", "Cookie": f"{token.cookie}={token.session}"}
     answer = user.get("/api/runs", headers=headers)
     assert answer.status_code == 403
     assert "--allowed-host NAME" in answer.text
