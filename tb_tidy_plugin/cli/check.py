@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 import click
 import msgspec
@@ -28,7 +28,20 @@ if TYPE_CHECKING:
 WITH_CHANGES = frozenset({"json", "sarif", "html"})
 """Formats that show code changes; the others name the command that makes them."""
 
+_Form: TypeAlias = Form | Literal["json", "sarif"]
+
+FORMS = ("text", "json", "markdown", "sarif", "html")
+
 SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low", "info")
+
+
+def _also(_context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> tuple[tuple[_Form, Path], ...]:
+    found: list[tuple[_Form, Path]] = []
+    for form, separator, file in (each.partition("=") for each in given):
+        if form not in FORMS or not separator or not file:
+            raise click.BadParameter(f"Give FORMAT=FILE, with one of {', '.join(FORMS)}.")
+        found.append((cast("_Form", form), Path(file)))
+    return tuple(found)
 
 
 @click.command(short_help="Report the anti-patterns in traces.")
@@ -36,7 +49,7 @@ SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low", "info")
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["text", "json", "markdown", "sarif", "html"]),
+    type=click.Choice(FORMS),
     default="text",
     show_default=True,
     help="markdown suits comments on pull requests, sarif code hosts, and html is a standalone page to send or print.",
@@ -47,6 +60,13 @@ SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low", "info")
     type=click.Path(path_type=Path),
     metavar="FILE",
     help="Write to this file, all or nothing.",
+)
+@click.option(
+    "--also",
+    multiple=True,
+    callback=_also,
+    metavar="FORMAT=FILE",
+    help="Also write the report in this format to FILE, from the same reading; can be repeated.",
 )
 @click.option(
     "--fail-on",
@@ -73,8 +93,9 @@ def check(
     path: AnyPath,
     verbose: bool,
     bench: bool,
-    form: Form | Literal["json", "sarif"],
+    form: _Form,
     output: Path | None,
+    also: tuple[tuple[_Form, Path], ...],
     fail_on: Severity | None,
     baseline: Path | None,
     write_baseline: Path | None,
@@ -89,12 +110,14 @@ def check(
 
         bench_for_report(path, job)
     with progress_bar(job) as watched:
-        report = analyze_path(path, watched, with_changes=form in WITH_CHANGES)
+        report = analyze_path(path, watched, with_changes=not WITH_CHANGES.isdisjoint({form, *dict(also)}))
     if write_baseline is not None:
         from tb_tidy_plugin.compare.baseline import baseline_of
 
         text = msgspec.json.format(msgspec.json.encode(baseline_of(report)), indent=1).decode()
         write_output(write_baseline, f"{text}\n")
+    for each, file in also:
+        write_output(file, _written(report, job, each, verbose))
     if output is not None:
         write_output(output, _written(report, job, form, verbose))
     elif form == "text":
@@ -106,7 +129,7 @@ def check(
     sys.exit(_exit_code(report, fail_on, known))
 
 
-def _written(report: Report, job: Job, form: Form | Literal["json", "sarif"], verbose: bool) -> str:
+def _written(report: Report, job: Job, form: _Form, verbose: bool) -> str:
     """The report as the text of a file."""
     if form == "json":
         return to_json(report)

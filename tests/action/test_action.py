@@ -100,6 +100,31 @@ def test_the_check_writes_report_and_findings_and_says_what_was_reached(runner: 
     assert json.loads(Path(said["sarif"]).read_text())["version"] == "2.1.0"
 
 
+@pytest.mark.parametrize("code", [0, 1, 70])
+def test_a_check_that_ends_without_a_report_is_said_whatever_its_code(runner: Runner, code: int) -> None:
+    """A crash exits with 1, as a check that reaches a limit does: it ended the job without a word."""
+    (runner.folder / "tb-tidy").write_text(f"#!/bin/sh\nexit {code}\n")
+    ended, said, outputs = runner.step("Check", {"inputs.traces": str(UNTIDY), "inputs.fail-on": "high"})
+    assert (ended, outputs) == (code or 1, {})
+    assert f"::error::TorchTidy: `tb-tidy check` ended with code {code} and without a report" in said
+
+
+def test_traces_of_which_none_can_be_read_fail_with_their_reasons_in_the_summary(runner: Runner) -> None:
+    (runner.folder / "w.pt.trace.json").write_text("{")
+    code, said, _ = runner.step("Check", {"inputs.traces": "w.pt.trace.json"})
+    assert (code, "::error::TorchTidy: no trace could be read" in said) == (2, True)
+    assert "w.pt.trace.json" in (runner.folder / "summary").read_text()
+
+
+def test_recordings_are_read_once(runner: Runner) -> None:
+    """Answers of rules from outside of the package are not cached: a second run would read everything again."""
+    real = (runner.folder / "tb-tidy").rename(runner.folder / "real")
+    (runner.folder / "tb-tidy").write_text(f'#!/bin/sh\necho run >> calls-of-tidy\nexec {real} "$@"\n')
+    (runner.folder / "tb-tidy").chmod(0o755)
+    assert runner.step("Check", {"inputs.traces": str(UNTIDY)})[0] == 0
+    assert (runner.folder / "calls-of-tidy").read_text() == "run\n"
+
+
 def test_known_findings_do_not_count(runner: Runner) -> None:
     subprocess.run(["./tb-tidy", "check", UNTIDY, "--write-baseline", "known"], cwd=runner.folder, check=True)
     inputs = {"inputs.traces": str(UNTIDY), "inputs.fail-on": "high", "inputs.baseline": "known"}
@@ -108,7 +133,9 @@ def test_known_findings_do_not_count(runner: Runner) -> None:
 
 @pytest.mark.parametrize("traces", ["nothing-here", "--help", "$(touch made)"])
 def test_a_check_of_nothing_fails(runner: Runner, traces: str) -> None:
-    assert runner.step("Check", {"inputs.traces": traces})[0] == 2
+    code, said, _ = runner.step("Check", {"inputs.traces": traces})
+    assert code == 2
+    assert "::error::TorchTidy: `tb-tidy check` ended with code 2 and without a report" in said
     assert not (runner.folder / "made").exists()
 
 

@@ -74,9 +74,24 @@ class TestCheck:
         assert (done.exit_code, len(report.runs), report.problems) == (0, 1, [])
         assert [path.name for path in tmp_path.iterdir()] == ["runs"]
 
+    def test_several_formats_from_one_reading(self, tmp_path: Path) -> None:
+        files = {form: tmp_path / form for form in ("json", "sarif", "html")}
+        also = [f"--also={form}={file}" for form, file in files.items()]
+        done = tidy("check", SAMPLES / "image_classifier_untidy", "--format", "markdown", *also)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.startswith("#")
+        for form, file in files.items():
+            alone = tidy("check", SAMPLES / "image_classifier_untidy", "--format", form)
+            assert file.read_text("utf-8") == alone.stdout, form
+
+    @pytest.mark.parametrize("given", ["sarif", "sarif=", "pdf=x", "=x"])
+    def test_what_is_no_format_and_file_is_refused(self, tmp_path: Path, given: str) -> None:
+        done = tidy("check", traced(tmp_path), "--also", given)
+        assert (done.returncode, "Give FORMAT=FILE, with one of text, json" in done.stderr) == (2, True)
+
     def test_a_device_is_written_not_replaced(self, tmp_path: Path) -> None:
         code = "from tb_tidy_plugin.cli.main import script; script()"
-        command = [sys.executable, "-c", code, "check", traced(tmp_path), "--isolated", "--format", "json"]
+        command = [sys.executable, "-c", code, "check", str(traced(tmp_path)), "--isolated", "--format", "json"]
         done = subprocess.run(
             [*command, "-o", "/dev/stdout"], cwd=ROOT, capture_output=True, text=True, timeout=600, check=False
         )

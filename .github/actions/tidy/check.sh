@@ -2,15 +2,23 @@
 set -euo pipefail
 
 folder="$RUNNER_TEMP/torchtidy-check"
+rm -rf "$folder"
 mkdir -p "$folder"
-options=(--format=markdown "--output=$folder/report.md")
+options=(--format=markdown "--output=$folder/report.md" "--also=sarif=$folder/tidy.sarif")
 [[ -z "$TIDY_FAIL_ON" ]] || options+=("--fail-on=$TIDY_FAIL_ON")
 [[ -z "$TIDY_BASELINE" ]] || options+=("--baseline=$TIDY_BASELINE")
 
-tb-tidy check --format=sarif "--output=$folder/tidy.sarif" -- "$TIDY_TRACES"
 code=0
 tb-tidy check "${options[@]}" -- "$TIDY_TRACES" || code=$?
-((code <= 1)) || exit "$code"
+if [[ ! -s "$folder/report.md" || ! -s "$folder/tidy.sarif" ]]; then
+    echo "::error::TorchTidy: \`tb-tidy check\` ended with code $code and without a report; its messages are above."
+    exit "$((code == 0 ? 1 : code))"
+fi
+if ((code > 1)); then
+    cat "$folder/report.md" >> "$GITHUB_STEP_SUMMARY"
+    echo "::error::TorchTidy: no trace could be read; the job's summary names the reasons."
+    exit "$code"
+fi
 
 cat "$folder/report.md" >> "$GITHUB_STEP_SUMMARY"
 {
