@@ -28,7 +28,7 @@ NODE_MODULES := frontend/node_modules/.package-lock.json
 COMPILED := $(wildcard tb_tidy_plugin/*/*.pyx tb_tidy_plugin/*/*.pxi)
 MIN_TESTS := tests/cli/test_cli.py tests/cli/test_doctor.py tests/plugin/test_in_tensorboard.py tests/plugin/test_profiles.py \
     tests/plugin/test_web.py tests/trace/test_kineto.py tests/trace/test_real_traces.py tests/trace/test_files.py
-OLDEST_TESTS := tests/trace/test_kineto.py tests/plugin/test_web.py
+OLDEST_TESTS := tests/trace/test_kineto.py
 STATIC := tb_tidy_plugin/plugin/static
 
 .PHONY: help demo test oldest lint types generate generated numbers ledger accuracy fixes lines proof gpu-proof gpu-proof-report residuals screens firefox painted bench bench-check load test-min test-install fuzz frontend bundle pytest clean node browser
@@ -177,7 +177,7 @@ $(TEST)/.installed: setup.py tests/requirements.txt tests/constraints.txt $(COMP
 $(MIN)/.installed: setup.py tests/constraints-min.txt
 	$(PYTHON_MIN) -m venv $(MIN)
 	TORCHTIDY_FRONTEND=skip TORCHTIDY_EXTENSION=skip $(MIN)/$(INSTALL) --prefer-binary \
-	    --constraint tests/constraints-min.txt hypothesis jsonschema pytest setuptools .
+	    --constraint tests/constraints-min.txt hypothesis jsonschema pytest pytest-xdist setuptools .
 	@touch $@
 
 $(NODE_MODULES): frontend/package.json frontend/package-lock.json | node
