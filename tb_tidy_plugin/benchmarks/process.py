@@ -18,6 +18,7 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import datetime, timezone
+from types import ModuleType
 from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
@@ -178,7 +179,10 @@ def _set_up(pair: Benchmark, device: torch.device) -> dict[str, object]:
     import torch
 
     torch.manual_seed(_SEED)
-    names: dict[str, object] = {"__name__": "statements", "device": str(device)}
+    module = ModuleType("statements")
+    sys.modules[module.__name__] = module  # torch.compile imports the module of what it compiles
+    names: dict[str, object] = vars(module)
+    names["device"] = str(device)
     exec(compile(pair.setup, "<setup>", "exec"), names)
     return names
 

@@ -20,7 +20,7 @@ _LOST = "steps are timed by the host"
 
 
 class DeviceClock:
-    """Times steps by events of CUDA or ROCm on the current stream, which are never waited for.
+    """Times steps by events of CUDA or ROCm on the current stream; no step waits for them.
 
     Nothing is done while the job uses no GPU, or captures a graph. Steps before the recording and after it count apart:
     the first ones of a job are still warming up, and launches are slower once the profiler has run, so the true step is
@@ -46,6 +46,12 @@ class DeviceClock:
             ended = unless_it_fails("the device's clock", _event, _LOST)
             if ended is not None:
                 steps.append((begun, ended))
+
+    def wait(self) -> None:
+        """Returns when the device has done all steps that are timed."""
+        for steps in (self._before, self._after):
+            if steps:
+                steps[-1][1].synchronize()
 
     def found_ns(self) -> tuple[int, int] | None:
         """Number of the steps that the median is of, and that median in ns; None if too few were timed."""

@@ -189,6 +189,7 @@ class TidyProfile:
     def _complete(self) -> None:
         path = self._side_file
         if path is not None and self._times_ns:
+            unless_it_fails("the device's clock", self._device.wait, "steps are timed by the host")
             document = json.loads(gzip.decompress(path.read_bytes()))
             write_document(str(path).removesuffix(CAPTURE_SUFFIX), document | self._around())
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+from importlib import import_module
+
 import pytest
 
 from tb_tidy_plugin.benchmarks import devices, process
+from tb_tidy_plugin.rulekit import Benchmark
 
 
 @pytest.mark.torch
@@ -33,3 +37,14 @@ def test_the_memory_of_a_device_is_capped_by_its_number(monkeypatch: pytest.Monk
     for address in ("cuda", "cuda:1"):
         process._cap_memory(torch.device(address), 8 << 30, lambda _: None)  # noqa: SLF001
     assert capped == [(0.1, 3), (0.1, 1)]
+
+
+@pytest.mark.torch
+def test_statements_have_a_module_that_can_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`torch.compile` imports the module of the function that it compiles, by name; PyTorch 2.11 fails without it."""
+    import torch
+
+    monkeypatch.setitem(sys.modules, "statements", None)
+    pair = Benchmark("double(x)", "x + x", "import torch\nx = torch.ones(4)\n\n\ndef double(x):\n    return x + x\n")
+    names = process._set_up(pair, torch.device("cpu"))  # noqa: SLF001
+    assert import_module(names["double"].__module__).double is names["double"]  # type: ignore[attr-defined]

@@ -19,6 +19,9 @@ class Event:
     def query(self) -> bool:
         return self.is_done
 
+    def synchronize(self) -> None:
+        self.is_done = True
+
     def elapsed_time(self, end: Event) -> float:
         return end.at_ms - self.at_ms
 
@@ -65,6 +68,18 @@ def test_too_few_steps_have_no_median(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_mark_that_the_device_has_not_reached_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found_after(monkeypatch, [2, 2, 2, 2], 1, [], is_done=False) is None
+
+
+def test_at_the_end_of_the_job_all_marks_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = DeviceClock()
+    for at_ms in (0.0, 6.0, 12.0):
+        monkeypatch.setattr(device_clock, "_event", partial(Event, at_ms, is_done=False))
+        clock.begin()
+        monkeypatch.setattr(device_clock, "_event", partial(Event, at_ms + 6, is_done=at_ms < 12))
+        clock.end(is_recorded=False)
+    assert clock.found_ns() is None
+    clock.wait()
+    assert clock.found_ns() == (3, 6_000_000)
 
 
 def test_a_long_job_costs_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
