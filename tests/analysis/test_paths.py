@@ -88,7 +88,10 @@ def test_a_time_that_is_not_a_number_ends_no_command(tmp_path: Path) -> None:
         assert [each.error for each in report.problems] == ["None of the trace's events can be read (1 are damaged)."]
     assert [run.run for run in analyze(tmp_path).runs] == ["good"]
     bad = tmp_path / "bad"
-    for command in (["summary", bad], ["compare", bad, tmp_path / "good"], ["fix", bad], ["annotate", bad]):
+    commands: list[tuple[str | Path, ...]] = [
+        ("summary", bad), ("compare", bad, tmp_path / "good"), ("fix", bad), ("annotate", bad),
+    ]  # fmt: skip
+    for command in commands:
         done = tidy(*command)
         assert (done.returncode, "Traceback" in done.stderr) == (2, False), command
     asked = tidy("ask", json.dumps({"question": "findings"}), "--path", bad)

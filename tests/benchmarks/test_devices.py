@@ -47,4 +47,4 @@ def test_statements_have_a_module_that_can_be_imported(monkeypatch: pytest.Monke
     monkeypatch.setitem(sys.modules, "statements", None)
     pair = Benchmark("double(x)", "x + x", "import torch\nx = torch.ones(4)\n\n\ndef double(x):\n    return x + x\n")
     names = process._set_up(pair, torch.device("cpu"))  # noqa: SLF001
-    assert import_module(names["double"].__module__).double is names["double"]  # type: ignore[attr-defined]
+    assert import_module(names["double"].__module__).double is names["double"]
