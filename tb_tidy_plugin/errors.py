@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+from collections.abc import Sequence
 from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parent
@@ -14,12 +15,14 @@ class TidyError(Exception):
     Attributes:
         error: what happened, one sentence.
         advice: what to do about it, one sentence.
+        said: last lines of output of the program that failed, shown below both.
     """
 
-    def __init__(self, error: str, advice: str) -> None:
-        super().__init__(f"{error} {advice}")
+    def __init__(self, error: str, advice: str, said: Sequence[str] = ()) -> None:
+        super().__init__("\n".join([f"{error} {advice}", *said]))
         self.error = error
         self.advice = advice
+        self.said = tuple(said)
 
 
 class TraceError(TidyError):

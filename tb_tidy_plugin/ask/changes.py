@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,8 +25,9 @@ from tb_tidy_plugin.errors import NotFoundError, TidyError
 from tb_tidy_plugin.fixes.installed import has_libcst
 from tb_tidy_plugin.report.fix_model import Unfixed
 from tb_tidy_plugin.trace.files import is_under
+from tb_tidy_plugin.verify.checkouts import folder_of
 from tb_tidy_plugin.verify.model import Equality
-from tb_tidy_plugin.verify.programs import ended_by_signals, folder_of
+from tb_tidy_plugin.verify.programs import ended_by_signals
 from tb_tidy_plugin.verify.verify import Plan, promises_in, verified
 from tb_tidy_plugin.vocabulary import Verdict
 
@@ -247,7 +247,7 @@ def verify_answer(folder: Folder, asked: arguments.VerifyQuestion) -> WholeAnswe
         raise TidyError("Programs cannot be verified on Windows.", "Use Linux, macOS or WSL.")
     for version in (asked.before, asked.after):
         _hold_inside(folder, version)
-    with ended_by_signals(signal.SIGINT), folder_of(asked.before) as before, folder_of(asked.after) as after:
+    with ended_by_signals(), folder_of(asked.before) as before, folder_of(asked.after) as after:
         promises = []
         if asked.promise is not None:
             job = replace(folder.job, source_roots=(before, *folder.job.source_roots))

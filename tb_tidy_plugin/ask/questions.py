@@ -98,9 +98,9 @@ def error(problem: TidyError) -> bytes:
 
     The error quotes names of files and of recordings, and is itself quoted. The advice contains no such names.
     """
-    advice, _, said = problem.advice.partition("\n")
-    fields = {"error": quoted(problem.error, TEXT_LETTERS), "advice": visible(advice)}
-    return msgspec.json.encode(fields | ({"said": quoted_lines(said, TEXT_LETTERS)} if said else {}))
+    fields = {"error": quoted(problem.error, TEXT_LETTERS), "advice": visible(problem.advice)}
+    said = {"said": quoted_lines("\n".join(problem.said)[-TEXT_LETTERS:], TEXT_LETTERS)} if problem.said else {}
+    return msgspec.json.encode(fields | said)
 
 
 def description_of(name: str) -> str:

@@ -128,7 +128,8 @@ def _end_unexpectedly() -> NoReturn:
 def _end(error: TidyError) -> None:
     """Prints the error, if possible, and ends; further output would fail again when Python ends."""
     with suppress(OSError):
-        click.echo(f"tb-tidy: {visible(error.error)}\n{visible(error.advice)}", err=True)
+        said = [f"    {visible(line)}" for line in error.said]
+        click.echo("\n".join([f"tb-tidy: {visible(error.error)}", visible(error.advice), *said]), err=True)
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

@@ -20,8 +20,9 @@ from tb_tidy_plugin.cli.places import PLACE
 from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.trace.remote import AnyPath
 from tb_tidy_plugin.units import Bytes, Nanoseconds, Share
+from tb_tidy_plugin.verify.checkouts import folder_of
 from tb_tidy_plugin.verify.model import Verification
-from tb_tidy_plugin.verify.programs import ended_by_signals, folder_of
+from tb_tidy_plugin.verify.programs import ended_by_signals
 from tb_tidy_plugin.verify.verify import Plan, promises_in, verified
 from tb_tidy_plugin.visible import visible
 
@@ -94,10 +95,11 @@ def verify(
 ) -> None:
     """Run COMMAND before and after a change, in turns and without the profiler, and compare time, results and memory.
 
-    COMMAND runs in both folders; a revision is unpacked into a temporary one. It must mark its steps with
+    COMMAND runs in both folders; git writes the files of a revision into a temporary one. It must mark its steps with
     `tidy_profile` or a callback of `tb_tidy_plugin.capture`, which record nothing during `verify`.
 
-    Exit codes: 0 not slower, with the same results; 1 slower, or with different results; 2 a program could not run.
+    Exit codes: 0 not slower, with the same results; 1 slower, or with different results; 2 a program could not run;
+    130 interrupted.
     """
     if os.name == "nt":
         raise TidyError("`tb-tidy verify` does not run on Windows.", "Use Linux, macOS or WSL.")

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import io
 import json
 import os
+import re
 import select
 import signal
 import subprocess
 import sys
 import tempfile
 import time
-import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -26,6 +25,7 @@ from tb_tidy_plugin.errors import TidyError
 _MOST_LINES = 20  # of a program's output, if it broke
 LONGEST_ANSWER = 64 << 20
 _ENDS_S = 5.0
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class VerifyError(TidyError):
@@ -90,15 +90,19 @@ class Running(msgspec.Struct):
         return convert(self._ask({"turn": seconds}), Turn)
 
     def end(self) -> None:
-        """Ends it and everything that it has started."""
+        """Ends it and everything that it has started.
+
+        A program that waits for its turn ends with its orders, even if it has a handler for SIGTERM: the step at which
+        such a handler would end it never comes.
+        """
         with suppress(OSError):
+            self.orders.close()
+        with suppress(OSError, subprocess.TimeoutExpired):
             os.killpg(self.process.pid, signal.SIGTERM)
             self.process.wait(_ENDS_S)
-        with suppress(OSError, subprocess.TimeoutExpired):
+        with suppress(OSError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
-        with suppress(BrokenPipeError):
-            self.orders.close()
         os.close(self.answers)
 
     def _ask(self, order: Mapping[str, float]) -> dict[str, Any]:
@@ -134,24 +138,33 @@ class Running(msgspec.Struct):
 
     def _broken(self, what: str) -> VerifyError:
         self.output.seek(0)
-        said = self.output.read().decode("utf-8", "replace").splitlines()[-_MOST_LINES:]
+        text = _COLOURS.sub("", self.output.read().decode("utf-8", "replace"))
+        said = [line.expandtabs() for line in text.splitlines()[-_MOST_LINES:]]
         advice = "Mark its steps with `tidy_profile` or a callback of `tb_tidy_plugin.capture` (docs/capture.md)."
-        return VerifyError(f"The program {self.name} {what}.", "\n".join([advice, *said]))
+        return VerifyError(f"The program {self.name} {what}.", advice, said)
 
 
 @contextmanager
-def ended_by_signals(*numbers: int) -> Iterator[None]:
-    """Meanwhile these signals, and SIGTERM, unwind this process as Ctrl-C does, to remove programs and folders."""
+def ended_by_signals() -> Iterator[None]:
+    """Meanwhile Ctrl-C, SIGTERM and SIGHUP, unless ignored, end programs, remove folders, and exit as in a shell.
+
+    The exit code is 128 and the signal's number; further signals do not interrupt the removal.
+    """
+    known = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    known = {number: handler for number, handler in known.items() if handler != signal.SIG_IGN}
 
     def end(number: int, _: object) -> None:
+        for each in known:
+            signal.signal(each, signal.SIG_IGN)
         sys.exit(128 + number)
 
-    known = {number: signal.signal(number, end) for number in (signal.SIGTERM, *numbers)}
+    for number in known:
+        signal.signal(number, end)
     try:
         yield
     finally:
         for number, handler in known.items():
-            signal.signal(number, handler)
+            signal.signal(number, handler or signal.SIG_DFL)
 
 
 @contextmanager
@@ -189,26 +202,3 @@ def running(name: str, folder: Path, command: Sequence[str], limit_s: float) -> 
             yield program
         finally:
             program.end()
-
-
-@contextmanager
-def folder_of(version: str) -> Iterator[Path]:
-    """The folder that `version` names; for a git revision its files, in a folder that is removed with the block.
-
-    Raises:
-        VerifyError: it is neither a folder nor a revision.
-    """
-    if Path(version).is_dir():
-        yield Path(version)
-        return
-    command = ["git", "archive", "--format=zip", "--end-of-options", version]
-    try:
-        done = subprocess.run(command, capture_output=True, check=False)
-    except OSError:
-        raise VerifyError(f"`{version}` is not a folder, and git is not installed.", "Give a folder.") from None
-    if done.returncode:
-        raise VerifyError(f"`{version}` is neither a folder nor a git revision.", "Give one or the other.")
-    with tempfile.TemporaryDirectory(prefix="tb-tidy-verify-") as name:
-        with zipfile.ZipFile(io.BytesIO(done.stdout)) as archive:
-            archive.extractall(name)
-        yield Path(name)

@@ -16,9 +16,10 @@ from click.testing import CliRunner, Result
 
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.paths import analyze_path
-from tb_tidy_plugin.cli.main import commands
+from tb_tidy_plugin.cli.main import commands, main
 from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.rules.python_loops.cat_in_loop import CatInLoop
+from tb_tidy_plugin.verify.checkouts import folder_of
 from tb_tidy_plugin.verify.verify import promises_in
 from tests.support.waiting import until
 from tests.support.whole_run import SOURCE, write_run
@@ -170,22 +171,241 @@ def test_a_program_that_makes_no_step_is_an_error_with_its_last_lines(text: str,
     with pytest.raises(TidyError) as raised:
         CliRunner().invoke(commands, arguments("--limit", "1"), catch_exceptions=False)
     assert raised.value.error.startswith("The program after ")
-    assert said in f"{raised.value.error}\n{raised.value.advice}"
+    assert said in "\n".join([raised.value.error, raised.value.advice, *raised.value.said])
 
 
-def test_a_revision_is_unpacked_and_its_folder_goes(monkeypatch: pytest.MonkeyPatch) -> None:
-    Path("temporary").mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(Path("temporary").absolute()))
+def test_the_last_lines_of_a_broken_program_stay_lines(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program("before")
+    program("after")
+    broken = "def load():\n\traise ValueError('\\x1b[31mno such\\tdata\\x1b[0m\\x07')\nload()\n"
+    Path("after", "program.py").write_text(broken, encoding="utf-8")
+    monkeypatch.setattr("sys.argv", ["tb-tidy", *arguments()])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    said = capsys.readouterr().err.splitlines()
+    assert said[0] == "tb-tidy: The program after ended."
+    assert said[2] == "    Traceback (most recent call last):"
+    assert said[-1] == "    ValueError: no such     data\ufffd"
+
+
+HANDLER = """\
+import signal, threading, queue
+asked = []
+signal.signal(signal.SIGTERM, lambda *_: asked.append(1))
+"""
+"""Wants to end at its next step when it is asked to, as jobs on clusters do."""
+
+READER = """\
+heard = queue.SimpleQueue()
+def read():
+    for line in os.fdopen(orders):
+        heard.put(line)
+    os._exit(0)
+threading.Thread(target=read, daemon=True).start()
+for line in iter(heard.get, None):"""
+"""Reads its orders as the capture does: the process ends with them."""
+
+DEAF = "\nwhile True:\n    time.sleep(1)\n"
+
+
+@pytest.mark.parametrize("kind", ["ends with its orders", "never ends by itself"])
+def test_results_are_kept_of_programs_that_handle_sigterm(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tb_tidy_plugin.verify.programs._ENDS_S", 0.3)
+    for name, ms in (("before", 10), ("after", 5)):
+        program(name, ms=ms)
+        text = HANDLER + Path(name, "program.py").read_text()
+        text = f"{text}{DEAF}" if kind.startswith("never") else text.replace("for line in os.fdopen(orders):", READER)
+        text += f"\n# {kind}\n"
+        text = text.replace("say(ready", "open(sys.argv[1] + '.pids', 'a').write(f'{os.getpid()} ')\nsay(ready")
+        Path(name, "program.py").write_text(text, encoding="utf-8")
+    done = verify()
+    assert done.stdout.startswith("faster: a step takes 0.500 times as long (0.500 to 0.500, 95 %)\n"), done
+    assert done.exit_code == 0
+    numbers = Path("order.pids").read_text().split()
+    assert len(numbers) == 4
+    for number in numbers:
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(number), 0)
+
+
+def git(*arguments: str, folder: str = ".") -> str:
+    settings = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "protocol.file.allow=always"]
+    command = ["git", "-C", folder, *settings, *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def committed(folder: str = ".") -> None:
+    git("init", "-q", folder=folder)
+    git("add", "-A", folder=folder)
+    git("commit", "-qm", "One", folder=folder)
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    return folder
+
+
+def state(folder: Path) -> dict[str, tuple[int, int, bytes]]:
+    """Mode, time and content of all files below a folder."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        about = path.lstat()
+        content = os.fsencode(path.readlink()) if path.is_symlink() else b"" if path.is_dir() else path.read_bytes()
+        found[str(path)] = (about.st_mode, about.st_mtime_ns, content)
+    return found
+
+
+def test_a_revision_is_unpacked_and_its_folder_goes(temporary: Path) -> None:
+    Path("project").mkdir()
+    os.chdir("project")
     program(".", ms=10)
-    identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
-    for arguments_of_git in (["init", "-q"], ["add", "program.py"], [*identity, "commit", "-qm", "One"]):
-        subprocess.run(["git", *arguments_of_git], check=True, capture_output=True)
+    committed()
     program(".", ms=5)
+    before = state(Path.cwd())
     found = answer("--before", "HEAD", "--after", ".")
     assert (found["verdict"], found["before"]["folder"]) == ("faster", "HEAD")
-    assert not [*Path("temporary").iterdir()]
-    worktrees = subprocess.run(["git", "worktree", "list"], check=True, capture_output=True, text=True).stdout
-    assert len(worktrees.splitlines()) == 1
+    assert not [*temporary.iterdir()]
+    Path("order").unlink()
+    assert state(Path.cwd()) == before
+
+
+def test_a_revision_has_links_run_bits_attributes_and_the_folder_of_the_command(temporary: Path) -> None:
+    Path("work/data").mkdir(parents=True)
+    Path("work/sub").mkdir()
+    os.chdir("work")
+    Path("data/real.txt").write_text("data")
+    Path("sub/link.txt").symlink_to("../data/real.txt")
+    Path("sub/away").symlink_to("/nowhere/at all")
+    Path("run.sh").write_text("#!/bin/sh\n")
+    Path("run.sh").chmod(0o755)
+    Path("kept.txt").write_text("kept")
+    Path("lines.txt").write_text("one\ntwo\n")
+    Path(".gitattributes").write_text("kept.txt export-ignore\nlines.txt eol=crlf\n")
+    committed()
+    Path(".gitattributes").write_text("lines.txt eol=lf\n")
+    before = state(Path.cwd())
+    os.chdir("sub")
+    with folder_of("HEAD") as sub:
+        top = sub.parent
+        assert sub.name == "sub"
+        assert (sub / "link.txt").is_symlink()
+        assert (sub / "link.txt").read_text() == "data"
+        assert (sub / "away").readlink() == Path("/nowhere/at all")
+        assert os.access(top / "run.sh", os.X_OK)
+        assert not os.access(top / "kept.txt", os.X_OK)
+        assert (top / "kept.txt").read_text() == "kept"
+        assert (top / "lines.txt").read_bytes() == b"one\r\ntwo\r\n"
+    with folder_of("HEAD:sub") as sub:
+        assert sorted(each.name for each in sub.iterdir()) == ["away", "link.txt"]
+    os.chdir("..")
+    assert state(Path.cwd()) == before
+    assert not [*temporary.iterdir()]
+    Path("new").mkdir()
+    os.chdir("new")
+    with pytest.raises(TidyError, match="has no folder `new/`"), folder_of("HEAD"):
+        pass
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_submodules_are_at_the_recorded_commit_or_said_to_be_empty(
+    is_there: bool, temporary: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    Path("library").mkdir()
+    Path("library/lib.py").write_text("old")
+    committed("library")
+    Path("work").mkdir()
+    git("init", "-q", folder="work")
+    git("submodule", "add", str(Path("library").absolute()), "lib", folder="work")
+    committed("work")
+    Path("work/lib/lib.py").write_text("new")
+    git("-C", "lib", "commit", "-qam", "Two", folder="work")
+    if not is_there:
+        git("submodule", "deinit", "-f", "lib", folder="work")
+    os.chdir("work")
+    before = state(Path.cwd())
+    with folder_of("HEAD") as folder:
+        assert [each.read_text() for each in (folder / "lib").iterdir()] == ["old"] * is_there
+    assert ("Submodules of `HEAD` that are not checked out here are empty: `lib`." in caplog.text) is not is_there
+    assert state(Path.cwd()) == before
+    assert not [*temporary.iterdir()]
+
+
+def test_pointers_of_lfs_are_said(
+    temporary: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
+    monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
+    Path("model.bin").write_text("version https://git-lfs.github.com/spec/v1\n")
+    Path(".gitattributes").write_text("*.bin filter=lfs diff=lfs merge=lfs -text\n")
+    committed()
+    with folder_of("HEAD"):
+        assert "Files of `HEAD` in Git LFS are pointers" in caplog.text
+    caplog.clear()
+    git("config", "filter.lfs.smudge", "tr a-z A-Z")
+    with folder_of("HEAD") as folder:
+        assert (folder / "model.bin").read_text() == "VERSION HTTPS://GIT-LFS.GITHUB.COM/SPEC/V1\n"
+    assert "pointers" not in caplog.text
+    git("config", "filter.lfs.smudge", "echo no such server >&2; false")
+    git("config", "filter.lfs.required", "true")
+    with pytest.raises(TidyError, match="Git cannot write the files of `HEAD`") as raised, folder_of("HEAD"):
+        pass
+    assert "no such server" in raised.value.said
+    assert not [*temporary.iterdir()]
+
+
+def test_a_sparse_checkout_and_hooks_of_the_user_have_no_part_in_it() -> None:
+    for name in ("a", "b"):
+        Path(name).mkdir()
+        Path(name, "file.txt").write_text(name)
+    committed()
+    git("sparse-checkout", "set", "a")
+    hook = Path(".git/hooks/post-index-change")
+    hook.write_text(f"#!/bin/sh\ntouch {Path.cwd()}/ran\n")
+    hook.chmod(0o755)
+    for setting in ("core.splitIndex", "core.untrackedCache"):
+        git("config", setting, "true")
+    Path("ran").unlink(missing_ok=True)
+    before = state(Path.cwd())
+    with folder_of("HEAD") as folder:
+        assert (folder / "b/file.txt").read_text() == "b"
+    assert state(Path.cwd()) == before
+
+
+def test_what_a_killed_command_leaves_is_removed_at_a_later_start_and_nothing_else(
+    temporary: Path, tmp_path: Path
+) -> None:
+    committed_in = tmp_path / "work"
+    committed_in.mkdir()
+    os.chdir(committed_in)
+    Path("file.txt").write_text("a")
+    committed()
+    before = state(Path.cwd())
+    code = (
+        "import pathlib, tempfile, time; from tb_tidy_plugin.verify.checkouts import folder_of\n"
+        f"tempfile.tempdir = {str(temporary)!r}\n"
+        f"with folder_of('HEAD') as folder:\n    pathlib.Path({str(tmp_path / 'ready')!r}).touch(); time.sleep(600)\n"
+    )
+    killed = subprocess.Popen([sys.executable, "-c", code])
+    try:
+        until((tmp_path / "ready").exists)
+        (temporary / "tb-tidy-verify-of another").mkdir()
+        (left,) = [each for each in temporary.iterdir() if "another" not in each.name]
+        with folder_of("HEAD"):
+            assert left.is_dir()  # its process lives
+    finally:
+        killed.kill()
+        killed.wait()
+    assert left.is_dir()
+    with folder_of("HEAD"):
+        assert not left.exists()
+    assert [each.name for each in temporary.iterdir()] == ["tb-tidy-verify-of another"]
+    assert state(Path.cwd()) == before
 
 
 @pytest.mark.parametrize("version", ["nowhere", "--output=file"])
@@ -203,6 +423,15 @@ def question() -> list[str]:
     return ["ask", json.dumps(asked), "--allow-apply", "--isolated"]
 
 
+def test_a_question_about_a_broken_program_has_its_last_lines() -> None:
+    program("before")
+    program("after")
+    Path("after", "program.py").write_text("print('much ' * 999)\nraise ValueError('no such data')", encoding="utf-8")
+    found = json.loads(CliRunner().invoke(commands, question()).stdout)
+    assert found["error"] == "«The program after ended.»"
+    assert found["said"].endswith("ValueError: no such data»")
+
+
 def test_a_question_has_the_same_answer() -> None:
     program("before", ms=10)
     program("after", ms=5)
@@ -212,7 +441,7 @@ def test_a_question_has_the_same_answer() -> None:
 
 
 @pytest.mark.parametrize("asked", [arguments, question], ids=["command", "question"])
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda each: each.name)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda each: each.name)
 def test_a_signal_ends_both_programs(number: signal.Signals, asked: Callable[[], list[str]]) -> None:
     program("before", sleeps=True)
     program("after")
@@ -224,6 +453,7 @@ def test_a_signal_ends_both_programs(number: signal.Signals, asked: Callable[[],
         process.send_signal(number)
         _, errors = process.communicate(timeout=600)
     assert b"Traceback" not in errors
+    assert process.returncode == 128 + number
     with pytest.raises(ProcessLookupError):
         os.kill(int(Path("order.pid").read_text()), 0)
 
