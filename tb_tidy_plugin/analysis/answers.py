@@ -13,6 +13,7 @@ import msgspec
 from tb_tidy_plugin.profile.rank_summary import RankSummary
 from tb_tidy_plugin.report.figures import Figures
 from tb_tidy_plugin.report.model import Problem, ProfileReport
+from tb_tidy_plugin.sources.files import Recorded
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.analysis.assemble import Analysis
@@ -49,10 +50,16 @@ class FixesAnswer(RankAnswer, frozen=True):
     Attributes:
         facts: by the finding's id.
         captured: texts of the files that these findings name, as they ran, where the capture stored them.
+        recorded: what the recording says about the other files.
     """
 
     facts: dict[str, Recipe]
     captured: dict[str, str]
+    recorded: dict[str, Recorded]
+
+    def known(self, file: str) -> str | Recorded:
+        """The text of a file as it ran, else what the recording says about it."""
+        return self.captured[file] if file in self.captured else self.recorded.get(file, Recorded())
 
 
 class RecipesAnswer(Answer, frozen=True):
@@ -93,16 +100,19 @@ def _tables(analysis: Analysis) -> TablesAnswer:
 
 def _fixes(analysis: Analysis) -> FixesAnswer:
     from tb_tidy_plugin.analysis.runs import summaries_of
+    from tb_tidy_plugin.sources.as_recorded import recorded_files
 
     report = analysis.report
     facts = {key: each.facts for key, each in analysis.traced.items() if each.facts is not None}
     files = {place.file for key in facts for place in analysis.traced[key].finding.places}
+    captured = {file: text for file, text in analysis.sources.captured.items() if file in files}
     return FixesAnswer(
         problem=analysis.problem,
         report=report,
         summaries=summaries_of(analysis.profile, report),
         facts=facts,
-        captured={file: text for file, text in analysis.sources.captured.items() if file in files},
+        captured=captured,
+        recorded=recorded_files(analysis.profile, analysis.file, files - set(captured)),
     )
 
 

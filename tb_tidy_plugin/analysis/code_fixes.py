@@ -17,6 +17,7 @@ from tb_tidy_plugin.recipe import Recipe
 from tb_tidy_plugin.report.code_model import NEEDS_EXTRA, NOT_MADE, CodeFix, CodeFixes
 from tb_tidy_plugin.report.fix_model import Unfixed
 from tb_tidy_plugin.report.model import Finding, Place, ProfileReport
+from tb_tidy_plugin.sources.files import Recorded
 from tb_tidy_plugin.trace.cache import code_state, key_of
 from tb_tidy_plugin.trace.recover import NOT_JSON
 from tb_tidy_plugin.visible import log_called
@@ -45,7 +46,7 @@ class _Place(NamedTuple):
     finding: Finding
     place: Place
     facts: Recipe
-    captured: str | None
+    known: str | Recorded
 
 
 class _Outcome(msgspec.Struct, frozen=True):
@@ -70,7 +71,7 @@ def with_code_fixes(answers: Sequence[FixesAnswer], job: Job) -> list[ProfileRep
     for answer in answers:
         for finding in answer.report.findings:
             for place in finding.places[:MOST_PLACES] if finding.id in answer.facts else ():
-                asked = _Place(finding, place, answer.facts[finding.id], answer.captured.get(place.file))
+                asked = _Place(finding, place, answer.facts[finding.id], answer.known(place.file))
                 places.setdefault(_key(asked), asked)  # the first of several ranks' equal places stands for all
     made = dict(zip(places, _outcomes([*places.values()], job), strict=True))
     return [_replaced(answer, [_fixed(answer, each, made) for each in answer.report.findings]) for answer in answers]
@@ -93,7 +94,7 @@ def with_hints(answers: Sequence[FixesAnswer]) -> list[ProfileReport]:
 def _key(asked: _Place) -> _Key:
     place = asked.place
     lines = (place.line, place.end_line, place.function, place.precision, place.text)
-    return (asked.finding.id, place.file, *lines, asked.captured)
+    return (asked.finding.id, place.file, *lines, asked.known)
 
 
 def _outcomes(places: Sequence[_Place], job: Job) -> list[_Outcome]:
@@ -145,7 +146,7 @@ def _fixed(answer: FixesAnswer, finding: Finding, made: Mapping[_Key, _Outcome])
     changes: dict[str, CodeFix] = {}
     reasons = [] if finding.places else [NO_PLACE]
     for place in finding.places[:MOST_PLACES]:
-        found = made[_key(_Place(finding, place, facts, answer.captured.get(place.file)))]
+        found = made[_key(_Place(finding, place, facts, answer.known(place.file)))]
         if found.change is None:
             reasons.append(found.reason)
         else:

@@ -5,6 +5,7 @@ Needs LibCST, which the extra `fix` installs.
 
 from __future__ import annotations
 
+import os
 import stat
 from collections.abc import Iterator, Sequence
 from difflib import unified_diff
@@ -24,12 +25,19 @@ from tb_tidy_plugin.recipe import Recipe
 from tb_tidy_plugin.report.code_model import CodeFix, Replacement
 from tb_tidy_plugin.report.fix_model import Unfixed
 from tb_tidy_plugin.report.model import Finding, Place
-from tb_tidy_plugin.sources.files import OwnFile, Unavailable, lines_of, own_file
+from tb_tidy_plugin.sources.align import LONGEST_TEXT
+from tb_tidy_plugin.sources.as_recorded import contradiction
+from tb_tidy_plugin.sources.files import OwnFile, Recorded, Unavailable, lines_of, own_file
+from tb_tidy_plugin.trace.files import is_under
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.fixes.code import Code
 
 NOT_AS_RECORDED = "The file was changed since the recording. Record again."
+CHANGED_LATER = (
+    "The file was written after the recording, which does not hold its text. Record again; "
+    "`tb_tidy_plugin.capture` stores the text."
+)
 
 
 class Proposal(msgspec.Struct, frozen=True):
@@ -57,6 +65,7 @@ class Fixer(msgspec.Struct, frozen=True):
     most_nodes: int | None = None
     _files: dict[str, OwnFile | Unavailable] = msgspec.field(default_factory=dict)
     _codes: dict[str, Code | Unfixable] = msgspec.field(default_factory=dict)
+    _differences: dict[tuple[str, Recorded], str] = msgspec.field(default_factory=dict)
 
     def proposals(self, answer: FixesAnswer) -> Iterator[Proposal | Unfixed]:
         """A fix, or the reason why there is none, for each place of each finding whose rule can change code."""
@@ -65,7 +74,7 @@ class Fixer(msgspec.Struct, frozen=True):
             facts = answer.facts.get(finding.id)
             for place in finding.places if facts is not None else ():
                 assert facts is not None
-                found = self.proposal(finding, place, facts, answer.captured.get(place.file))
+                found = self.proposal(finding, place, facts, answer.known(place.file))
                 if isinstance(found, Unfixed):
                     yield found
                     continue
@@ -74,26 +83,31 @@ class Fixer(msgspec.Struct, frozen=True):
                     made.add(key)
                     yield found
 
-    def proposal(self, finding: Finding, place: Place, facts: Recipe, captured: str | None) -> Proposal | Unfixed:
-        """The fix of one place, or the reason why there is none; `captured` is the text of its file as it ran."""
+    def proposal(self, finding: Finding, place: Place, facts: Recipe, known: str | Recorded) -> Proposal | Unfixed:
+        """The fix of one place, or the reason why there is none.
+
+        `known` is the text of its file as it ran, else what the recording says about it.
+        """
         try:
-            return self._proposal(finding, place, facts, captured)
+            return self._proposal(finding, place, facts, known)
         except Unfixable as reason:
             return _unfixed(finding, place, str(reason))
 
     def state(self, name: str) -> str:
         """A text that changes with the content of a file, or with the reason why it is unavailable."""
         file = self._file(name)
-        return f"unavailable: {file.reason}" if isinstance(file, Unavailable) else f"{file.path}: {file.text}"
+        if isinstance(file, Unavailable):
+            return f"unavailable: {file.reason}"
+        return f"{file.path} of {file.changed_s if self._is_dated(file) else ''}: {file.text}"
 
-    def _proposal(self, finding: Finding, place: Place, facts: Recipe, captured: str | None) -> Proposal:
+    def _proposal(self, finding: Finding, place: Place, facts: Recipe, known: str | Recorded) -> Proposal:
         file = self._file(place.file)
         if isinstance(file, Unavailable):
-            if captured is None:
+            if isinstance(known, Recorded):
                 raise Unfixable(file.reason)
-            text = captured
+            text = known
         else:
-            _hold_as_recorded(file, place, captured)
+            self._hold_as_recorded(file, place, known)
             text = file.text
         code = self._code(text)
         if (rule := self.job.rule_called(finding.rule)) is None:
@@ -139,6 +153,27 @@ class Fixer(msgspec.Struct, frozen=True):
                 reason = problem.strerror or type(problem).__name__
                 self._files[name] = Unavailable(f"`{name}` could not be read: {reason}.")
         return self._files[name]
+
+    def _hold_as_recorded(self, file: OwnFile, place: Place, known: str | Recorded) -> None:
+        """Raises Unfixable unless nothing shows that a file is not as recorded."""
+        lines = lines_of(file.text)
+        if not isinstance(known, Recorded):
+            if lines != lines_of(known):
+                raise Unfixable(NOT_AS_RECORDED)
+            return
+        if place.precision == "definition" or not place.text:
+            raise Unfixable("The line is not known: the file does not match the recording, or no calls were recorded.")
+        if place.line > len(lines) or lines[place.line - 1].strip()[:LONGEST_TEXT].strip() != place.text.strip():
+            raise Unfixable(NOT_AS_RECORDED)
+        if (key := (file.text, known)) not in self._differences:
+            self._differences[key] = contradiction(file.text, known)
+        if difference := self._differences[key]:
+            raise Unfixable(difference)
+        if self._is_dated(file) and known.until_s is not None and file.changed_s > known.until_s:
+            raise Unfixable(CHANGED_LATER)
+
+    def _is_dated(self, file: OwnFile) -> bool:
+        return not any(is_under(str(file.path), os.path.realpath(folder)) for folder in self.job.undated)
 
     def _code(self, text: str) -> Code:
         if text not in self._codes:
@@ -212,19 +247,6 @@ def _write(file: OwnFile, proposals: Sequence[Proposal]) -> None:
     except OSError as problem:
         reason = problem.strerror or type(problem).__name__
         raise TidyError(f"`{path}` could not be written: {reason}.", "Check its permissions.") from None
-
-
-def _hold_as_recorded(file: OwnFile, place: Place, captured: str | None) -> None:
-    """Raises Unfixable unless a file is known to be as recorded."""
-    lines = lines_of(file.text)
-    if captured is not None:
-        if lines != lines_of(captured):
-            raise Unfixable(NOT_AS_RECORDED)
-        return
-    if place.precision == "definition" or not place.text:
-        raise Unfixable("The line is not known: the file does not match the recording, or no calls were recorded.")
-    if place.line > len(lines) or lines[place.line - 1].strip() != place.text.strip():
-        raise Unfixable(NOT_AS_RECORDED)
 
 
 def _unfixed(finding: Finding, place: Place, reason: str) -> Unfixed:

@@ -59,6 +59,7 @@ class Job(msgspec.Struct, frozen=True):
         rules: the rules to check, over profiles and over runs; all by default.
         ignores: findings to leave out.
         source_roots: folders in which sources may be read, besides each trace's own; they give lines inside functions.
+        undated: folders whose files have the time of a copy, which says nothing about changes since a recording.
         engine: where the traces are analysed; the answers are the same.
         cache: holds earlier answers and stores new ones. Workers on other machines do not use it.
         limits: the size of a trace, and the memory and time of its analysis.
@@ -71,6 +72,7 @@ class Job(msgspec.Struct, frozen=True):
     rules: Sequence[AnyRule] = UsualRules()
     ignores: PathIgnores = NOTHING_IGNORED
     source_roots: tuple[Path, ...] = ()
+    undated: tuple[Path, ...] = ()
     engine: Engine = HERE
     cache: Cache = NOWHERE
     limits: Limits = USUAL_LIMITS

@@ -250,7 +250,7 @@ def verify_answer(folder: Folder, asked: arguments.VerifyQuestion) -> WholeAnswe
     with ended_by_signals(), folder_of(asked.before) as before, folder_of(asked.after) as after:
         promises = []
         if asked.promise is not None:
-            job = replace(folder.job, source_roots=(before, *folder.job.source_roots))
+            job = replace(folder.job, source_roots=(before, *folder.job.source_roots), undated=(before,))
             promises = promises_in(analyze_path(folder.place(asked.promise), job), after)
         names, plan = (asked.before, asked.after), Plan(rounds=asked.rounds)
         found = verified(names, (before, after), asked.command, plan, promises)

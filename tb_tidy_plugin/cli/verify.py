@@ -109,7 +109,9 @@ def verify(
         folders = stack.enter_context(folder_of(before)), stack.enter_context(folder_of(after))
         promises = []
         if promise is not None:
-            report = analyze_path(promise, replace(job, source_roots=(folders[0], *job.source_roots)))
+            report = analyze_path(
+                promise, replace(job, source_roots=(folders[0], *job.source_roots), undated=(folders[0],))
+            )
             promises = promises_in(report, folders[1])
         progress = stack.enter_context(_progress())
         found = verified((before, after), folders, command, plan, promises, progress)

@@ -146,16 +146,31 @@ def _candidates(name: str, allowed: Sequence[Path]) -> Iterator[Path]:
             yield Path(real)
 
 
-class OwnFile(msgspec.Struct, frozen=True):
-    """A source file that may be changed: its real path, its bytes, and its encoding.
+class Recorded(msgspec.Struct, frozen=True):
+    """What a recording says about a source of which it has no text.
 
-    `text` keeps the line ends; a byte order mark is in `content` only.
+    Attributes:
+        functions: first line and name of each function that was called.
+        on: line and name of functions that were open when the recording began, or went on after a graph break.
+        until_s: latest time of a change, in s since 1970, with which the file can be as recorded; None if unknown.
+    """
+
+    functions: tuple[tuple[int, str], ...] = ()
+    on: tuple[tuple[int, str], ...] = ()
+    until_s: float | None = None
+
+
+class OwnFile(msgspec.Struct, frozen=True):
+    """A source file that may be changed: its real path, its bytes, its encoding, and when it was changed last.
+
+    `text` keeps the line ends; a byte order mark is in `content` only. `changed_s` counts from 1970.
     """
 
     path: Path
     content: bytes
     text: str
     encoding: str
+    changed_s: float
 
     def written(self, text: str) -> bytes:
         """The file's content with another text, in its own encoding.
@@ -176,7 +191,7 @@ def own_file(name: str, roots: Sequence[Path]) -> OwnFile | Unavailable:
     path = next(_candidates(name, roots), None) if name.endswith(".py") else None
     if path is None:
         return Unavailable(f"`{name}` is neither in the current folder nor under a `--source-root`.")
-    _, content = _content(path)
+    changed_s, content = _content(path)
     encoding = ENCODINGS.get(encoding_of(content))
     if len(content) > MAX_BYTES:
         return Unavailable(f"`{name}` is larger than {Bytes(MAX_BYTES)}.")
@@ -188,7 +203,7 @@ def own_file(name: str, roots: Sequence[Path]) -> OwnFile | Unavailable:
         text = content.removeprefix(BOM).decode(encoding)
     except UnicodeDecodeError:
         return Unavailable(f"`{name}` is not encoded in the encoding that it declares.")
-    return OwnFile(path, content, text, encoding)
+    return OwnFile(path, content, text, encoding, changed_s)
 
 
 def _content(path: Path) -> tuple[float, bytes]:
@@ -248,19 +263,31 @@ def lines_of(text: str) -> list[str]:
 
 
 def _is_newer(source_mtime: float, trace: TraceFile) -> bool:
-    """True if a source was changed after the recording, as far as times on disk can show.
+    """True if a source was changed after the recording, as far as times on disk can show."""
+    until_s = latest_change_s(trace, recorded_at(trace.span), SAME_TIME_S)
+    return until_s is not None and source_mtime > until_s
 
-    A trace whose file time is that of its name lies where it was written, so any later source is a changed one. Any
-    other trace was copied or checked out, most likely together with its sources, and then every file has the time of
-    that; only a source later than such a copy takes counts as changed.
+
+def latest_change_s(trace: TraceFile, recorded_s: float | None, same_s: float | None = None) -> float | None:
+    """Latest time of a change with which a source can be as recorded, in s since 1970; None if the trace is gone.
+
+    A trace whose file time is that of its recording lies where it was written, so any later source is a changed one.
+    Any other trace was copied or checked out, most likely together with its sources, and then every file has the time
+    of that; only a source later than such a copy takes counts as changed.
+
+    Args:
+        trace: the trace.
+        recorded_s: time of the recording, in s since 1970; None if unknown.
+        same_s: the resolution of the file system's times; by default what the trace's time shows of it.
     """
     try:
         trace_mtime = changed_at(trace.path)
     except OSError:
-        return False
-    recorded = recorded_at(trace.span)
-    in_place = recorded is not None and abs(trace_mtime - recorded) <= WRITING_S
-    return source_mtime > trace_mtime + (SAME_TIME_S if in_place else COPYING_S)
+        return None
+    in_place = recorded_s is not None and abs(trace_mtime - recorded_s) <= WRITING_S
+    if same_s is None:
+        same_s = SAME_TIME_S if trace_mtime.is_integer() else 0.0
+    return trace_mtime + (same_s if in_place else COPYING_S)
 
 
 def recorded_at(span: str) -> float | None:

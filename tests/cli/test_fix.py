@@ -17,6 +17,7 @@ from click.testing import CliRunner, Result
 from tb_tidy_plugin.cli.main import commands
 from tb_tidy_plugin.errors import TidyError
 from tests.support.whole_run import SOURCE, keep_source, write_run
+from tests.support.written import event, kineto_text, write
 
 FIXED = """\
 import torch
@@ -144,6 +145,152 @@ def test_a_folder_that_cannot_be_written_ends_with_1(run: Path) -> None:
         run.chmod(0o755)
     assert (done.exit_code, (run / "train.py").read_text()) == (1, SOURCE)
     assert "could not be written" in done.output
+
+
+PLAIN = """\
+import torch
+def grow():
+    rows = torch.zeros(4, 8)
+    for _ in range(6):
+        rows = torch.cat([rows, torch.zeros(4, 8)])
+    return rows
+
+def log(rows):
+    return rows.shape
+
+def step():
+    log(grow())
+
+def main():
+    for _ in range(3):
+        with profiled():
+            step()
+
+main()
+"""
+RECORDED_S = 1_790_000_000
+
+
+def plain_trace(folder: Path, recorded_s: int = RECORDED_S) -> Path:
+    """A recording of `PLAIN` with stacks and without a capture; it began on line 16 of `main`."""
+
+    def python(name: str, start: float, duration: float) -> dict[str, Any]:
+        return event(name, start, duration, cat="python_function")
+
+    kinds = ["TensorList", "Scalar"]
+    calls = [python("<built-in method zeros of type object at 0x1>", 8, 1), event("aten::zeros", 8.2, 0.5)]
+    for at in range(6):
+        start = 10 + 100 * at
+        sizes = [[[4 + 4 * at, 8], [4, 8]], []]
+        calls += [
+            python("<built-in method zeros of type object at 0x1>", start, 3),
+            event("aten::zeros", start + 1, 1),
+            python("<built-in method cat of type object at 0x1>", start + 5, 90),
+            event("aten::cat", start + 6, 88, args={
+                "External id": at + 1, "Input Dims": sizes, "Input type": kinds, "Concrete Inputs": ["", "0"]}),
+        ]  # fmt: skip
+    frames = [
+        python("train.py(19): <module>", 0, 800),
+        python("train.py(16): main", 1, 798),
+        event("ProfilerStep#1", 2, 700, cat="user_annotation"),
+        python("train.py(11): step", 3, 697),
+        python("train.py(2): grow", 4, 640),
+        *calls,
+        python("train.py(8): log", 660, 5),
+    ]
+    folder.mkdir(exist_ok=True)
+    trace = write(folder / "plain.pt.trace.json", kineto_text(frames, f'"baseTimeNanoseconds": {recorded_s}000000000'))
+    os.utime(trace, (recorded_s + 1, recorded_s + 1))
+    return trace
+
+
+@pytest.fixture
+def plain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    trace = plain_trace(tmp_path / "runs")
+    write_source(tmp_path, PLAIN)
+    return trace
+
+
+def write_source(folder: Path, text: str, changed_s: float = RECORDED_S - 60) -> None:
+    (folder / "train.py").write_text(text, encoding="utf-8")
+    os.utime(folder / "train.py", (changed_s, changed_s))
+
+
+def test_a_file_that_fits_a_plain_recording_is_written(plain: Path, tmp_path: Path) -> None:
+    assert fix(plain, "--apply").exit_code == 0
+    assert "    rows = torch.cat(rows)\n    return rows\n" in (tmp_path / "train.py").read_text()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("import torch\n", "import torch\nimport os\n", ""),
+        ("def grow", "# new\ndef grow", ""),
+        ("    return rows\n\n", "    rows = rows\n    return rows\n\n", "`log` began on line 8"),
+        ("def log(rows):\n", "\ndef log(rows):\n", "`log` began on line 8"),
+        ("def log", "def tell", "`log` began on line 8"),
+        ("def step():", "def evaluate():", "`step` made a call on line 11"),
+        ("def log(rows):\n    return rows.shape\n\ndef step():\n    log(grow())\n",
+         "def step():\n    log(grow())\n\ndef log(rows):\n    return rows.shape\n", "`log` began on line 8"),
+        ("def main():\n", "def main():\n    count = 3\n", "`<module>` made a call on line 19"),
+        ("    for _ in range(3):\n        with profiled():\n            step()\n",
+         "    step()\n    count = 3\n    return count\n", "`main` made a call on line 16"),
+        ("\nmain()\n", "\n\nmain()\n", "`<module>` made a call on line 19"),
+        ("\nmain()\n", "\nif True:\n    main()\n", "`<module>` made a call on line 19"),
+        ("    return rows\n\n", "    return rows\n\nif False:\n", "no fix"),
+        (PLAIN, "print(1)\n", ""),
+    ],
+)  # fmt: skip
+def test_a_file_that_has_shifted_since_a_plain_recording_is_left_alone(
+    old: str, new: str, reason: str, plain: Path, tmp_path: Path
+) -> None:
+    assert old in PLAIN
+    text = PLAIN.replace(old, new, 1)
+    write_source(tmp_path, text)
+    done = fix(plain, "--apply")
+    assert (tmp_path / "train.py").read_text() == text
+    assert "+++" not in done.output
+    assert "no fix." in done.output
+    assert reason in done.output
+
+
+@pytest.mark.parametrize(
+    ("changed_s", "trace_s", "is_refused"),
+    [
+        (RECORDED_S + 1.5, RECORDED_S + 1.25, True),
+        (RECORDED_S + 1.0, RECORDED_S + 1.25, False),
+        (RECORDED_S + 2, RECORDED_S + 1, False),  # the file system may know times to 2 s only
+        (RECORDED_S + 4, RECORDED_S + 1, True),
+        (RECORDED_S + 90_010, RECORDED_S + 90_000.5, False),  # both were copied
+        (RECORDED_S + 99_000, RECORDED_S + 90_000.5, True),
+    ],
+)
+def test_a_file_that_is_later_than_a_plain_recording_is_left_alone(
+    changed_s: float, trace_s: float, is_refused: bool, plain: Path, tmp_path: Path
+) -> None:
+    os.utime(plain, (trace_s, trace_s))
+    text = PLAIN + "# a note\n"
+    write_source(tmp_path, text, changed_s)
+    done = fix(plain, "--apply")
+    assert ((tmp_path / "train.py").read_text() == text) is is_refused
+    assert ("The file was written after the recording" in done.output) is is_refused
+    if not is_refused:
+        return
+    write_source(tmp_path, text)
+    assert fix(plain, "--apply").exit_code == 0
+    assert (tmp_path / "train.py").read_text() != text  # the time is part of what an answer depends on
+
+
+def test_a_report_has_no_change_of_a_file_that_has_shifted(plain: Path, tmp_path: Path) -> None:
+    write_source(tmp_path, PLAIN.replace("def log", "def tell"))
+    said = CliRunner().invoke(commands, ["check", str(plain), "--format", "json"]).stdout
+    (finding,) = [
+        each for each in json.loads(said)["runs"][0]["profiles"][0]["findings"] if each["rule"] == "cat-in-loop"
+    ]
+    assert finding["code_fixes"]["changes"] == []
+    assert "`log` began on line 8" in finding["code_fixes"]["reason"]
 
 
 def test_a_rule_that_crashes_is_named_and_nothing_else_happens(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
