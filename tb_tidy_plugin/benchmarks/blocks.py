@@ -50,6 +50,11 @@ class Blocks(msgspec.Struct, frozen=True):
     second: Sequence[float]
     ratio: TimeRatio
 
+    @property
+    def typical(self) -> tuple[float, float]:
+        """Seconds of one call of each."""
+        return typical_times(self.first, self.second, self.ratio)
+
 
 def ratio_of(first: Sequence[float], second: Sequence[float]) -> TimeRatio:
     """The median ratio of pairs; its interval from resampled pairs, with a fixed seed."""
@@ -57,6 +62,16 @@ def ratio_of(first: Sequence[float], second: Sequence[float]) -> TimeRatio:
     drawn = np.random.default_rng(0).integers(len(ratios), size=(_RESAMPLES, len(ratios)))
     low, high = np.percentile(np.median(ratios[drawn], axis=1), _INTERVAL)
     return TimeRatio(float(np.median(ratios)), float(low), float(high))
+
+
+def typical_times(first: Sequence[float], second: Sequence[float], ratio: TimeRatio) -> tuple[float, float]:
+    """The two times with this ratio that are nearest to both medians, each by the same factor.
+
+    On a busy machine the medians may come from blocks of different pairs, and then their ratio is another one.
+    """
+    middles = float(np.median(first)), float(np.median(second))
+    mean = (middles[0] * middles[1]) ** 0.5
+    return mean / ratio.middle**0.5, mean * ratio.middle**0.5
 
 
 def in_turns(first: Time, second: Time, budget_s: float, on_block: OnBlock) -> Blocks:

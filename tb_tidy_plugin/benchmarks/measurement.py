@@ -43,8 +43,9 @@ class Measurement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
         after: the one without.
         setup: the code that ran before both, after `device = "<address>"`.
         on: device and versions.
-        before_ns: median time of one call of `before` over the blocks.
-        after_ns: the same for `after`.
+        before_ns: time of one call of `before`: the median over the blocks, up to the factor by which the ratio of both
+            medians differs from `ratio`, half of it on each side.
+        after_ns: the same for `after`; `after_ns` divided by `before_ns` is `ratio`.
         ratio: median over pairs of blocks of `after` divided by `before`.
         low: lower end of the 95 % interval of `ratio`, from resampled pairs of blocks.
         high: its upper end.

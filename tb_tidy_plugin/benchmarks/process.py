@@ -144,9 +144,10 @@ def _measured(request: MeasuringRequest, device: torch.device, send: _Send) -> M
     report(0, 0.0)
     blocks = in_turns(timer(pair.before), timer(pair.after), request.budget_s, report)
     doubts = ([difference] if difference else []) + _doubts(blocks)
+    before_ns, after_ns = (1e9 * each for each in blocks.typical)
     return Measurement(
         rule=request.rule, before=pair.before, after=pair.after, setup=pair.setup, on=on,
-        before_ns=_middle_ns(blocks.first), after_ns=_middle_ns(blocks.second),
+        before_ns=before_ns, after_ns=after_ns,
         ratio=blocks.ratio.middle, low=blocks.ratio.low, high=blocks.ratio.high, blocks=len(blocks.first),
         before_samples_ns=evenly_chosen([1e9 * each for each in blocks.first], MOST_SAMPLES),
         after_samples_ns=evenly_chosen([1e9 * each for each in blocks.second], MOST_SAMPLES),
@@ -193,12 +194,6 @@ def _doubts(blocks: Blocks) -> list[str]:
     swings = f"The ratio is uncertain by {width:.0%} of the longer time: measure longer, or on a quieter machine."
     few = f"Only {count} pairs of blocks fitted into the time: measure longer."
     return ([swings] if width > WIDE else []) + ([few] if count < LEAST_BLOCKS else [])
-
-
-def _middle_ns(seconds: object) -> float:
-    import numpy as np
-
-    return float(np.median(np.asarray(seconds))) * 1e9
 
 
 def _first_line(problem: BaseException) -> str:

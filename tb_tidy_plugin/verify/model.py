@@ -14,7 +14,8 @@ class ProgramSide(Model, frozen=True):
 
     Attributes:
         folder: its folder, or the revision.
-        step_ns: the median over its turns of the mean step.
+        step_ns: the median over its turns of the mean step, up to the factor by which the ratio of both medians differs
+            from `ratio`, half of it on each side.
         steps: number of timed steps.
         peak_bytes: peak memory, of the GPU if it used one, else of its process; 0 if unknown.
     """

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from statistics import median
 
 import msgspec
 
-from tb_tidy_plugin.benchmarks.blocks import ratio_of
+from tb_tidy_plugin.benchmarks.blocks import ratio_of, typical_times
 from tb_tidy_plugin.report.model import SCHEMA_VERSION, ProfileReport, Report
 from tb_tidy_plugin.verify.model import Equality, Kept, ProgramSide, Verification
 from tb_tidy_plugin.verify.programs import Results, Running, Turn, running
@@ -44,10 +43,10 @@ class _Seen(msgspec.Struct):
         """The mean step of each turn."""
         return [turn.seconds / turn.steps for turn in self.turns]
 
-    def side(self, folder: str) -> ProgramSide:
+    def side(self, folder: str, step_s: float) -> ProgramSide:
         return ProgramSide(
             folder=folder,
-            step_ns=round(median(self.seconds) * 1e9),
+            step_ns=round(step_s * 1e9),
             steps=sum(turn.steps for turn in self.turns),
             peak_bytes=max(turn.peak_bytes for turn in self.turns),
         )
@@ -78,14 +77,15 @@ def verified(
     for at in range(plan.rounds):
         _round(at, folders, command, plan, (before, after), progress)
     ratio = ratio_of(before.seconds, after.seconds)
+    before_s, after_s = typical_times(before.seconds, after.seconds, ratio)
     results, reason = _compared(before, after, plan.tolerance)
     kept = 1.0
     for each in promises:
         kept *= 1 - each.expected
     return Verification(
         schema=SCHEMA_VERSION,
-        before=before.side(names[0]),
-        after=after.side(names[1]),
+        before=before.side(names[0], before_s),
+        after=after.side(names[1], after_s),
         ratio=ratio.middle,
         low=ratio.low,
         high=ratio.high,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import statistics
 
 import pytest
 from hypothesis import given
@@ -18,6 +19,7 @@ from tb_tidy_plugin.benchmarks.blocks import (
     evenly_chosen,
     in_turns,
     ratio_of,
+    typical_times,
 )
 
 
@@ -88,3 +90,27 @@ def test_the_interval_holds_the_ratio(times: list[float], factor: float) -> None
 def test_samples_are_thinned_evenly() -> None:
     assert evenly_chosen([1.0, 2.0], 3) == [1.0, 2.0]
     assert evenly_chosen([float(each) for each in range(101)], 3) == [0.0, 50.0, 100.0]
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ([4.0, 4.0, 4.0], [2.0, 2.0, 2.0]),
+        ([1.0, 10.0, 4.0, 4.0, 1.0], [2.0, 3.0, 4.0, 8.0, 9.0]),  # medians 4 and 4, ratios 2, 0.3, 1, 2, 9
+        ([4.17, 4.0, 9.0, 4.3, 2.0], [3.98, 2.0, 3.0, 4.0, 8.0]),
+    ],
+)
+def test_the_times_of_both_have_the_ratio_and_are_nearest_to_their_medians(
+    first: list[float], second: list[float]
+) -> None:
+    ratio = ratio_of(first, second)
+    before, after = typical_times(first, second, ratio)
+    assert after / before == pytest.approx(ratio.middle)
+    assert before / statistics.median(first) == pytest.approx(statistics.median(second) / after)
+
+
+def test_the_times_of_unequal_medians_are_known_by_hand() -> None:
+    """The medians are 4 and 4, and the median of the ratios is 2."""
+    first, second = [1.0, 10.0, 4.0, 4.0, 1.0], [2.0, 3.0, 4.0, 8.0, 9.0]
+    assert ratio_of(first, second).middle == 2
+    assert typical_times(first, second, ratio_of(first, second)) == pytest.approx((8**0.5, 32**0.5))
