@@ -67,6 +67,7 @@ def with_code_fixes(answers: Sequence[FixesAnswer], job: Job) -> list[ProfileRep
         return [answer.report for answer in answers]
     if not has_libcst():
         return with_hints(answers)
+    answers = _agreed(answers)
     places: dict[_Key, _Place] = {}
     for answer in answers:
         for finding in answer.report.findings:
@@ -75,6 +76,25 @@ def with_code_fixes(answers: Sequence[FixesAnswer], job: Job) -> list[ProfileRep
                 places.setdefault(_key(asked), asked)  # the first of several ranks' equal places stands for all
     made = dict(zip(places, _outcomes([*places.values()], job), strict=True))
     return [_replaced(answer, [_fixed(answer, each, made) for each in answer.report.findings]) for answer in answers]
+
+
+def _agreed(answers: Sequence[FixesAnswer]) -> list[FixesAnswer]:
+    """The answers with what all recordings of a run together say about each file: their ranks ran the same one."""
+    found: dict[str, list[Recorded]] = {}
+    for answer in answers:
+        for file, known in answer.recorded.items():
+            found.setdefault(file, []).append(known)
+    agreed = {
+        file: Recorded(
+            tuple(sorted({each for known in all_known for each in known.functions})),
+            tuple(sorted({each for known in all_known for each in known.on})),
+            min((known.until_s for known in all_known if known.until_s is not None), default=None),
+        )
+        for file, all_known in found.items()
+    }
+    return [
+        msgspec.structs.replace(answer, recorded={file: agreed[file] for file in answer.recorded}) for answer in answers
+    ]
 
 
 def with_hints(answers: Sequence[FixesAnswer]) -> list[ProfileReport]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from difflib import unified_diff
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,9 +17,19 @@ import msgspec
 from tb_tidy_plugin.analysis.answers import FixesAnswer
 from tb_tidy_plugin.analysis.checker import Failed, unless_broken
 from tb_tidy_plugin.analysis.job import Job
+from tb_tidy_plugin.analysis.named import Names
 from tb_tidy_plugin.errors import TidyError
-from tb_tidy_plugin.files import write_whole
-from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Splice, Spot, Unfixable, collide, spliced
+from tb_tidy_plugin.files import NotReplaceableError, replace_whole
+from tb_tidy_plugin.fixes.change import (
+    SAME_RESULTS,
+    SAME_UP_TO_ROUNDING,
+    Change,
+    Splice,
+    Spot,
+    Unfixable,
+    collide,
+    spliced,
+)
 from tb_tidy_plugin.fixes.python_text import LINE_END, nodes_in
 from tb_tidy_plugin.recipe import Recipe
 from tb_tidy_plugin.report.code_model import CodeFix, Replacement
@@ -27,7 +37,7 @@ from tb_tidy_plugin.report.fix_model import Unfixed
 from tb_tidy_plugin.report.model import Finding, Place
 from tb_tidy_plugin.sources.align import LONGEST_TEXT
 from tb_tidy_plugin.sources.as_recorded import contradiction
-from tb_tidy_plugin.sources.files import OwnFile, Recorded, Unavailable, lines_of, own_file
+from tb_tidy_plugin.sources.files import BOM, OwnFile, Recorded, Unavailable, lines_of, own_file
 from tb_tidy_plugin.trace.files import is_under
 
 if TYPE_CHECKING:
@@ -41,16 +51,70 @@ CHANGED_LATER = (
 
 
 class Proposal(msgspec.Struct, frozen=True):
-    """A fix, the change, and the file to change; if the file is unavailable, only its captured text."""
+    """A fix, the change, the text to change, and its file; if the file is unavailable, the text is the captured one."""
 
     fix: CodeFix
     file: OwnFile | Unavailable
+    text: str
     change: Change
 
     @property
     def is_safe(self) -> bool:
         """True if the changed program computes the same, with nothing left to check."""
         return self.change.safety == SAME_RESULTS and not self.change.check
+
+    @property
+    def is_unsafe(self) -> bool:
+        """True if the changed program behaves in another way."""
+        return self.change.safety not in (SAME_RESULTS, SAME_UP_TO_ROUNDING)
+
+    def shown(self, names: Names) -> CodeFix:
+        """The fix with a name of the file for readers, and a diff that `git apply` takes in the repository's root."""
+        own = self.file.path if isinstance(self.file, OwnFile) else None
+        name = names.of(self.fix.file) if own is None else names.of_path(own, self.fix.file)
+        return msgspec.structs.replace(self.fix, file=name, diff=self.patch(name, ()))
+
+    def patch(self, name: str, earlier: Collection[Splice]) -> str:
+        """The change as a patch of the file with `earlier` changes; empty if these make it already."""
+        mark = BOM.decode() if isinstance(self.file, OwnFile) and self.file.content.startswith(BOM) else ""
+        before, after = (spliced(self.text, splices) for splices in (earlier, {*earlier, *self.change.splices}))
+        return _patch(name, mark + before, mark + after)
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """Fixes that may be written: also those that need a review, and those that change behaviour."""
+
+    reviewed: bool = False
+    unsafe: bool = False
+
+    def includes(self, proposal: Proposal) -> bool:
+        """True if a fix may be written."""
+        return (self.reviewed or not proposal.change.check) and (self.unsafe or not proposal.is_unsafe)
+
+    def lacks(self, proposal: Proposal, options: tuple[str, str]) -> str:
+        """What a fix that may not be written needs, as the end of a sentence; `options` name both attributes."""
+        needs = [f"a review (`{options[0]}`)"] if proposal.change.check and not self.reviewed else []
+        if proposal.is_unsafe and not self.unsafe:
+            needs.append(f"your consent to a change of behaviour (`{options[1]}`)")
+        return " and ".join(needs)
+
+
+def patches(proposals: Sequence[Proposal], names: Names) -> list[str | None]:
+    """The fixes as patches that apply one after the other; empty for one that an earlier one makes as well.
+
+    None for a fix that changes the same characters as an earlier one.
+    """
+    earlier: dict[str, set[Splice]] = {}
+    found: list[str | None] = []
+    for each in proposals:
+        fix = each.shown(names)
+        made = earlier.setdefault(fix.file, set())
+        if collide([*{*made, *each.change.splices}]):
+            found.append(None)
+            continue
+        found.append(each.patch(fix.file, made))
+        made.update(each.change.splices)
+    return found
 
 
 class Fixer(msgspec.Struct, frozen=True):
@@ -143,7 +207,7 @@ class Fixer(msgspec.Struct, frozen=True):
             diff=_diff(place.file, text, changed),
             replacements=[_replacement(text, splice) for splice in sorted(change.splices)],
         )
-        return Proposal(fix, file, change)
+        return Proposal(fix, file, text, change)
 
     def _file(self, name: str) -> OwnFile | Unavailable:
         if name not in self._files:
@@ -206,18 +270,18 @@ def written(proposals: Sequence[Proposal]) -> tuple[list[Proposal], list[Unfixed
     by_file: dict[Path, tuple[OwnFile, list[Proposal]]] = {}
     for each in proposals:
         if isinstance(each.file, Unavailable):
-            others.append(_not_written(each, each.file.reason))
+            others.append(not_written(each, each.file.reason))
             continue
         _, fitting = by_file.setdefault(each.file.path, (each.file, []))
         if collide([*_splices_of([*fitting, each])]):
-            others.append(_not_written(each, "Another fix changes the same characters. Record again after it."))
+            others.append(not_written(each, "Another fix changes the same characters. Record again after it."))
         else:
             fitting.append(each)
     for file, fitting in by_file.values():
         try:
             _write(file, fitting)
         except TidyError as problem:
-            others += [_not_written(each, f"{problem.error} {problem.advice}") for each in fitting]
+            others += [not_written(each, f"{problem.error} {problem.advice}") for each in fitting]
         else:
             done += fitting
     return done, others
@@ -241,7 +305,10 @@ def _write(file: OwnFile, proposals: Sequence[Proposal]) -> None:
         about = path.lstat()
         if not stat.S_ISREG(about.st_mode) or path.read_bytes() != file.content:
             raise TidyError(f"`{path}` changed during the run.", "Try again.")
-        write_whole(path, content, stat.S_IMODE(about.st_mode))
+        replace_whole(path, content)
+    except NotReplaceableError as loss:
+        advice = "Make it a plain file that you may write, or apply the diff in another way."
+        raise TidyError(f"`{path}` {loss}.", advice) from None
     except (Unfixable, UnicodeEncodeError):
         raise TidyError("The changes do not fit together.", "Apply them one by one with `--rule`.") from None
     except OSError as problem:
@@ -253,7 +320,8 @@ def _unfixed(finding: Finding, place: Place, reason: str) -> Unfixed:
     return Unfixed(finding=finding.id, rule=finding.rule, file=place.file, line=place.line, reason=reason)
 
 
-def _not_written(proposal: Proposal, reason: str) -> Unfixed:
+def not_written(proposal: Proposal, reason: str) -> Unfixed:
+    """A fix as the place that it leaves as it is."""
     fix = proposal.fix
     return Unfixed(finding=fix.finding, rule=fix.rule, file=fix.file, line=fix.line, reason=reason)
 
@@ -261,6 +329,23 @@ def _not_written(proposal: Proposal, reason: str) -> Unfixed:
 def _diff(name: str, before: str, after: str) -> str:
     lines = unified_diff(lines_of(before), lines_of(after), f"a/{name}", f"b/{name}", lineterm="")
     return "".join(f"{line}\n" for line in lines)
+
+
+def _patch(name: str, before: str, after: str) -> str:
+    """A unified diff, byte for byte: lines end as git has it, with a line feed, and keep everything else."""
+    lines = unified_diff(_git_lines(before), _git_lines(after), f"a/{name}", f"b/{name}", lineterm="")
+    parts = []
+    for at, line in enumerate(lines):
+        is_heading = at < 2 or line.startswith("@@")
+        parts.append(line if line.endswith("\n") else f"{line}\n")
+        if not is_heading and not line.endswith("\n"):
+            parts.append("\\ No newline at end of file\n")
+    return "".join(parts)
+
+
+def _git_lines(text: str) -> list[str]:
+    lines = text.split("\n")
+    return [f"{line}\n" for line in lines[:-1]] + ([lines[-1]] if lines[-1] else [])
 
 
 def _replacement(text: str, splice: Splice) -> Replacement:

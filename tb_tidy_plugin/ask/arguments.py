@@ -125,6 +125,7 @@ class ApplyFixQuestion(QuestionBase, frozen=True, tag="apply_fix"):
     finding: FindingId
     path: PathText = ""
     reviewed: Annotated[bool, Meta(description="Also write fixes that need review.")] = False
+    unsafe_fixes: Annotated[bool, Meta(description="Also write fixes that change behaviour.")] = False
 
 
 class VerifyQuestion(QuestionBase, frozen=True, tag="verify"):

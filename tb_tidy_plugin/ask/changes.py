@@ -11,6 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from tb_tidy_plugin.analysis.answers import FIXES
+from tb_tidy_plugin.analysis.named import Names, renamed
 from tb_tidy_plugin.analysis.paths import analyse_files, analyze_path
 from tb_tidy_plugin.ask import arguments
 from tb_tidy_plugin.ask.folder import Folder, OutsideError
@@ -77,7 +78,7 @@ def compare_answer(folder: Folder, asked: arguments.CompareQuestion) -> WholeAns
         _side(folder, path, steps)
         for path, steps in ((asked.base, asked.base_steps), (asked.candidate, asked.candidate_steps))
     ]
-    found = compared(*sides)
+    found = renamed(compared(*sides), Names(folder.job).of)
     ratio = found.step_ratio
     head = CompareHead(
         verdict=found.verdict,
@@ -129,14 +130,16 @@ class FixHead(Head, frozen=True):
     """The finding of a fix.
 
     Attributes:
-        unfixed: why a place has no fix; the first reasons.
+        unfixed: why a place has no fix, or why its fix was not written; the first reasons.
         written: number of files written, in answers to `apply_fix`.
+        left_out: number of fixes that were not written because they need `reviewed` or `unsafe_fixes`.
     """
 
     finding: str
     changes: int
     unfixed: list[Quoted] = msgspec.field(default_factory=list)
     written: int | None = None
+    left_out: int = 0
 
 
 class DiffRow(Row, frozen=True):
@@ -152,36 +155,43 @@ class DiffRow(Row, frozen=True):
 def propose_fix(folder: Folder, asked: arguments.ProposeFixQuestion) -> WholeAnswer:
     """The diffs of a finding."""
     proposals, unfixed = _proposals(folder, asked.path, asked.finding)
-    return _fix(asked.finding, proposals, unfixed)
+    return _fix(folder, asked.finding, proposals, unfixed)
 
 
 def apply_fix(folder: Folder, asked: arguments.ApplyFixQuestion) -> WholeAnswer:
     """Writes the diffs of a finding, each file whole or not at all."""
-    from tb_tidy_plugin.analysis.fixing import written
+    from tb_tidy_plugin.analysis.fixing import Asked, not_written, written
 
     proposals, unfixed = _proposals(folder, asked.path, asked.finding)
-    done, failed = written([each for each in proposals if asked.reviewed or not each.change.check])
-    return _fix(asked.finding, done, [*unfixed, *failed], len({each.fix.file for each in done}))
+    wanted = Asked(asked.reviewed, asked.unsafe_fixes)
+    done, failed = written([each for each in proposals if wanted.includes(each)])
+    left = [
+        not_written(each, f"It needs {wanted.lacks(each, ('reviewed', 'unsafe_fixes'))}.")
+        for each in proposals
+        if not wanted.includes(each)
+    ]
+    answer = _fix(folder, asked.finding, done, [*left, *failed, *unfixed])
+    head = replace(answer.head, written=len({each.fix.file for each in done}), left_out=len(left))
+    return replace(answer, head=head)
 
 
-def _fix(
-    finding: str, proposals: Sequence[Proposal], unfixed: Sequence[Unfixed], done: int | None = None
-) -> WholeAnswer:
+def _fix(folder: Folder, finding: str, proposals: Sequence[Proposal], unfixed: Sequence[Unfixed]) -> WholeAnswer:
+    names = Names(folder.job)
+    shown = [each.shown(names) for each in proposals]
     head = FixHead(
         finding=unquoted(finding),
         changes=len(proposals),
-        unfixed=[quoted(f"{each.file}:{each.line}: {each.reason}", 300) for each in unfixed[:NOTES]],
-        written=done,
+        unfixed=[quoted(f"{names.of(each.file)}:{each.line}: {each.reason}", 300) for each in unfixed[:NOTES]],
     )
     rows = [
         DiffRow(
-            quoted(each.fix.file),
-            each.fix.line,
-            quoted(each.fix.safety, TEXT_LETTERS),
-            quoted(each.fix.check, TEXT_LETTERS),
-            quoted_lines(each.fix.diff),
+            quoted(fix.file),
+            fix.line,
+            quoted(fix.safety, TEXT_LETTERS),
+            quoted(fix.check, TEXT_LETTERS),
+            quoted_lines(fix.diff),
         )
-        for each in proposals
+        for fix in shown
     ]
     return WholeAnswer(head, DiffRow, rows)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import TypeVar
 
@@ -11,6 +11,7 @@ import msgspec
 
 from tb_tidy_plugin.analysis.answers import FIXES, Answer, FixesAnswer, Question
 from tb_tidy_plugin.analysis.findings import order_of
+from tb_tidy_plugin.analysis.named import Names, renamed
 from tb_tidy_plugin.analysis.paths import analyse_files
 from tb_tidy_plugin.analysis.runs import STATUSES, run_report
 from tb_tidy_plugin.ask import arguments
@@ -126,7 +127,8 @@ class EntryRow(Row, frozen=True):
 def ledger(folder: Folder, asked: arguments.LedgerQuestion) -> WholeAnswer:
     """The account of a step."""
     file = folder.trace(asked.path)
-    found = answer_of(folder, file, FIXES).report.ledger
+    report = answer_of(folder, file, FIXES).report
+    found = renamed(report.ledger, Names(folder.job).beside(report.path))
     if found is None:
         raise NotFoundError("The recording has no time to account for.", "Ask `operators` or `kernels`.")
     at = _step_called(found, unquoted(asked.step)) if asked.step else None
@@ -191,6 +193,11 @@ class _Located(msgspec.Struct, frozen=True):
     file: TraceFile | None
     answer: FixesAnswer | None
     traces: int
+
+    def named(self, folder: Folder) -> Callable[[str], str]:
+        """Names of the files in its recording."""
+        names = Names(folder.job)
+        return names.of if self.file is None else names.beside(str(self.file.path))
 
 
 class _Reported(msgspec.Struct, frozen=True):
@@ -283,7 +290,7 @@ def findings_answer(folder: Folder, asked: arguments.FindingsQuestion) -> WholeA
 
 
 def _finding_row(folder: Folder, located: _Located) -> FindingRow:
-    finding = located.finding
+    finding = renamed(located.finding, located.named(folder))
     saving = finding.saving
     return FindingRow(
         finding.id,
@@ -371,7 +378,8 @@ def _located(folder: Folder, path: str, name: str) -> _Located:
 
 
 def _parts(folder: Folder, located: _Located) -> Iterator[PartRow]:
-    found = located.finding
+    named = located.named(folder)
+    found = renamed(located.finding, named)
     yield PartRow("message", quoted(found.message, TEXT_LETTERS))
     yield PartRow("fix", quoted(found.fix, TEXT_LETTERS))
     for detail in found.details:
@@ -382,9 +390,9 @@ def _parts(folder: Folder, located: _Located) -> Iterator[PartRow]:
         yield PartRow("place", quoted(f"{_place(place)} ({known})", TEXT_LETTERS))
     if located.file is not None and located.answer is not None:
         sources = FoundSources(located.file, folder.job.source_roots, located.answer.captured)
-        for place in found.places[:_SOURCES]:
+        for place in located.finding.places[:_SOURCES]:
             if place.precision != "definition" and (lines := sources(place.file)):
-                yield PartRow("source", quoted_lines(_around(place, lines), TEXT_LETTERS))
+                yield PartRow("source", quoted_lines(_around(renamed(place, named), lines), TEXT_LETTERS))
 
 
 def _around(place: Place, lines: Sequence[str]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 import click
@@ -15,6 +15,7 @@ from tb_tidy_plugin.analysis.answers import Question
 from tb_tidy_plugin.analysis.detailed_answers import LINES, PLACES, LineCostsAnswer, NotedAnswer
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.lines import LineCost
+from tb_tidy_plugin.analysis.named import Names, renamed
 from tb_tidy_plugin.analysis.paths import analyse_files
 from tb_tidy_plugin.cli.exit_codes import DONE, NOTHING_READ
 from tb_tidy_plugin.cli.jobs import with_job_without_rules
@@ -55,13 +56,14 @@ def annotate(job: Job, path: AnyPath, file: str | None, form: str) -> None:
     Exit codes: 0 done, 2 nothing could be read.
     """
     trace = _only(path, follow_links=job.follow_links)
+    named = Names(job).beside(str(trace.path))
     if form == "json":
-        places = _answer_to(PLACES, trace, job).places
+        places = renamed(_answer_to(PLACES, trace, job).places, named)
         click.echo(msgspec.json.format(msgspec.json.encode(places), indent=2).decode())
     else:
         lines = _answer_to(LINES, trace, job)
         sources = FoundSources(trace, job.source_roots, lines.captured)
-        pages = list(_pages(_asked(lines, file), sources, lines.wall_ns))
+        pages = list(_pages(_asked(lines, file, named), sources, lines.wall_ns, named))
         _say_notes(complaint for complaint in sources.complaints if complaint not in lines.notes)
         say(*pages, no_wrap=True)
     sys.exit(DONE)
@@ -98,13 +100,17 @@ def _only(path: AnyPath, *, follow_links: bool) -> TraceFile:
     return found[0]
 
 
-def _asked(answer: LineCostsAnswer, file: str | None) -> dict[str, list[LineCost]]:
-    """The costs by file, most time first; of one file if it is named, possibly by the end of its path."""
+def _asked(answer: LineCostsAnswer, file: str | None, named: Callable[[str], str]) -> dict[str, list[LineCost]]:
+    """The costs by recorded file, most time first; of one file if it is named, possibly by the end of its path."""
     by_file: dict[str, list[LineCost]] = {}
     for cost in answer.costs:
         by_file.setdefault(cost.file, []).append(cost)
     if file is not None:
-        by_file = {name: lines for name, lines in by_file.items() if name == file or name.endswith(f"/{file}")}
+        by_file = {
+            name: lines
+            for name, lines in by_file.items()
+            if any(f"/{each}".endswith(f"/{file}") for each in (name, named(name)))
+        }
         if not by_file:
             raise NotFoundError(f"No line of `{file}` was recorded, or its source was not found.", _how(answer))
     if not by_file:
@@ -118,10 +124,12 @@ def _how(answer: LineCostsAnswer) -> str:
     return "Name the folder of the sources with `--source-root DIR`; they must be unchanged since the recording."
 
 
-def _pages(files: dict[str, list[LineCost]], sources: Sources, wall_ns: int) -> Iterator[RenderableType]:
+def _pages(
+    files: dict[str, list[LineCost]], sources: Sources, wall_ns: int, named: Callable[[str], str]
+) -> Iterator[RenderableType]:
     has_device = any(cost.device_ns for costs in files.values() for cost in costs)
     for name, costs in files.items():
-        yield plain(name)
+        yield plain(named(name))
         yield _page(sources(name) or [], {cost.line: cost for cost in costs}, wall_ns, has_device=has_device)
         yield Text()
 

@@ -10,6 +10,7 @@ import click
 import msgspec
 
 from tb_tidy_plugin.analysis.job import Job
+from tb_tidy_plugin.analysis.named import Names
 from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.cli.exit_codes import DONE, FAIL_ON_REACHED, NOTHING_READ
 from tb_tidy_plugin.cli.jobs import with_job

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -13,6 +14,7 @@ import msgspec
 from tb_tidy_plugin import __version__
 from tb_tidy_plugin.analysis.answers import FIXES
 from tb_tidy_plugin.analysis.job import Job
+from tb_tidy_plugin.analysis.named import Names, renamed
 from tb_tidy_plugin.analysis.paths import analyse
 from tb_tidy_plugin.analysis.runs import run_report
 from tb_tidy_plugin.cli.exit_codes import DONE, NOTHING_READ
@@ -23,7 +25,7 @@ from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.fixes.installed import has_libcst
 from tb_tidy_plugin.report.fix_model import Fixes, Unfixed
 from tb_tidy_plugin.report.model import SCHEMA_VERSION, Problem, Report, RunReport
-from tb_tidy_plugin.sources.files import OwnFile
+from tb_tidy_plugin.sources.files import BOM, OwnFile
 from tb_tidy_plugin.trace.remote import AnyPath
 from tb_tidy_plugin.units import Nanoseconds, plural
 from tb_tidy_plugin.visible import visible
@@ -32,51 +34,70 @@ if TYPE_CHECKING:
     from tb_tidy_plugin.analysis.fixing import Proposal
 
 NOT_WRITTEN = 1
+OPTIONS = ("--reviewed", "--unsafe-fixes")
+_MARK = BOM.decode()
 
 
 @click.command(short_help="Print or write fixes in your own code.")
 @click.argument("path", type=PLACE)
-@click.option("--apply", is_flag=True, help="Write the fixes that need no review.")
+@click.option("--apply", is_flag=True, help="Write the fixes that need no review and do not change behaviour.")
 @click.option("--reviewed", is_flag=True, help="With --apply: also write fixes that need review.")
+@click.option("--unsafe-fixes", "unsafe", is_flag=True, help="With --apply: also write fixes that change behaviour.")
 @click.option("--safe-only", is_flag=True, help="Only fixes that keep results the same and need no review.")
 @click.option("--format", "form", type=click.Choice(["text", "json", "sarif"]), default="text", show_default=True)
 @with_job
-def fix(job: Job, path: AnyPath, apply: bool, reviewed: bool, safe_only: bool, form: str) -> None:
+def fix(job: Job, path: AnyPath, apply: bool, reviewed: bool, unsafe: bool, safe_only: bool, form: str) -> None:
     """Print the fixes of the findings in PATH as diffs of your own files: a trace file, a run folder or a logdir.
 
-    `--apply` writes them to files in the current folder or under a `--source-root` that are unchanged since the
-    recording.
+    `git apply` takes them in the root of the repository. `--apply` writes them to files in the current folder or under
+    a `--source-root` that are unchanged since the recording.
 
     Exit codes: 0 done, 1 `--apply` could not write a fix, 2 nothing could be read.
     """
     if not has_libcst():
         raise TidyError("`tb-tidy fix` needs LibCST.", "Run `pip install 'tb-tidy-plugin[fix]'`.")
-    from tb_tidy_plugin.analysis.fixing import written
+    from tb_tidy_plugin.analysis.fixing import Asked, written
 
     report, proposals, unfixed = _found(path, job)
+    names = Names(job)
+    left_out = ""
+    left: list[Proposal] = []
     if safe_only:
+        left = [each for each in proposals if not each.is_safe]
         proposals = [each for each in proposals if each.is_safe]
+        left_out = f"{plural(len(left), 'fix is', 'fixes are')} left out by `--safe-only`."
     done: list[Proposal] = []
     failed: list[Unfixed] = []
     if apply:
-        done, failed = written([each for each in proposals if reviewed or not each.change.check])
+        asked = Asked(reviewed, unsafe)
+        done, failed = written([each for each in proposals if asked.includes(each)])
+        if not safe_only:
+            left = [each for each in proposals if not asked.includes(each)]
+            left_out = _left_out(Counter(asked.lacks(each, OPTIONS) for each in left))
+    unfixed = [renamed(each, names.of) for each in (*unfixed, *failed)]
     if form == "sarif":
         from tb_tidy_plugin.report.sarif import to_sarif
 
         kinds = [type(rule) for rule in job.rules]
-        click.echo(to_sarif(report, kinds, [each.fix for each in proposals]), nl=False)
+        click.echo(to_sarif(names.report(report), kinds, [each.shown(names) for each in proposals]), nl=False)
     elif form == "json":
         answer = Fixes(
             schema=SCHEMA_VERSION,
             version=__version__,
-            fixes=[each.fix for each in proposals],
-            unfixed=[*unfixed, *failed],
+            fixes=[each.shown(names) for each in proposals],
+            unfixed=unfixed,
             problems=report.problems,
             written=_paths(done),
+            left_out=len(left),
         )
         click.echo(msgspec.json.format(msgspec.json.encode(answer), indent=2).decode())
     else:
-        _say(proposals, [*unfixed, *failed], done, report.problems)
+        _say_problems(report.problems)
+        _say(proposals, unfixed, done, names)
+        if left:
+            click.echo(left_out)
+        elif not proposals and not unfixed:
+            click.echo("No finding has a fix.")
     sys.exit(NOTHING_READ if not report.runs else NOT_WRITTEN if failed else DONE)
 
 
@@ -112,29 +133,47 @@ def _paths(proposals: Iterable[Proposal]) -> list[str]:
     return sorted({str(each.file.path) for each in proposals if isinstance(each.file, OwnFile)})
 
 
-def _say(
-    proposals: Sequence[Proposal], unfixed: Sequence[Unfixed], done: Sequence[Proposal], problems: Sequence[Problem]
-) -> None:
+def _left_out(needs: Counter[str]) -> str:
+    """How many fixes were not written, and which options write them."""
+    count = sum(needs.values())
+    parts = ", ".join(f"{number} {'needs' if number == 1 else 'need'} {what}" for what, number in needs.items())
+    return f"{plural(count, 'fix was', 'fixes were')} not written: {parts}."
+
+
+def _say_problems(problems: Sequence[Problem]) -> None:
     for problem in problems:
         click.echo(f"{visible(problem.path)}: {visible(problem.error)}\n{visible(problem.advice)}", err=True)
-    for each in proposals:
-        click.echo("\n".join(_lines(each)) + "\n")
+
+
+def _say(proposals: Sequence[Proposal], unfixed: Sequence[Unfixed], done: Sequence[Proposal], names: Names) -> None:
+    from tb_tidy_plugin.analysis.fixing import patches
+
+    for each, patch in zip(proposals, patches(proposals, names), strict=True):
+        click.echo("\n".join(_lines(each, patch, names)) + "\n")
     for place in unfixed:
         click.echo(visible(f"{place.file}:{place.line}: {place.rule}: no fix. {place.reason}"))
-    if not proposals and not unfixed:
-        click.echo("No finding has a fix.")
     for path in _paths(done):
         click.echo(visible(f"written: {path}"))
-    left = [each for each in proposals if each not in done and each.change.check]
-    if done and left:
-        click.echo(f"{plural(len(left), 'fix', 'fixes')} to review: `--reviewed` writes them, too.")
 
 
-def _lines(proposal: Proposal) -> Iterator[str]:
-    """The fix as the lines of a patch, after a heading."""
+def _lines(proposal: Proposal, patch: str | None, names: Names) -> Iterator[str]:
+    """The fix as the lines of a patch, after a heading; what is not to be applied is a comment, as the heading is."""
     fix = proposal.fix
     saving = f"saves {Nanoseconds(fix.saving_ns)} per step, " if fix.saving_ns else ""
     yield visible(f"# {fix.rule}: {saving}{fix.safety}")
     if fix.check:
         yield visible(f"# needs review: {fix.check}")
-    yield from ("\t".join(map(visible, line.split("\t"))) for line in fix.diff.split("\n")[:-1])
+    if patch is None:
+        yield "# not in this patch: another fix changes the same characters. Record again after it."
+        yield from (f"# {_line(line)}" for line in proposal.shown(names).diff.split("\n")[:-1])
+    elif not patch:
+        yield "# the same change as above"
+    else:
+        yield from map(_line, patch.split("\n")[:-1])
+
+
+def _line(line: str) -> str:
+    """A line of a patch for a terminal that git still takes: with tabs, form feeds, line ends and mark."""
+    text = line.removesuffix("\r")
+    kept = frozenset({"\t", "\f"} | ({_MARK} if text[1:2] == _MARK else set()))
+    return "".join(each if each in kept else visible(each) for each in text) + line[len(text) :]

@@ -7,8 +7,10 @@ from typing import get_args
 
 import click
 import msgspec
+from msgspec.structs import replace
 
 from tb_tidy_plugin.analysis.job import Job
+from tb_tidy_plugin.analysis.named import Names, renamed
 from tb_tidy_plugin.analysis.summary import summary_of
 from tb_tidy_plugin.cli.exit_codes import DONE, NOTHING_READ
 from tb_tidy_plugin.cli.jobs import with_job
@@ -51,6 +53,8 @@ def summary(job: Job, path: AnyPath, form: str, group: OperatorGroup, top: int) 
     """
     with progress_bar(job) as watched:
         found = summary_of(path, watched)
+    names = Names(job)
+    found = replace(found, profiles=[renamed(each, names.beside(each.report.path)) for each in found.profiles])
     if form == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
     else:

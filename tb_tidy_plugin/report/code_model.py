@@ -27,11 +27,11 @@ class CodeFix(Model, frozen=True):
 
     Attributes:
         finding: its id.
-        file, line: the place, as the recording names it.
+        file, line: the place; commands name the file as its repository does, the page as the recording does.
         saving_ns: expected saving of the whole finding per step; null if unknown.
         safety: `same results`, `same up to rounding` or `changes behaviour: …`.
         needs_review: true if the file alone cannot prove the change right; `check` then says what to check first.
-        diff: unified, without carriage returns.
+        diff: unified; without carriage returns in reports, byte for byte in the answers of `tb-tidy fix` and `ask`.
         replacements: the same change by regions, in the order of the file.
     """
 

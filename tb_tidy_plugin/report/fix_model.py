@@ -20,7 +20,11 @@ class Unfixed(Model, frozen=True):
 
 
 class Fixes(Model, frozen=True):
-    """All fixes under one path, and what was written of them: `written` names files by their real paths."""
+    """All fixes under one path, and what was written of them.
+
+    `written` names files by their real paths. `left_out` is the number of fixes that the options leave out: of `fixes`
+    with `--safe-only`, else of what `--apply` writes.
+    """
 
     schema: int
     version: str
@@ -28,3 +32,4 @@ class Fixes(Model, frozen=True):
     unfixed: list[Unfixed]
     problems: list[Problem]
     written: list[str] = msgspec.field(default_factory=list)
+    left_out: int = 0

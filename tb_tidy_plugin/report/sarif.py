@@ -30,6 +30,7 @@ _Json: TypeAlias = dict[str, object]
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 LEVELS: Mapping[Severity, _Level] = {"high": "error", "medium": "warning", "low": "note", "info": "note"}
 _SOURCES = "SRCROOT"
+_BASE = "The root of the repository with the sources, else the folder of the command, else that of the recorded script."
 FINGERPRINT = "torchTidyFinding/v1"
 LONGEST_DESCRIPTION = 1024  # GitHub's limit
 DRIVE = re.compile(r"[A-Za-z]:/")
@@ -47,7 +48,7 @@ def to_sarif(report: Report, rules: Sequence[type[AnyRule]], fixes: Sequence[Cod
     results = [_result(found, codes, index) | _fixes(found.finding, fixes) for found in _merged(report)]
     run: _Json = {
         "tool": {"driver": {"name": "TorchTidy", "semanticVersion": report.version, "rules": [*map(_rule, rules)]}},
-        "originalUriBaseIds": {_SOURCES: {"description": {"text": "The folder in which the recorded script ran."}}},
+        "originalUriBaseIds": {_SOURCES: {"description": {"text": _BASE}}},
         "invocations": [
             {
                 "executionSuccessful": bool(report.runs),

@@ -126,10 +126,10 @@ def path_of_source(name: str, trace: TraceFile, roots: Sequence[Path]) -> Path |
     if not name.endswith(".py"):
         return None
     beside = [trace.path.parent] if isinstance(trace.path, Path) else []
-    return next(_candidates(name, (*beside, *roots)), None)
+    return next(candidates(name, (*beside, *roots)), None)
 
 
-def _candidates(name: str, allowed: Sequence[Path]) -> Iterator[Path]:
+def candidates(name: str, allowed: Sequence[Path]) -> Iterator[Path]:
     """Real paths of the files that `name` may mean, nearest first, all under one of `allowed`."""
     real_roots = [os.path.realpath(root) for root in allowed]
     for root in real_roots:
@@ -188,7 +188,7 @@ def own_file(name: str, roots: Sequence[Path]) -> OwnFile | Unavailable:
     Raises:
         OSError: it cannot be read.
     """
-    path = next(_candidates(name, roots), None) if name.endswith(".py") else None
+    path = next(candidates(name, roots), None) if name.endswith(".py") else None
     if path is None:
         return Unavailable(f"`{name}` is neither in the current folder nor under a `--source-root`.")
     changed_s, content = _content(path)

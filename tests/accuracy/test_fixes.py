@@ -17,7 +17,7 @@ RESULTS = Results(losses=[1.0, 2.0], digest="a", sums=[3.0])
 def fixed(safety: str, results: str, kept: float | None = None) -> Fixed:
     """A program with one fix of this safety."""
     change = CodeFix("id", "rule", "train.py", 1, None, safety, needs_review=False, check="", diff="", replacements=[])
-    proposal = Proposal(change, Unavailable("not here"), Change((), safety))
+    proposal = Proposal(change, Unavailable("not here"), "", Change((), safety))
     return Fixed(slow_programs()[0], [proposal], applied=1, results=results, kept=kept)
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
+import shutil
 import stat
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,9 +16,12 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from msgspec.structs import replace
 
 from tb_tidy_plugin.cli.main import commands
 from tb_tidy_plugin.errors import TidyError
+from tb_tidy_plugin.fixes.change import Change
+from tb_tidy_plugin.rules.python_loops.cat_in_loop import CatInLoop
 from tests.support.whole_run import SOURCE, keep_source, write_run
 from tests.support.written import event, kineto_text, write
 
@@ -293,6 +299,237 @@ def test_a_report_has_no_change_of_a_file_that_has_shifted(plain: Path, tmp_path
     assert "`log` began on line 8" in finding["code_fixes"]["reason"]
 
 
+def git(*arguments: str) -> str:
+    return subprocess.run(["git", *arguments], check=True, capture_output=True, text=True).stdout
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository whose script lies in `code/src`, with its recording elsewhere, and the current folder in `code`."""
+    top = tmp_path / "project"
+    (top / "code" / "src").mkdir(parents=True)
+    plain_trace(tmp_path / "runs")
+    write_source(top / "code" / "src", PLAIN)
+    git("init", "-q", str(top))
+    monkeypatch.chdir(top / "code")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return top
+
+
+def files_in(value: Any) -> set[str]:  # noqa: ANN401 - JSON
+    """All values of `file` in JSON."""
+    if isinstance(value, dict):
+        own = {value["file"]} if isinstance(value.get("file"), str) else set()
+        return own.union(*map(files_in, value.values()))
+    return set().union(*map(files_in, value)) if isinstance(value, list) else set()
+
+
+NAME = "code/src/train.py"
+
+
+@pytest.mark.parametrize("cwd", [".", "src", "../.."])
+def test_every_format_names_a_file_as_its_repository_does(
+    cwd: str, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = str(project.parent / "runs")
+    monkeypatch.chdir(cwd)
+    options = ("--source-root", str(project / "code" / "src"))
+
+    def said(*arguments: str) -> str:
+        done = CliRunner().invoke(commands, [*arguments, *options])
+        assert done.exit_code == 0, done.output
+        return done.stdout
+
+    for form in ("text", "markdown", "html"):
+        text = said("check", runs, "--format", form)
+        assert NAME in text
+        if form != "html":  # its list of findings has last parts of paths
+            assert not re.search(r"(?<!code/src/)train\.py", text)
+    for arguments in (("check", runs), ("summary", runs), ("annotate", runs), ("fix", runs)):
+        assert files_in(json.loads(said(*arguments, "--format", "json"))) <= {NAME, ""}
+    assert said("annotate", runs, "train.py").startswith(f"{NAME}\n")
+    assert said("annotate", runs, "src/train.py").startswith(f"{NAME}\n")
+    assert f"--- a/{NAME}\n+++ b/{NAME}\n" in said("fix", runs)
+    for arguments in (("check", runs), ("fix", runs)):
+        (run,) = json.loads(said(*arguments, "--format", "sarif"))["runs"]
+        places = [
+            place["physicalLocation"]["artifactLocation"] for each in run["results"] for place in each["locations"]
+        ]
+        changed = [each["artifactLocation"] for result in run["results"] for fix in result.get("fixes", ())
+                   for each in fix["artifactChanges"]]  # fmt: skip
+        assert places
+        assert changed
+        assert {(each["uri"], each["uriBaseId"]) for each in places + changed} == {(NAME, "SRCROOT")}
+    found = json.loads(said("ask", json.dumps({"question": "findings"}), "--path", runs))
+    (row,) = [dict(zip(found["columns"], row, strict=True)) for row in found["rows"] if "cat-in-loop" in row]
+    assert row["place"] == f"«{NAME}:5 grow»"
+    for name in ("finding", "propose_fix"):
+        asked = json.dumps({"question": name, "finding": row["finding"]})
+        assert NAME in said("ask", asked, "--path", runs)
+
+
+def test_without_a_repository_names_are_relative_to_the_current_folder(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.rmtree(project / ".git")
+    runs = project.parent / "runs"
+    root = ("--source-root", str(project / "code" / "src"))
+    assert "--- a/src/train.py\n" in fix(runs, *root).stdout
+    monkeypatch.chdir(project)
+    assert "--- a/code/src/train.py\n" in fix(runs, *root).stdout
+    monkeypatch.chdir(runs)
+    assert "--- a/train.py\n" in fix(runs, *root).stdout
+
+
+LINES = {
+    "LF": PLAIN,
+    "CRLF": PLAIN.replace("\n", "\r\n"),
+    "mixed": PLAIN.replace("    return rows\n", "    return rows\r\n"),
+    "no final line end": PLAIN.removesuffix("\n"),
+    "byte order mark": "\ufeff" + PLAIN,
+    "form feeds and tabs": PLAIN.replace("    ", "\t").replace("rows\n\ndef log", "rows\n\f\ndef log"),
+}
+
+
+@pytest.mark.parametrize("kind", LINES)
+def test_git_applies_the_patch_in_the_root_of_the_repository(
+    kind: str, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = project / "code" / "src" / "train.py"
+    text = LINES[kind]
+    source.write_bytes(text.encode())
+    os.utime(source, (RECORDED_S - 60, RECORDED_S - 60))
+    runs, root = project.parent / "runs", ("--source-root", str(source.parent))
+    printed = fix(runs, *root).stdout_bytes
+    assert b"no fix" not in printed
+    by_git = b""
+    for patch in (printed, answer(runs, *root)["fixes"][0]["diff"].encode()):
+        (project.parent / "a.patch").write_bytes(patch)
+        monkeypatch.chdir(project)
+        git("apply", "--whitespace=nowarn", str(project.parent / "a.patch"))
+        by_git = source.read_bytes()
+        git("apply", "-R", "--whitespace=nowarn", str(project.parent / "a.patch"))
+        assert source.read_bytes() == text.encode()
+        os.utime(source, (RECORDED_S - 60, RECORDED_S - 60))
+    assert fix(runs, "--apply", *root).exit_code == 0
+    assert source.read_bytes() == by_git != text.encode()
+
+
+def with_change(monkeypatch: pytest.MonkeyPatch, *changed: tuple[str, str]) -> None:
+    """Lets the rule's fix have each of these safeties and checks, one after the other."""
+    made = CatInLoop.fixer
+    left = list(changed)
+
+    def fixer(self: CatInLoop, *given: Any) -> Change:
+        safety, check = left.pop(0) if len(left) > 1 else left[0]
+        return replace(made(self, *given), safety=safety, check=check)
+
+    monkeypatch.setattr(CatInLoop, "fixer", fixer)
+
+
+BEHAVIOUR, REVIEW = "changes behaviour: all of it", "Look at it."
+
+
+@pytest.mark.parametrize(
+    ("safety", "check", "needed", "said"),
+    [
+        (BEHAVIOUR, "", ("--unsafe-fixes",), "your consent to a change of behaviour (`--unsafe-fixes`)."),
+        ("same results", REVIEW, ("--reviewed",), "a review (`--reviewed`)."),
+        (BEHAVIOUR, REVIEW, ("--reviewed", "--unsafe-fixes"),
+         "a review (`--reviewed`) and your consent to a change of behaviour (`--unsafe-fixes`)."),
+        ("same up to rounding", "", (), ""),
+    ],
+)  # fmt: skip
+def test_what_needs_consent_is_written_with_it_only(
+    safety: str, check: str, needed: tuple[str, ...], said: str, run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with_change(monkeypatch, (safety, check))
+    subsets = [tuple(each for each, is_in in zip(needed, bits, strict=True) if is_in)
+               for bits in itertools.product((False, True), repeat=len(needed))]  # fmt: skip
+    for given in subsets:
+        if given == needed:
+            continue
+        done = fix(run, "--apply", *given)
+        assert (done.exit_code, (run / "train.py").read_text()) == (0, SOURCE)
+        assert "1 fix was not written: 1 needs " in done.output
+        assert answer(run, "--apply", *given)["left_out"] == 1
+        if not given:
+            assert done.output.endswith(f"1 fix was not written: 1 needs {said}\n")
+    done = fix(run, "--apply", *needed)
+    assert (done.exit_code, (run / "train.py").read_text()) == (0, FIXED)
+    assert "not written" not in done.output
+
+
+def test_fixes_that_safe_only_leaves_out_are_counted(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with_change(monkeypatch, ("same up to rounding", ""))
+    assert fix(run, "--safe-only").output == "1 fix is left out by `--safe-only`.\n"
+    assert fix(run, "--safe-only", "--apply").output == "1 fix is left out by `--safe-only`.\n"
+    found = answer(run, "--safe-only")
+    assert (found["fixes"], found["left_out"]) == ([], 1)
+
+
+@pytest.mark.parametrize("consent", [False, True])
+def test_an_assistant_is_told_of_what_needs_consent(consent: bool, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with_change(monkeypatch, (BEHAVIOUR, ""))
+    (found,) = answer(run)["fixes"]
+    asked = {"question": "apply_fix", "finding": found["finding"], "unsafe_fixes": consent}
+    arguments = ["ask", json.dumps(asked), "--path", str(run), "--allow-apply"]
+    said = json.loads(CliRunner().invoke(commands, arguments).stdout)
+    assert (said["written"], said.get("left_out", 0)) == (int(consent), int(not consent))
+    assert (run / "train.py").read_text() == (FIXED if consent else SOURCE)
+    needs = "«train.py:5: It needs your consent to a change of behaviour (`unsafe_fixes`).»"
+    assert said.get("unfixed", []) == [needs] * (not consent)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="permissions are others there")
+def test_a_read_only_file_is_left_alone(run: Path) -> None:
+    (run / "train.py").chmod(0o444)
+    done = fix(run, "--apply")
+    assert (done.exit_code, (run / "train.py").read_text()) == (1, SOURCE)
+    assert "train.py` is read-only." in done.output
+    assert stat.S_IMODE((run / "train.py").stat().st_mode) == 0o444
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links are others there")
+def test_a_file_with_hard_links_is_left_alone(run: Path, tmp_path: Path) -> None:
+    os.link(run / "train.py", tmp_path / "other.py")
+    done = fix(run, "--apply")
+    assert (done.exit_code, (run / "train.py").read_text()) == (1, SOURCE)
+    assert "train.py` has 2 hard links" in done.output
+    assert (run / "train.py").samefile(tmp_path / "other.py")
+
+
+@pytest.mark.skipif(not hasattr(os, "setxattr"), reason="Python has no extended attributes there")
+def test_extended_attributes_stay(run: Path) -> None:
+    try:
+        os.setxattr(run / "train.py", "user.note", b"mine")
+    except OSError:
+        pytest.skip("this file system has no extended attributes")
+    assert fix(run, "--apply").exit_code == 0
+    assert (run / "train.py").read_text() == FIXED
+    assert os.getxattr(run / "train.py", "user.note") == b"mine"
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() != 0, reason="only root may give files away")
+def test_the_owner_stays_or_the_file_does(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    os.chown(run / "train.py", 65534, 65533)
+    (run / "train.py").chmod(0o4755)
+    assert fix(run, "--apply").exit_code == 0
+    about = (run / "train.py").stat()
+    assert (about.st_uid, about.st_gid, stat.S_IMODE(about.st_mode)) == (65534, 65533, 0o4755)
+    assert (run / "train.py").read_text() == FIXED
+
+    def refused(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    (run / "train.py").write_text(SOURCE)
+    monkeypatch.setattr("os.chown", refused)
+    done = fix(run, "--apply")
+    assert (done.exit_code, (run / "train.py").read_text()) == (1, SOURCE)
+    assert "belongs to another user or group" in done.output
+    assert not [*run.glob(".tidy-draft*")]
+
+
 def test_a_rule_that_crashes_is_named_and_nothing_else_happens(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: object) -> None:
         raise TypeError("no such thing")
@@ -307,7 +544,7 @@ def test_a_full_disk_ends_with_1(run: Path, monkeypatch: pytest.MonkeyPatch) -> 
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("tb_tidy_plugin.analysis.fixing.write_whole", full)
+    monkeypatch.setattr("tb_tidy_plugin.analysis.fixing.replace_whole", full)
     done = fix(run, "--apply")
     assert (done.exit_code, (run / "train.py").read_text()) == (1, SOURCE)
     assert "could not be written: No space left on device" in done.output

@@ -109,8 +109,9 @@ export interface BenchmarkState {
  *     after: the one without.
  *     setup: the code that ran before both, after `device = "<address>"`.
  *     on: device and versions.
- *     before_ns: median time of one call of `before` over the blocks.
- *     after_ns: the same for `after`.
+ *     before_ns: time of one call of `before`: the median over the blocks, up to the factor by which the ratio of both
+ *         medians differs from `ratio`, half of it on each side.
+ *     after_ns: the same for `after`; `after_ns` divided by `before_ns` is `ratio`.
  *     ratio: median over pairs of blocks of `after` divided by `before`.
  *     low: lower end of the 95 % interval of `ratio`, from resampled pairs of blocks.
  *     high: its upper end.
@@ -1657,11 +1658,11 @@ export interface CodeFixes {
  *
  * Attributes:
  *     finding: its id.
- *     file, line: the place, as the recording names it.
+ *     file, line: the place; commands name the file as its repository does, the page as the recording does.
  *     saving_ns: expected saving of the whole finding per step; null if unknown.
  *     safety: `same results`, `same up to rounding` or `changes behaviour: …`.
  *     needs_review: true if the file alone cannot prove the change right; `check` then says what to check first.
- *     diff: unified, without carriage returns.
+ *     diff: unified; without carriage returns in reports, byte for byte in the answers of `tb-tidy fix` and `ask`.
  *     replacements: the same change by regions, in the order of the file.
  */
 export interface CodeFix {
