@@ -71,13 +71,16 @@ def folder_of(version: str) -> Iterator[Path]:
 
 def _found(version: str) -> tuple[_Repository, str, bool]:
     """The repository, the tree of a revision, and True if it is that of a commit, and not of a folder in one."""
+    named, said = "", list[str]()
     try:
-        named = "" if version.startswith("-") else _said("rev-parse", "--verify", "--quiet", version)
+        if not version.startswith("-"):  # else an option of git
+            done = _git("rev-parse", "--verify", "--quiet", version)
+            named, said = done.stdout.decode().strip(), _lines(done.stderr)
     except OSError:
         raise RevisionError(f"`{version}` is not a folder, and git is not installed.", "Give a folder.") from None
     tree = _said("rev-parse", "--verify", "--quiet", f"{named}^{{tree}}") if named else ""
     if not tree:
-        raise RevisionError(f"`{version}` is neither a folder nor a git revision.", "Give one or the other.")
+        raise RevisionError(f"`{version}` is neither a folder nor a git revision.", "Give one or the other.", said)
     is_commit = bool(_said("rev-parse", "--verify", "--quiet", f"{named}^{{commit}}"))
     return _repository(Path.cwd(), os.environ), tree, is_commit
 
@@ -101,8 +104,8 @@ def _write(repository: _Repository, tree: str, files: Path, index: Path, version
     }
     done = _git("read-tree", "--reset", "-u", tree, folder=files, environment=environment)
     if done.returncode:
-        said = done.stderr.decode("utf-8", "replace").splitlines()
-        raise RevisionError(f"Git cannot write the files of `{version}`.", "Give a folder with these files.", said)
+        advice = "Give a folder with these files."
+        raise RevisionError(f"Git cannot write the files of `{version}`.", advice, _lines(done.stderr))
     listed = os.fsdecode(_git("ls-files", "-s", "-z", folder=files, environment=environment).stdout).split("\0")
     missing = []
     for about, _, name in (each.partition("\t") for each in listed if each):
@@ -155,6 +158,10 @@ def _said(*arguments: str, folder: Path | None = None, environment: Mapping[str,
     """
     done = _git(*arguments, folder=folder, environment=environment)
     return "" if done.returncode else os.fsdecode(done.stdout).removesuffix("\n")
+
+
+def _lines(said: bytes) -> list[str]:
+    return said.decode("utf-8", "replace").splitlines()
 
 
 def _git(

@@ -18,10 +18,16 @@ import pytest
 from click.testing import CliRunner, Result
 from msgspec.structs import replace
 
+from tb_tidy_plugin.analysis.fixing import Proposal, patches
+from tb_tidy_plugin.analysis.job import Job
+from tb_tidy_plugin.analysis.named import Names
+from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.cli.main import commands
 from tb_tidy_plugin.errors import TidyError
-from tb_tidy_plugin.fixes.change import Change
+from tb_tidy_plugin.fixes.change import Change, Splice
+from tb_tidy_plugin.report.code_model import CodeFix
 from tb_tidy_plugin.rules.python_loops.cat_in_loop import CatInLoop
+from tb_tidy_plugin.sources.files import OwnFile
 from tests.support.whole_run import SOURCE, keep_source, write_run
 from tests.support.written import event, kineto_text, write
 
@@ -413,6 +419,54 @@ def test_git_applies_the_patch_in_the_root_of_the_repository(
         os.utime(source, (RECORDED_S - 60, RECORDED_S - 60))
     assert fix(runs, "--apply", *root).exit_code == 0
     assert source.read_bytes() == by_git != text.encode()
+
+
+def proposal(path: Path, old: str, new: str) -> Proposal:
+    """A change of the first `old` in a file."""
+    text = path.read_text(encoding="utf-8")
+    at = text.index(old)
+    change = Change((Splice(at, at + len(old), new),), "same results")
+    fix_of = CodeFix(f"{old} {new}", "rule", "train.py", 1, None, "same results", False, "", "", [])
+    return Proposal(fix_of, OwnFile(path, text.encode(), text, "utf-8", 0.0), text, change)
+
+
+def test_the_patches_of_one_file_apply_one_after_the_other(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = project / "code" / "src" / "train.py"
+    source.write_text("".join(f"line {number}\n" for number in range(1, 13)), encoding="utf-8")
+    asked = [
+        ("line 5\n", "five\nsix\n"),
+        ("line 6", "seven"),
+        ("line 5\n", "other\n"),
+        ("line 6", "seven"),
+        ("line 4", "four"),
+    ]
+    found = patches([proposal(source, *each) for each in asked], Names(Job()))
+    assert [None if each is None else bool(each) for each in found] == [True, True, None, False, True]
+    monkeypatch.chdir(project)
+    Path("a.patch").write_text("".join(each or "" for each in found), encoding="utf-8")
+    git("apply", "a.patch")
+    lines = [
+        "line 1",
+        "line 2",
+        "line 3",
+        "four",
+        "five",
+        "six",
+        "seven",
+        *(f"line {number}" for number in range(7, 13)),
+    ]
+    assert source.read_text().splitlines() == lines
+
+
+def test_the_time_of_a_copy_says_nothing(plain: Path, tmp_path: Path) -> None:
+    """`tb-tidy verify --promise` reads the program before the change from a copy that is later than the recording."""
+    os.utime(plain, (RECORDED_S + 1, RECORDED_S + 1))
+    write_source(tmp_path, PLAIN, RECORDED_S + 9_000)
+    for undated, count in (((), 0), ((tmp_path / "elsewhere",), 0), ((tmp_path,), 1)):
+        report = analyze_path(plain, Job([CatInLoop()], source_roots=(tmp_path,), undated=undated))
+        (finding,) = report.runs[0].profiles[0].findings
+        assert finding.code_fixes is not None
+        assert len(finding.code_fixes.changes) == count
 
 
 def with_change(monkeypatch: pytest.MonkeyPatch, *changed: tuple[str, str]) -> None:

@@ -416,6 +416,15 @@ def test_what_is_neither_a_folder_nor_a_revision_is_said(version: str) -> None:
     assert not Path("file").exists()
 
 
+def test_why_git_refuses_a_repository_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    program("after")
+    committed()
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    with pytest.raises(TidyError, match="neither a folder nor a git revision") as raised, folder_of("HEAD"):
+        pass
+    assert "dubious ownership" in raised.value.said[0]
+
+
 def question() -> list[str]:
     """The same as a question of an assistant."""
     command = [sys.executable, "program.py", str(Path.cwd() / "order")]
