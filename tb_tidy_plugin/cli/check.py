@@ -117,16 +117,17 @@ def check(
 
         text = msgspec.json.format(msgspec.json.encode(baseline_of(report)), indent=1).decode()
         write_output(write_baseline, f"{text}\n")
+    shown = Names(job).report(report)
     for each, file in also:
-        write_output(file, _written(report, job, each, verbose))
+        write_output(file, _written(shown, job, each, verbose))
     if output is not None:
-        write_output(output, _written(report, job, form, verbose))
+        write_output(output, _written(shown, job, form, verbose))
     elif form == "text":
         from tb_tidy_plugin.render.report import report_document
 
-        print_document(report_document(report, "text", verbose=verbose))
+        print_document(report_document(shown, "text", verbose=verbose))
     else:
-        click.echo(_written(report, job, form, verbose), nl=False)
+        click.echo(_written(shown, job, form, verbose), nl=False)
     sys.exit(_exit_code(report, fail_on, known))
 
 

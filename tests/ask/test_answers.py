@@ -290,7 +290,7 @@ class TestQuestions:
         assert set(schema["required"]) <= set(schema["properties"])
 
     def test_errors_are_answers(self) -> None:
-        problem = json.loads(error(TidyError("`a»\x1b` broke.", "Try again.\nTraceback\n  x")))
+        problem = json.loads(error(TidyError("`a»\x1b` broke.", "Try again.", ["Traceback", "  x"])))
         assert problem == {"error": "«`a\ufffd\ufffd` broke.»", "advice": "Try again.", "said": "«Traceback\n  x»"}
 
 

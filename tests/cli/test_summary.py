@@ -43,7 +43,7 @@ def test_text() -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("image_classifier_untidy · workstation")
     assert re.search(r"3 steps, median .* ms, p10 to p90 .* ms to .* ms \(profiler steps\)", done.stdout)
-    assert any(line.startswith("CPU: convolutions: train.py:") for line in ledger_in(done.stdout))
+    assert any(line.startswith("CPU: convolutions: sample_runs/image_classifier_untidy/train.py:") for line in ledger_in(done.stdout))
     assert len(section(done.stdout, "Operators by name: 10 of ")) == 11
     assert section(done.stdout, "Modules: ")[1].startswith("Sequential_0")
     assert section(done.stdout, "Memory") == [
@@ -51,7 +51,7 @@ def test_text() -> None:
     ]
     work = section(done.stdout + "\n", "CPU work")
     assert work[0] == "1 thread ran operators"
-    assert any(line.startswith("train.py:41 __getitem__") for line in work)
+    assert any(line.startswith("sample_runs/image_classifier_untidy/train.py:41 __getitem__") for line in work)
     assert done.stderr == ""
 
 
@@ -72,7 +72,7 @@ def ledger_in(text: str) -> list[str]:
     ("group", "title", "row"),
     [
         ("shape", "Operators by name and input shapes", "aten::convolution_backward 48×"),
-        ("line", "Operators by source line", "train.py:"),
+        ("line", "Operators by source line", "sample_runs/image_classifier_untidy/train.py:"),
         ("module", "Operators by module", "Conv2d_"),
     ],
 )
