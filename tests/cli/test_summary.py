@@ -43,7 +43,10 @@ def test_text() -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("image_classifier_untidy · workstation")
     assert re.search(r"3 steps, median .* ms, p10 to p90 .* ms to .* ms \(profiler steps\)", done.stdout)
-    assert any(line.startswith("CPU: convolutions: sample_runs/image_classifier_untidy/train.py:") for line in ledger_in(done.stdout))
+    assert any(
+        line.startswith("CPU: convolutions: sample_runs/image_classifier_untidy/train.py:")
+        for line in ledger_in(done.stdout)
+    )
     assert len(section(done.stdout, "Operators by name: 10 of ")) == 11
     assert section(done.stdout, "Modules: ")[1].startswith("Sequential_0")
     assert section(done.stdout, "Memory") == [
