@@ -26,12 +26,13 @@ from tb_tidy_plugin.analysis.findings import (
 )
 from tb_tidy_plugin.analysis.ignores import NOTHING_IGNORED, PathIgnores
 from tb_tidy_plugin.analysis.job import Job
+from tb_tidy_plugin.analysis.left_out import Reported, left_out_of_profile
 from tb_tidy_plugin.analysis.outliers import has_outliers, outliers_of
 from tb_tidy_plugin.analysis.quality import quality_of
 from tb_tidy_plugin.analysis.reading import trace_in
 from tb_tidy_plugin.analysis.remembered import CACHED_GRAPH
 from tb_tidy_plugin.analysis.serving import serving_of
-from tb_tidy_plugin.analysis.step_costs import StepCosts, step_costs_of, with_costs_of_findings
+from tb_tidy_plugin.analysis.step_costs import StepCosts, costs_of_matches, step_costs_of, with_costs_of_findings
 from tb_tidy_plugin.benchmarks.store import Measurements
 from tb_tidy_plugin.estimate.saving import SavingEstimates, intervals_of
 from tb_tidy_plugin.ledger.account import account_of, linked
@@ -80,7 +81,7 @@ class Analysis(msgspec.Struct, frozen=True, dict=True):
         found = _profile_report(self.file, self.profile, self._parts, outcomes, ranked, self._estimates)
         give_back()
         if has_outliers(found.steps):
-            found = msgspec.structs.replace(found, outliers=outliers_of(found.steps, found.lanes, self.step_costs))
+            found = msgspec.structs.replace(found, outliers=outliers_of(found.steps, found.lanes, self._contents))
         return _noted(found, *(each.said for each in self._measurements.unused), *self.sources.complaints)
 
     @property
@@ -90,7 +91,16 @@ class Analysis(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def step_costs(self) -> StepCosts:
-        return with_costs_of_findings(self._contents, self.profile, self._ranked)
+        costs = with_costs_of_findings(self._contents, self.profile, self._ranked)
+        costs_of = partial(costs_of_matches, self.profile)
+        reported = Reported(self.profile, self._ranked, self._known, self.job.ignores, costs_of)
+        left_out = left_out_of_profile(reported, self.job.of_profiles, self._checked[0])
+        self.profile.forget_calls()
+        return msgspec.structs.replace(costs, left_out=left_out)
+
+    @property
+    def _known(self) -> Known:
+        return Known(self.aligner.place_of, self._measurements.of, self._estimates, self.sources)
 
     @cached_property
     def _contents(self) -> StepCosts:
@@ -127,7 +137,6 @@ class Analysis(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def _checked(self) -> tuple[dict[str, RuleOutcome], list[TracedFinding]]:
-        known = Known(self.aligner.place_of, self._measurements.of, self._estimates, self.sources)
         progress = partial(self.job.report, self.file, "analysing")
         of_all = (partial(account_of, self.profile), give_back, self._estimates.prepare, give_back)
         with meanwhile(*of_all) as is_beside:
@@ -137,7 +146,7 @@ class Analysis(msgspec.Struct, frozen=True, dict=True):
         give_back()
         wanted = [lambda: self._contents] if has_outliers(self._parts.steps) else []
         with meanwhile(*wanted):
-            return with_findings(self.profile, self.job.of_profiles, outcomes, self.job.ignores, known)
+            return with_findings(self.profile, self.job.of_profiles, outcomes, self.job.ignores, self._known)
 
     @property
     def _ranked(self) -> list[TracedFinding]:

@@ -226,6 +226,11 @@ def order_of(finding: Finding) -> tuple[int, int, str]:
     return (-expected_ns, -finding.cost_ns, finding.id)
 
 
+def id_of(rule: Rule, group: Group) -> str:
+    """The identity of the finding in recordings of the same job: a hash of rule, subject, file and function."""
+    return hashlib.sha256("\0".join((rule.name(), *group.key)).encode()).hexdigest()[:ID_DIGITS]
+
+
 def _finding(profile: Profile, rule: Rule, group: Group, known: Known) -> TracedFinding:
     matches, estimates = [match for match, _ in group.matches], known.estimates
     rows = distinct(np.array([row for match in matches for row in match.events], np.int64))
@@ -237,14 +242,14 @@ def _finding(profile: Profile, rule: Rule, group: Group, known: Known) -> Traced
     measurement = known.measured(rule.name(), pair) if pair else None
     factor = factor_of(measurement, pair, profile.platform)
     edits = [edit for match in matches for edit in rule.remedy(profile, match)]
-    fix = Fix(factor.applied(edits) if factor else edits, _lost(matches))
+    fix = Fix(factor.applied(edits) if factor else edits, lost_by(matches))
     saved = bound(profile, fix.edits, fix.lost) if estimates is None else estimates.saving(fix)
     page = page_of(type(rule))
     places = _places(profile, group.matches, costs)
     step_ns = profile.pace.step_ns
     saved_share = saved.expected_ns / step_ns if step_ns else None
     finding = Finding(
-        id=hashlib.sha256("\0".join((rule.name(), *group.key)).encode()).hexdigest()[:ID_DIGITS],
+        id=id_of(rule, group),
         rule=rule.name(),
         category=rule.category(),
         severity=severity_of(saved_share),
@@ -293,7 +298,7 @@ def _beyond_cost(profile: Profile, matches: Sequence[Match], beyond_ns: int) -> 
         return []
     reasons = ["related work gets faster, too"] if any(match.related for match in matches) else []
     if "device" not in profile.recorded:
-        waits = _lost(matches) is not None
+        waits = lost_by(matches) is not None
         reasons.append("the rest runs faster after shorter waits" if waits else "freeing its memory also takes time")
     why = " and ".join(reasons) or "work that waits for it starts earlier"
     return [Note(text=f"The fix saves {Nanoseconds(beyond_ns)} more than the pattern costs, because {why}.")]
@@ -301,13 +306,13 @@ def _beyond_cost(profile: Profile, matches: Sequence[Match], beyond_ns: int) -> 
 
 def cost_ns_of(profile: Profile, matches: Sequence[Match]) -> int:
     """Cost of the matches per step: the spans that they lose, else the time of their events."""
-    lost = _lost(matches)
+    lost = lost_by(matches)
     if lost is not None:
         return per_step(profile, clipped_to_steps(profile, intervals_of(lost)))
     return profile.per_step_ns(np.array([row for match in matches for row in match.events], np.int64))
 
 
-def _lost(matches: Sequence[Match]) -> list[tuple[int, int]] | None:
+def lost_by(matches: Sequence[Match]) -> list[tuple[int, int]] | None:
     """The spans that the matches of one finding lose; None if their cost is the time of their events."""
     if all(match.lost is None for match in matches):
         return None

@@ -11,6 +11,7 @@ import numpy as np
 from tb_tidy_plugin.analysis.checker import Failed, NotChecked, unless_broken, what_lacks
 from tb_tidy_plugin.analysis.findings import ID_DIGITS, left_out_of, order_of, severity_of, speedup_of
 from tb_tidy_plugin.analysis.ignores import NOTHING_IGNORED, PathIgnores
+from tb_tidy_plugin.analysis.left_out import left_out_as
 from tb_tidy_plugin.analysis.rank_parts import typical_step
 from tb_tidy_plugin.analysis.ranks import ranks_of
 from tb_tidy_plugin.ledger.advice import on_communication
@@ -28,8 +29,10 @@ from tb_tidy_plugin.profile.rank_summary import (
 )
 from tb_tidy_plugin.profile.run import MOST_COLLECTIVES, Run
 from tb_tidy_plugin.report import model
+from tb_tidy_plugin.report.left_out import AboutRun, LeftOut
 from tb_tidy_plugin.rulekit import RunMatch, RunRule
 from tb_tidy_plugin.rulekit.page import page_of
+from tb_tidy_plugin.rulekit.thresholds import relaxed_settings
 from tb_tidy_plugin.sources.places import place_of
 from tb_tidy_plugin.trace.columns import ABSENT, Numbers, Rows
 from tb_tidy_plugin.trace.strings import NumberTable
@@ -176,6 +179,24 @@ def run_report(
     ranks = ranks_of(runs) if runs else None
     split = with_transfers(profiles, runs)
     return model.RunReport(run=run, profiles=split, outcomes=outcomes, findings=findings, ranks=ranks)
+
+
+def about_run(
+    report: model.RunReport,
+    summaries: Sequence[RankSummary],
+    rules: Sequence[RunRule],
+    ignores: PathIgnores = NOTHING_IGNORED,
+) -> AboutRun:
+    """The part of a run's `report` that compares with another run's; each rule also looks with weaker limits."""
+    ids = {finding.id for finding in report.findings}
+    left_out: dict[str, LeftOut] = {}
+    for rule in rules:
+        for run in runs_in(summaries):
+            _, found = _checked(run, type(rule)(relaxed_settings(rule)), ignores)
+            for finding in found:
+                if finding.id not in ids and finding.cost_ns > 0:
+                    left_out[finding.id] = left_out_as(finding)
+    return AboutRun(outcomes=report.outcomes, findings=report.findings, left_out=list(left_out.values()))
 
 
 def with_transfers(profiles: Sequence[model.ProfileReport], runs: Sequence[Run]) -> list[model.ProfileReport]:

@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin.analysis.findings import TracedFinding
+from tb_tidy_plugin.analysis.findings import TracedFinding, lost_by
 from tb_tidy_plugin.analysis.operator_rows import shapes_text
 from tb_tidy_plugin.estimate.saving import intervals_of
 from tb_tidy_plugin.profile.inputs import NOT_A_TENSOR, TORCH_DTYPES, Inputs
@@ -22,7 +22,9 @@ from tb_tidy_plugin.profile.lanes import COMPILATION, GARBAGE_COLLECTION, SYNCHR
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.signatures import flat_shapes
 from tb_tidy_plugin.profile.steps import LOADER_NEXT
+from tb_tidy_plugin.report.left_out import LeftOut
 from tb_tidy_plugin.report.value import Model
+from tb_tidy_plugin.rulekit import Match
 from tb_tidy_plugin.trace.columns import ABSENT, HOST_TREE, Category, Numbers, Rows, Times
 from tb_tidy_plugin.trace.sets import distinct, numbered
 from tb_tidy_plugin.vocabulary import KnownBy
@@ -73,6 +75,7 @@ class StepCosts(Model, frozen=True):
         findings: cost in ns in each step, by the finding's id.
         waits: the host's time in such calls in each step, by kind; kinds that never occur are left out.
         options: the profiler's options, besides those in `ProfileReport.recorded`.
+        left_out: findings that the report leaves out.
     """
 
     operators: list[CallCosts]
@@ -80,6 +83,7 @@ class StepCosts(Model, frozen=True):
     findings: dict[str, list[int]]
     waits: dict[WaitKind, list[int]]
     options: list[str]
+    left_out: list[LeftOut] = msgspec.field(default_factory=list)
 
 
 def step_costs_of(profile: Profile) -> StepCosts:
@@ -96,8 +100,14 @@ def step_costs_of(profile: Profile) -> StepCosts:
 def with_costs_of_findings(costs: StepCosts, profile: Profile, traced: Sequence[TracedFinding]) -> StepCosts:
     """The same `costs` of a profile with those of its findings."""
     windows = _windows(profile)
-    findings = {each.finding.id: _finding_ns(profile, each, windows).tolist() for each in traced}
+    findings = {each.finding.id: _cost_ns(profile, each.rows, each.fix.lost, windows).tolist() for each in traced}
     return msgspec.structs.replace(costs, findings=findings)
+
+
+def costs_of_matches(profile: Profile, matches: Sequence[Match]) -> Times:
+    """Cost in ns of matches in each step, counted as in `cost_ns_of`."""
+    rows = distinct(np.array([row for match in matches for row in match.events], np.int64))
+    return _cost_ns(profile, rows, lost_by(matches), _windows(profile))
 
 
 class _Windows(msgspec.Struct, frozen=True):
@@ -117,12 +127,12 @@ def _step_of(profile: Profile, rows: Rows) -> Numbers:
     return profile.step_of(rows).astype(np.int32) if profile.steps.items else np.zeros(len(rows), np.int32)
 
 
-def _finding_ns(profile: Profile, traced: TracedFinding, windows: _Windows) -> Times:
-    """Cost in ns of a finding in each step, counted as in `cost_ns_of`."""
-    if traced.fix.lost is not None:
-        return intervals_of(traced.fix.lost).within(windows.starts, windows.ends)
-    step = _step_of(profile, traced.rows)
-    return _covered_per_step(profile, traced.rows[step != ABSENT], step[step != ABSENT], len(windows.starts))
+def _cost_ns(profile: Profile, rows: Rows, lost: Sequence[tuple[int, int]] | None, windows: _Windows) -> Times:
+    """Cost in ns of a finding's events in each step, or of the spans that it loses."""
+    if lost is not None:
+        return intervals_of(lost).within(windows.starts, windows.ends)
+    step = _step_of(profile, rows)
+    return _covered_per_step(profile, rows[step != ABSENT], step[step != ABSENT], len(windows.starts))
 
 
 def _covered_per_step(profile: Profile, rows: Rows, step: Numbers, count: int) -> Times:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
+import msgspec
+
 from tb_tidy_plugin import __version__
-from tb_tidy_plugin.compare.findings import paired
+from tb_tidy_plugin.compare.findings import left_out_alike, paired
 from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.errors import TidyError
+from tb_tidy_plugin.report.left_out import LeftOut
 from tb_tidy_plugin.report.model import Finding, Report
 from tb_tidy_plugin.report.value import Model
 from tb_tidy_plugin.trace.recover import NOT_JSON
@@ -17,18 +21,30 @@ _MOST_BYTES = 64 << 20
 
 
 class FindingsBaseline(Model, frozen=True):
-    """`tb-tidy check --write-baseline`: the findings of a report."""
+    """`tb-tidy check --write-baseline`: the findings of a report.
+
+    `left_out` are those that it leaves out, for example below a limit: they are not new if a later report has them.
+    Files of older versions have none.
+    """
 
     schema: int
     version: str
     findings: list[Finding]
+    left_out: list[LeftOut] = msgspec.field(default_factory=list)
 
 
-def baseline_of(report: Report) -> FindingsBaseline:
-    """All findings of a report, each once, in a stable order."""
+def baseline_of(report: Report, left_out: Iterable[LeftOut] = ()) -> FindingsBaseline:
+    """All findings of a report, and what it leaves out, each once, in a stable order."""
     found = {finding.id: finding for finding in all_findings(report)}
+    below: dict[str, LeftOut] = {}
+    for each in sorted(left_out, key=lambda each: each.cost_ns):
+        if each.id not in found:
+            below[each.id] = msgspec.structs.replace(each, ns_by_step=[])
     return FindingsBaseline(
-        schema=_SCHEMA_VERSION, version=__version__, findings=[found[each] for each in sorted(found)]
+        schema=_SCHEMA_VERSION,
+        version=__version__,
+        findings=[found[each] for each in sorted(found)],
+        left_out=[below[each] for each in sorted(below)],
     )
 
 
@@ -49,10 +65,11 @@ def read_baseline(path: Path) -> FindingsBaseline:
 
 
 def new_findings(report: Report, baseline: FindingsBaseline) -> set[str]:
-    """Ids of findings that the baseline does not contain, even if lines have moved."""
+    """Ids of findings that the baseline does not know, even if lines have moved; what it left out, it knows."""
     found = {finding.id: finding for finding in all_findings(report)}
-    pairs = paired(baseline.findings, list(found.values()))
-    return {pair.candidate.id for pair in pairs if pair.base is None and pair.candidate is not None}
+    unpaired = [pair.candidate for pair in paired(baseline.findings, list(found.values())) if pair.base is None]
+    new = [each for each in unpaired if each is not None and left_out_alike(each, baseline.left_out) is None]
+    return {each.id for each in new}
 
 
 def all_findings(report: Report) -> list[Finding]:

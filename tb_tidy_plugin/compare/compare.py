@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import TypeAlias
 
 import msgspec
 from msgspec.structs import replace
 
 from tb_tidy_plugin import __version__
 from tb_tidy_plugin.compare.entries import ledger_change
-from tb_tidy_plugin.compare.findings import changes, paired, part_together, predicted_ns, together_cost
+from tb_tidy_plugin.compare.findings import (
+    FindingPair,
+    changes,
+    left_out_alike,
+    paired,
+    part_together,
+    predicted_ns,
+    together_cost,
+)
 from tb_tidy_plugin.compare.machine import Machine, machine_of
 from tb_tidy_plugin.compare.model import COMPARISON_VERSION, Comparison, FindingChange, SettingChange, Side
 from tb_tidy_plugin.compare.operators import kernel_changes, operator_changes, part_changes
@@ -17,10 +27,15 @@ from tb_tidy_plugin.compare.recording import Chosen, Recording, StepRange, chose
 from tb_tidy_plugin.compare.settings import other_machine, setting_changes
 from tb_tidy_plugin.compare.steps import step_ratio, verdict_of
 from tb_tidy_plugin.profile.steps import median_ns_of
+from tb_tidy_plugin.report.left_out import AboutRun
 from tb_tidy_plugin.report.model import Finding, Problem
 from tb_tidy_plugin.rules import all_run_rules
+from tb_tidy_plugin.units import plural
 
 FEW_STEPS = 5
+
+CHANCE = 0.05
+"""A finding of some steps is gone or new only if its absence from the other side's steps is less likely than this."""
 
 
 class Asked(msgspec.Struct, frozen=True):
@@ -31,7 +46,7 @@ class Asked(msgspec.Struct, frozen=True):
         recordings: its traces.
         steps: the steps that count; None for all steps after the warm-up.
         unread: number of traces that could not be read, or not with all files beside them.
-        of_runs: findings about several ranks together; they are known for all steps only.
+        of_runs: what rules over several ranks say about its runs; it is known for all steps only.
         problem: the first problem in reading, and what to do about it; None without any.
     """
 
@@ -39,7 +54,7 @@ class Asked(msgspec.Struct, frozen=True):
     recordings: Sequence[Recording]
     steps: StepRange | None = None
     unread: int = 0
-    of_runs: Sequence[Finding] = ()
+    of_runs: Sequence[AboutRun] = ()
     problem: Problem | None = None
 
 
@@ -58,9 +73,8 @@ def compared(base: Asked, candidate: Asked) -> Comparison:
     is_one = _paths(one) == _paths(other)
     machine = None if is_one or other_machine(settings) else machine_of(one, other)
     ratio = step_ratio(recorded_before, recorded_after, machine, within_recording=is_one)
-    checked = _rules_that_see(other)
     pairs = [
-        replace(pair, is_seen=pair.base is None or pair.base.rule in checked)
+        pair if pair.base and pair.candidate else _explained(pair, (base, one), (candidate, other))
         for pair in paired(_findings(base, one), _findings(candidate, other))
     ]
     base_ns, candidate_ns = median_ns_of(before), median_ns_of(after)
@@ -75,7 +89,9 @@ def compared(base: Asked, candidate: Asked) -> Comparison:
         notes=[*_notes(settings, machine), *_few(before, after), *_unread(base, candidate)],
         predicted_ns=predicted_ns(pairs, part_together(each.recording.report for each in one)),
         realised_ns=realised_ns,
-        findings=[_located(change, one if change.state == "gone" else other) for change in changes(pairs, realised_ns)],
+        findings=[
+            _located(change, one if change.only == "base" else other) for change in changes(pairs, realised_ns)
+        ],
         breakdown=part_changes(one, other),
         operators=operator_changes(one, other),
         kernels=kernel_changes(one, other),
@@ -84,12 +100,60 @@ def compared(base: Asked, candidate: Asked) -> Comparison:
     )
 
 
-def _rules_that_see(side: Sequence[Chosen]) -> set[str]:
-    """The rules that could be checked in any recording; those about several ranks if there are several."""
-    outcomes = (outcome for each in side for outcome in each.recording.report.outcomes)
-    seeing = {outcome.rule for outcome in outcomes if outcome.status in {"found", "clean"}}
-    ranks = {each.recording.report.rank for each in side} - {None}
-    return seeing | ({rule.name() for rule in all_run_rules()} if len(ranks) > 1 else set())
+_Known: TypeAlias = tuple[Asked, Sequence[Chosen]]
+"""One side, and its steps that count."""
+
+
+def _explained(pair: FindingPair, base: _Known, candidate: _Known) -> FindingPair:
+    """A finding of one side, with what is known about it on the other."""
+    finding, here, (asked, there) = (
+        (pair.base, base, candidate) if pair.candidate is None else (pair.candidate, candidate, base)
+    )
+    assert finding is not None
+    of_runs = [each for run in asked.of_runs for each in run.left_out]
+    left_out = left_out_alike(finding, [*of_runs, *(each for side in there for each in side.left_out)])
+    if left_out is not None:
+        return replace(pair, left_out=left_out)
+    name = "candidate" if pair.candidate is None else "baseline"
+    return replace(pair, unseen=_unseen(finding, here[1], asked, there, name))
+
+
+def _unseen(finding: Finding, here: Sequence[Chosen], asked: Asked, there: Sequence[Chosen], name: str) -> str:
+    """Why the recordings of the side called `name` do not show whether they have a finding; empty if they do."""
+    is_of_ranks = finding.rule in _run_rules()
+    reports = asked.of_runs if is_of_ranks else [side.recording.report for side in there]
+    outcomes = [each for report in reports for each in report.outcomes if each.rule == finding.rule]
+    if is_of_ranks and asked.steps is not None:
+        return "Checks of several ranks are known for all steps only."
+    if is_of_ranks and not outcomes:
+        return f"The check needs several ranks of one run; the {name} has none."
+    if not any(each.status in {"found", "clean"} for each in outcomes):
+        reasons = dict.fromkeys(each.reason for each in outcomes if each.reason)
+        failed = any(each.status == "failed" for each in outcomes)
+        said = f"The check failed on the {name}" if failed else f"Not checked on the {name}"
+        return f"{said}: {' '.join(reasons)}" if reasons else f"{said}."
+    if any(each.id == finding.id for side in there for each in side.recording.report.findings):
+        return f"The {name} has it in other steps than these."
+    return _too_rare(finding, here, there, name)
+
+
+def _too_rare(finding: Finding, here: Sequence[Chosen], there: Sequence[Chosen], name: str) -> str:
+    """What says that a finding of some steps may be absent from the other side's steps by chance; else empty."""
+    known = [found for side in here if (found := side.occurs_in(finding.id)) is not None]
+    steps, others = sum(found[1] for found in known), sum(len(side.steps) for side in there)
+    having = sum(found[0] for found in known)
+    if not having or (1 - having / steps) ** others <= CHANCE:
+        return ""
+    side = "candidate" if name == "baseline" else "baseline"
+    return (
+        f"{having} of the {side}'s {plural(steps, 'step')} {'have' if having > 1 else 'has'} it; the {name}'s "
+        f"{plural(others, 'step')} may lack it by chance. Record more steps."
+    )
+
+
+@cache
+def _run_rules() -> frozenset[str]:
+    return frozenset(rule.name() for rule in all_run_rules())
 
 
 def _paths(side: Sequence[Chosen]) -> list[str]:
@@ -111,7 +175,7 @@ def _side(asked: Asked, of: Sequence[Chosen], steps: Sequence[int]) -> Side:
 
 def _findings(asked: Asked, side: Sequence[Chosen]) -> list[Finding]:
     """Each finding once, by its identity: as where it costs most, with the mean over the recordings that have it."""
-    of_runs = asked.of_runs if asked.steps is None else ()
+    of_runs = [finding for run in asked.of_runs for finding in run.findings] if asked.steps is None else []
     found: dict[str, list[Finding]] = {}
     for finding in (*of_runs, *(finding for each in side for finding in each.findings)):
         found.setdefault(finding.id, []).append(finding)

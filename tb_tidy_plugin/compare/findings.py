@@ -8,6 +8,7 @@ from statistics import fmean
 import msgspec
 
 from tb_tidy_plugin.compare.model import FindingChange, FindingState
+from tb_tidy_plugin.report.left_out import LeftOut
 from tb_tidy_plugin.report.model import Finding, ProfileReport
 
 SAME_COST = 0.2
@@ -18,11 +19,32 @@ SAME_SHARE = 0.005
 
 
 class FindingPair(msgspec.Struct, frozen=True):
-    """A finding on both sides, or on one of them; `is_seen` is True if the candidate would show it."""
+    """A finding on both sides, or on one of them.
+
+    Attributes:
+        left_out: what the report of the side without it left out of it; None for nothing.
+        unseen: why the recordings of the side without it do not show whether it is there; empty if they do.
+    """
 
     base: Finding | None
     candidate: Finding | None
-    is_seen: bool = True
+    left_out: LeftOut | None = None
+    unseen: str = ""
+
+    @property
+    def costs_ns(self) -> tuple[int | None, int | None]:
+        """Cost per step on both sides, reported or not; None where there is none."""
+        of_left_out = None if self.left_out is None else self.left_out.cost_ns
+        before, after = (of_left_out if side is None else side.cost_ns for side in (self.base, self.candidate))
+        return before, after
+
+    @property
+    def is_about_same(self) -> bool:
+        """True if the costs on both sides do not clearly differ."""
+        before, after = (cost or 0 for cost in self.costs_ns)
+        known = self.base or self.candidate
+        step_ns = known.cost_ns / known.share if known is not None and known.share else 0.0
+        return abs(after - before) <= max(SAME_COST * before, SAME_SHARE * step_ns)
 
 
 def paired(base: Sequence[Finding], candidate: Sequence[Finding]) -> list[FindingPair]:
@@ -79,17 +101,35 @@ def together_cost(alike: Sequence[Finding]) -> Finding:
     return msgspec.structs.replace(largest, cost_ns=cost_ns, share=share, saving=saving)
 
 
+def left_out_alike(finding: Finding, left_out: Iterable[LeftOut]) -> LeftOut | None:
+    """The most expensive of `left_out` that is this finding, by the same keys as `paired`; None without one."""
+    of_rule = [each for each in left_out if each.rule == finding.rule]
+    lines = {(place.function, place.text) for place in finding.places if place.text}
+    texts = {text for _, text in lines}
+    for alike in (
+        [each for each in of_rule if each.id == finding.id],
+        [each for each in of_rule if lines.intersection(each.lines)],
+        [each for each in of_rule if texts.intersection(text for _, text in each.lines)],
+    ):
+        if alike:
+            return max(alike, key=lambda each: each.cost_ns)
+    return None
+
+
 def finding_state(pair: FindingPair) -> FindingState:
-    """The state of a finding in the candidate."""
-    if pair.base is None:
-        return "new"
-    if pair.candidate is None:
-        return "gone" if pair.is_seen else "not_checked"
-    before, after = pair.base.cost_ns, pair.candidate.cost_ns
-    step_ns = pair.base.cost_ns / pair.base.share if pair.base.share else 0.0
-    if abs(after - before) <= max(SAME_COST * before, SAME_SHARE * step_ns):
-        return "same"
-    return "better" if after < before else "worse"
+    """The state of a finding in the candidate.
+
+    A finding that rose above a limit is worse if it clearly costs more, and never new.
+    """
+    before, after = (cost or 0 for cost in pair.costs_ns)
+    is_worse = after > before and not pair.is_about_same
+    if pair.left_out is not None and not (pair.base is None and is_worse):
+        return "covered" if pair.left_out.reason == "covered" else "below_limit"
+    if pair.unseen:
+        return "not_checked"
+    if None in pair.costs_ns:
+        return "new" if pair.base is None else "gone"
+    return "same" if pair.is_about_same else "worse" if is_worse else "better"
 
 
 def changes(pairs: Sequence[FindingPair], realised_ns: int | None) -> list[FindingChange]:
@@ -101,11 +141,15 @@ def changes(pairs: Sequence[FindingPair], realised_ns: int | None) -> list[Findi
 
 def _promise(pair: FindingPair) -> int | None:
     """The saving that the baseline expected for the part of a finding that is gone."""
-    if pair.base is None or pair.base.saving is None or finding_state(pair) not in {"gone", "better"}:
+    if pair.base is None or pair.base.saving is None:
         return None
-    if pair.candidate is None or not pair.base.cost_ns:
+    state, (before, after) = finding_state(pair), pair.costs_ns
+    is_less = state == "below_limit" and not pair.is_about_same and (after or 0) < (before or 0)
+    if state not in {"gone", "better"} and not is_less:
+        return None
+    if after is None or not before:
         return pair.base.saving.expected_ns
-    return round(pair.base.saving.expected_ns * (1 - pair.candidate.cost_ns / pair.base.cost_ns))
+    return round(pair.base.saving.expected_ns * (1 - after / before))
 
 
 def predicted_ns(pairs: Sequence[FindingPair], together: float = 1.0) -> int:
@@ -129,6 +173,7 @@ def _change(pair: FindingPair, promised_ns: int, realised_ns: int | None) -> Fin
     promise = _promise(pair)
     part = None if promise is None or realised_ns is None or not promised_ns else promise / promised_ns
     saving = pair.base.saving if pair.base else None
+    base_ns, candidate_ns = pair.costs_ns
     return FindingChange(
         id=known.id,
         rule=known.rule,
@@ -137,9 +182,21 @@ def _change(pair: FindingPair, promised_ns: int, realised_ns: int | None) -> Fin
         action=known.action,
         severity=known.severity,
         function=known.places[0].function if known.places else "",
-        base_ns=pair.base.cost_ns if pair.base else None,
-        candidate_ns=pair.candidate.cost_ns if pair.candidate else None,
+        base_ns=base_ns,
+        candidate_ns=candidate_ns,
         predicted_ns=promise if promise is not None else saving.expected_ns if saving else None,
         realised_ns=round(realised_ns * part) if part is not None and realised_ns is not None else None,
         places=known.places,
+        reason=_reason(pair),
+        only="candidate" if pair.base is None else "base" if pair.candidate is None else None,
     )
+
+
+def _reason(pair: FindingPair) -> str:
+    """Why a finding that only one report has is neither gone nor new; empty for others."""
+    side = "baseline" if pair.base is None else "candidate"
+    if pair.left_out is None:
+        return pair.unseen
+    if pair.left_out.reason == "covered":
+        return f"On the {side}, findings of `{pair.left_out.by}` cover it."
+    return f"The {side} has it, too, below a limit of the check."

@@ -13,8 +13,11 @@ from tb_tidy_plugin.vocabulary import KnownBy, Verdict
 
 COMPARISON_VERSION = 1
 
-FindingState: TypeAlias = Literal["gone", "new", "better", "worse", "same", "not_checked"]
-"""`not_checked`: only the baseline has it, and the candidate's recordings do not show whether it is gone."""
+FindingState: TypeAlias = Literal["gone", "new", "better", "worse", "same", "below_limit", "covered", "not_checked"]
+"""`below_limit` and `covered`: both sides have it, and one side's report leaves it out, because it is below a limit of
+the rule or because findings of another rule cover it. `not_checked`: only one side has it, and the recordings of the
+other do not show whether it is there.
+"""
 
 
 class Ratio(Model, frozen=True):
@@ -54,10 +57,13 @@ class FindingChange(Model, frozen=True):
         id: the candidate's finding, or the baseline's if it is gone; the same for both unless code has moved.
         message: the check's, with the figures of all steps. action: the advice in a few words, verb first.
         places: current places, or former ones.
-        base_ns, candidate_ns: cost per step; null on the side that does not have it.
+        base_ns, candidate_ns: cost per step, reported or not; null on the side that does not have it.
         predicted_ns: saving that the baseline expected of its fix, null for new findings.
-        realised_ns: its part of the real reduction of the step, for findings that are gone or better: in proportion to
-            the predictions if there are several, since only their sum can be measured.
+        realised_ns: its part of the real reduction of the step, for findings that are gone, better, or below the limit
+            at a clearly lower cost: in proportion to the predictions if there are several, since only their sum can
+            be measured.
+        only: the side whose report has it; null if both have it.
+        reason: why a finding that only one report has is neither gone nor new; empty for others.
         worker, span: the recording of that side where it costs most; empty for findings about several ranks.
     """
 
@@ -75,6 +81,8 @@ class FindingChange(Model, frozen=True):
     worker: str = ""
     span: str = ""
     action: str = ""
+    reason: str = ""
+    only: Literal["base", "candidate"] | None = None
 
 
 class PartChange(Model, frozen=True):

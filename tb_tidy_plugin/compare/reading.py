@@ -8,10 +8,18 @@ from itertools import groupby
 from tb_tidy_plugin.analysis.detailed_answers import COSTS
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.paths import analyse
-from tb_tidy_plugin.analysis.runs import run_report
+from tb_tidy_plugin.analysis.runs import about_run, run_report
 from tb_tidy_plugin.compare.compare import Asked
 from tb_tidy_plugin.compare.recording import Recording, StepRange
-from tb_tidy_plugin.report.model import Finding, Problem
+from tb_tidy_plugin.report.left_out import AboutRun, LeftOut
+from tb_tidy_plugin.report.model import Problem
+
+
+def left_out_at(path: str | os.PathLike[str], job: Job) -> list[LeftOut]:
+    """What the reports on all traces at `path` leave out; raises as `asked_for`."""
+    asked = asked_for(path, job)
+    of_profiles = [each for recording in asked.recordings for each in recording.costs.left_out]
+    return of_profiles + [each for run in asked.of_runs for each in run.left_out]
 
 
 def asked_for(path: str | os.PathLike[str], job: Job, steps: StepRange | None = None) -> Asked:
@@ -22,7 +30,7 @@ def asked_for(path: str | os.PathLike[str], job: Job, steps: StepRange | None = 
         EngineError: the engine cannot be used.
     """
     recordings: list[Recording] = []
-    findings: list[Finding] = []
+    of_runs: list[AboutRun] = []
     problems: list[Problem] = []
     without_all = 0
     for run, found in groupby(analyse(job, path, COSTS), key=lambda each: each.file.run):
@@ -32,5 +40,6 @@ def asked_for(path: str | os.PathLike[str], job: Job, steps: StepRange | None = 
         problems += [each.problem for each in of_run if each.problem is not None]
         without_all += sum(not each.is_whole for each in of_run)
         summaries = [summary for answer in answers for summary in answer.summaries]
-        findings += run_report(run, (), summaries, job.of_runs, job.ignores).findings
-    return Asked(str(path), recordings, steps, len(problems) + without_all, findings, next(iter(problems), None))
+        about = run_report(run, (), summaries, job.of_runs, job.ignores)
+        of_runs.append(about_run(about, summaries, job.of_runs, job.ignores))
+    return Asked(str(path), recordings, steps, len(problems) + without_all, of_runs, next(iter(problems), None))

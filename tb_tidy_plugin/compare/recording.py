@@ -10,6 +10,7 @@ import msgspec
 
 from tb_tidy_plugin.analysis.step_costs import StepCosts
 from tb_tidy_plugin.errors import TidyError
+from tb_tidy_plugin.report.left_out import LeftOut
 from tb_tidy_plugin.report.model import Finding, ProfileReport, Saving
 from tb_tidy_plugin.report.value import Model
 
@@ -97,6 +98,28 @@ class Chosen(msgspec.Struct, frozen=True):
     def warming_up(self) -> int:
         """Number of steps that do not count because they warm up."""
         return 0 if self.is_range else max(len(self.recording.report.steps.items) - len(self.steps), 0)
+
+    @property
+    def left_out(self) -> Iterator[LeftOut]:
+        """What the report leaves out and costs anything in these steps, with its cost there."""
+        for each in self.recording.costs.left_out:
+            costs = each.ns_by_step
+            if not costs or len(self.steps) == len(costs):
+                yield each
+            elif cost_ns := round(sum(costs[at] for at in self.steps) / len(self.steps)):
+                part = cost_ns / each.cost_ns if each.cost_ns else 1.0
+                share = None if each.share is None else each.share * part
+                yield msgspec.structs.replace(each, cost_ns=cost_ns, share=share)
+
+    def occurs_in(self, finding: str) -> tuple[int, int] | None:
+        """The number of steps that count in which a finding costs anything, and their number; None if that is unknown.
+
+        Work outside all steps is in none of them.
+        """
+        costs = self.recording.costs.findings.get(finding)
+        if not costs or not any(costs):
+            return None
+        return sum(costs[at] > 0 for at in self.steps), len(self.steps)
 
     @property
     def findings(self) -> Iterator[Finding]:

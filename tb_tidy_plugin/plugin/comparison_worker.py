@@ -18,7 +18,7 @@ from tb_tidy_plugin.compare.recording import Recording, StepsError, step_range
 from tb_tidy_plugin.configuration.limits import limits_in
 from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.errors import ConfigurationError, TraceError
-from tb_tidy_plugin.report.model import Finding
+from tb_tidy_plugin.report.left_out import AboutRun
 from tb_tidy_plugin.trace.limits import held_to
 
 if TYPE_CHECKING:
@@ -32,14 +32,14 @@ COMPARISON_WORK = "comparison"
 class SideAsked(msgspec.Struct, frozen=True):
     """One side: its name, its recordings, the number of unreadable ones, and the steps asked for.
 
-    `steps` is a range, empty for all steps after the warm-up. `of_runs` are findings about all ranks together.
+    `steps` is a range, empty for all steps after the warm-up. `of_runs` is what rules over several ranks say.
     """
 
     path: str
     recordings: list[Recording]
     unread: int
     steps: str
-    of_runs: list[Finding]
+    of_runs: list[AboutRun]
 
 
 class ComparisonQuestion(msgspec.Struct, frozen=True):

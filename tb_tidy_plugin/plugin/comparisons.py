@@ -23,7 +23,7 @@ from tb_tidy_plugin.plugin.comparison_worker import COMPARISON_WORK, ComparisonA
 from tb_tidy_plugin.plugin.models import CompareAnswer
 from tb_tidy_plugin.plugin.profiles import KeptResult, Profiles
 from tb_tidy_plugin.report.chosen import searchable
-from tb_tidy_plugin.report.model import Finding
+from tb_tidy_plugin.report.left_out import AboutRun
 from tb_tidy_plugin.visible import Lines, log_called
 
 log = log_called("tensorboard.torchtidy")
@@ -46,7 +46,7 @@ class SideText(msgspec.Struct, frozen=True):
     recordings: list[msgspec.Raw]
     unread: int
     steps: str
-    of_runs: list[Finding]
+    of_runs: list[AboutRun]
 
 
 class AskedSide(msgspec.Struct, frozen=True):
@@ -70,12 +70,12 @@ class RowFilter(msgspec.Struct, frozen=True):
 
 
 class _Read(msgspec.Struct, frozen=True):
-    """One side's analyses, the number of its unreadable traces, and findings about all its ranks together."""
+    """One side's analyses, the number of its unreadable traces, and what rules over several ranks say."""
 
     side: AskedSide
     kept: list[KeptResult]
     unread: int
-    of_runs: list[Finding]
+    of_runs: list[AboutRun]
 
 
 class _Known(msgspec.Struct, frozen=True):
@@ -141,7 +141,7 @@ class Comparisons:
         if side.rank and not named:
             found = [kept for kept in found if str(kept.result.report.rank) == side.rank]
         if found:
-            of_runs = [] if side.rank or side.span else self._profiles.run_findings(side.run)
+            of_runs = [] if side.rank or side.span else [self._profiles.about_run(side.run)]
             return _Read(side, found, len(problems), of_runs)
         if problems and (named or not side.rank):
             raise problems[0]

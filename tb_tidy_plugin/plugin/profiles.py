@@ -41,7 +41,8 @@ from tb_tidy_plugin.plugin.models import (
 )
 from tb_tidy_plugin.plugin.run_findings import RunFindings, RunPart
 from tb_tidy_plugin.plugin.scan import NOTHING_YET, Catalog, FoundFile, Key, look
-from tb_tidy_plugin.report.model import Finding, Problem, ProfileReport
+from tb_tidy_plugin.report.left_out import AboutRun
+from tb_tidy_plugin.report.model import Problem, ProfileReport
 from tb_tidy_plugin.trace.cache import NOWHERE, Cache
 from tb_tidy_plugin.trace.files import TraceFile
 
@@ -290,11 +291,11 @@ class Profiles:
         about, _ = self._run_findings.about(run, parts)
         return RanksAnswer(ranks=about.ranks, pending=pending)
 
-    def run_findings(self, run: str) -> list[Finding]:
-        """Findings of rules over several ranks in a run, from its analysed ranks."""
+    def about_run(self, run: str) -> AboutRun:
+        """What rules over several ranks say about a run, from its analysed ranks."""
         with self._changed:
             parts, _ = self._parts_of([key for key in self._entries if key.run == run])
-        return self._run_findings.about(run, parts)[0].findings
+        return self._run_findings.compared(run, parts)
 
     def _parts_of(self, keys: Sequence[Key]) -> tuple[dict[Key, RunPart], int]:
         """The parts of these traces for their run, and the number of traces that are not analysed yet."""

@@ -5,12 +5,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.plugin.scan import Key
+from tb_tidy_plugin.report.left_out import AboutRun
 from tb_tidy_plugin.report.model import RunReport
+
+if TYPE_CHECKING:
+    from tb_tidy_plugin.analysis.job import Job
+    from tb_tidy_plugin.profile.rank_summary import RankSummary
 
 
 class RunPart(msgspec.Struct, frozen=True):
@@ -47,16 +53,39 @@ class RunFindings:
                 known = self._known[run] = (versions, *self._worked_out(run, parts.values()))
             return known[1:]
 
+    def compared(self, run: str, parts: Mapping[Key, RunPart]) -> AboutRun:
+        """What a comparison needs of the run's report; not kept, since `Comparisons` keeps its answers.
+
+        Raises:
+            ConfigurationError: the rules to check cannot be read.
+        """
+        from tb_tidy_plugin.analysis.runs import about_run
+
+        report, ranks = self.about(run, parts)
+        if len(ranks) < 2:
+            return AboutRun()
+        job = self._job()
+        return about_run(report, _summaries(parts.values()), job.of_runs, job.ignores)
+
     def _worked_out(self, run: str, parts: Iterable[RunPart]) -> tuple[RunReport, list[int]]:
         from tb_tidy_plugin.analysis.runs import run_report
-        from tb_tidy_plugin.configuration.checks import job_of
-        from tb_tidy_plugin.configuration.files import Configuration, read_configuration
-        from tb_tidy_plugin.profile.rank_summary import RankSummary
 
-        summaries = [summary for part in parts for summary in decode(part.summaries, list[RankSummary])]
+        summaries = _summaries(parts)
         ranks = sorted({summary.rank for summary in summaries})
         if len(ranks) < 2:  # as in nearly all runs; there is nothing to check
             return RunReport(run=run, profiles=[]), ranks
-        file = self._configuration
-        job = job_of(Configuration() if file is None else read_configuration(file))
+        job = self._job()
         return run_report(run, (), summaries, job.of_runs, job.ignores), ranks
+
+    def _job(self) -> Job:
+        from tb_tidy_plugin.configuration.checks import job_of
+        from tb_tidy_plugin.configuration.files import Configuration, read_configuration
+
+        file = self._configuration
+        return job_of(Configuration() if file is None else read_configuration(file))
+
+
+def _summaries(parts: Iterable[RunPart]) -> list[RankSummary]:
+    from tb_tidy_plugin.profile.rank_summary import RankSummary
+
+    return [summary for part in parts for summary in decode(part.summaries, list[RankSummary])]

@@ -24,6 +24,8 @@ STATES: Mapping[FindingState, tuple[str, Style]] = {
     "new": ("+", "bad"),
     "worse": ("↑", "bad"),
     "same": ("=", "muted"),
+    "below_limit": ("·", "muted"),
+    "covered": ("·", "muted"),
     "not_checked": ("?", "muted"),
 }
 CHANGE = ("baseline", "candidate", "change")
@@ -109,13 +111,14 @@ def _findings(findings: Sequence[FindingChange], named: Callable[[FindingChange]
 def _marked(change: FindingChange) -> tuple[Line, Line]:
     sign, style = STATES[change.state]
     places = [f"{_at(place)} in {place.function}" for place in change.places[:1]]
-    where = (doc.BREAK, doc.Span(places[0], "muted")) if places else ()
-    return (doc.Span(sign, style),), (doc.Span(f"{_word(change.state)} ", "strong"), change.rule, *where)
+    below = [piece for text in (*places, change.reason) if text for piece in (doc.BREAK, doc.Span(text, "muted"))]
+    return (doc.Span(sign, style),), (doc.Span(f"{_word(change.state)} ", "strong"), change.rule, *below)
 
 
 def _linked(change: FindingChange) -> tuple[Line, Line]:
     where = [piece for place in change.places[:1] for piece in (doc.BREAK, code(_at(place)))]
-    return (_word(change.state),), (code(change.rule), *where)
+    why = (doc.BREAK, change.reason) if change.reason else ()
+    return (_word(change.state),), (code(change.rule), *where, *why)
 
 
 def _at(place: Place) -> str:
@@ -123,7 +126,7 @@ def _at(place: Place) -> str:
 
 
 def _word(state: FindingState) -> str:
-    return state.replace("_", " ")
+    return "below the limit" if state == "below_limit" else state.replace("_", " ")
 
 
 def _parts(comparison: Comparison) -> Block:

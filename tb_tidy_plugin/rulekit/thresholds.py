@@ -52,6 +52,28 @@ class Threshold:
         return Count(round(number)) if self.default == int(self.default) else Share(number)
 
 
+def relaxed_settings(rule: Configurable) -> dict[str, float]:
+    """Settings of the same rule with weaker limits: it then also finds what lies below its own, for whatever reason.
+
+    Shares of time differ most between recordings of one program, so that those limits go. Limits in nanoseconds become
+    an eighth, and numbers of things and bytes, which hardly differ, a half or twice as many. The direction is in the
+    name: `min_`, `max_` or `most_`; other thresholds are no limits.
+    """
+    return {
+        name: _relaxed(name, rule.settings.get(name, each.default), is_share=0 < each.default < 1)
+        for name, each in thresholds_of(type(rule)).items()
+    }
+
+
+def _relaxed(name: str, number: float, *, is_share: bool) -> float:
+    limit, _, rest = name.partition("_")
+    if limit == "min":
+        return 0.0 if is_share else number / (8 if rest.endswith("ns") else 2)
+    if limit in {"max", "most"}:
+        return max(number, 1.0) if is_share else 2 * number
+    return number
+
+
 def shown_name(attribute: str) -> str:
     """A threshold's name as users write it: `min-bytes` for `min_bytes`."""
     return attribute.replace("_", "-")

@@ -26,6 +26,7 @@ from tb_tidy_plugin.ledger.model import Function, Owner
 from tb_tidy_plugin.render.comparison import comparison_document
 from tb_tidy_plugin.render.markdown import to_markdown
 from tb_tidy_plugin.render.terminal import to_text
+from tb_tidy_plugin.report.left_out import AboutRun
 from tb_tidy_plugin.report.model import Finding, Outcome, Status
 from tests.support.recordings import shared
 from tests.support.written import event, kineto_text, write
@@ -222,12 +223,26 @@ class TestGone:
         base, candidate = sides
         [one] = base.recordings
         straggler = msgspec.structs.replace(one.report.findings[0], rule="collective-straggler", ranks=[1])
-        comparison = compared(replace(base, recordings=candidate.recordings, of_runs=[straggler]), candidate)
+        checked = AboutRun(outcomes=[Outcome(rule="collective-straggler", status="clean")])
+        found = AboutRun(outcomes=[Outcome(rule="collective-straggler", status="found")], findings=[straggler])
+        comparison = compared(replace(base, recordings=candidate.recordings, of_runs=[found]), candidate)
         assert [change.state for change in comparison.findings] == ["not_checked"]
         two = [
             msgspec.structs.replace(each, report=msgspec.structs.replace(each.report, rank=rank))
             for rank in range(2)
             for each in candidate.recordings
         ]
-        comparison = compared(replace(base, recordings=two, of_runs=[straggler]), replace(candidate, recordings=two))
+        after = replace(candidate, recordings=two, of_runs=[checked])
+        comparison = compared(replace(base, recordings=two, of_runs=[found]), after)
         assert [change.state for change in comparison.findings] == ["gone"]
+
+    def test_of_several_ranks_it_must_have_been_checked(self, sides: tuple[Asked, Asked]) -> None:
+        """Ranks that share too few steps show no straggler."""
+        base, candidate = sides
+        [one] = base.recordings
+        straggler = msgspec.structs.replace(one.report.findings[0], rule="collective-straggler", ranks=[1])
+        before = replace(base, recordings=candidate.recordings, of_runs=[AboutRun(findings=[straggler])])
+        few = Outcome(rule="collective-straggler", status="not_checked", reason="Too few steps.")
+        comparison = compared(before, replace(candidate, of_runs=[AboutRun(outcomes=[few])]))
+        [change] = comparison.findings
+        assert (change.state, change.reason) == ("not_checked", "Not checked on the candidate: Too few steps.")

@@ -124,7 +124,7 @@ export function changeShare({ base_ns: base, candidate_ns: candidate }: Changed)
   return `${percent > 0 ? '+' : percent < 0 ? '−' : ''}${Math.abs(percent)} %`;
 }
 
-export type FindingState = 'new' | 'worse' | 'gone' | 'better' | 'same' | 'not_checked';
+export type FindingState = 'new' | 'worse' | 'gone' | 'better' | 'same' | 'below_limit' | 'covered' | 'not_checked';
 
 /** States that need action come first. */
 export const FINDING_STATES: readonly { state: FindingState; sign: string; word: string; meaning: string; tone: Tone }[] = [
@@ -133,8 +133,12 @@ export const FINDING_STATES: readonly { state: FindingState; sign: string; word:
   { state: 'gone', sign: '✓', word: 'Gone', meaning: 'only in the baseline', tone: 'good' },
   { state: 'better', sign: '↓', word: 'Better', meaning: 'at a lower cost than before', tone: 'good' },
   { state: 'same', sign: '=', word: 'Same', meaning: 'at about the same cost', tone: 'even' },
-  { state: 'not_checked', sign: '?', word: 'Not checked', meaning: 'in the baseline; the candidate’s recording does not show whether it is gone', tone: 'even' },
+  { state: 'below_limit', sign: '·', word: 'Below the limit', meaning: 'on both sides, on one below a limit of the check', tone: 'even' },
+  { state: 'covered', sign: '·', word: 'Covered', meaning: 'on both sides, on one covered by another finding', tone: 'even' },
+  { state: 'not_checked', sign: '?', word: 'Not checked', meaning: 'on one side; the other’s recording does not show whether it is there', tone: 'even' },
 ];
+
+const KEPT: ReadonlySet<FindingState> = new Set(['gone', 'better', 'below_limit']);
 
 /**
  * True if a bar of predicted and realised savings applies to a finding: its prediction is about a change that happened.
@@ -142,4 +146,4 @@ export const FINDING_STATES: readonly { state: FindingState; sign: string; word:
 export const isKept = <F extends { state: FindingState; predicted_ns: number | null; realised_ns: number | null }>(
   finding: F,
 ): finding is F & { predicted_ns: number; realised_ns: number } =>
-  (finding.state === 'gone' || finding.state === 'better') && finding.predicted_ns !== null && finding.realised_ns !== null;
+  KEPT.has(finding.state) && finding.predicted_ns !== null && finding.realised_ns !== null;

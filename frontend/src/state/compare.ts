@@ -52,12 +52,9 @@ export function openPlace(change: FindingChange, { file, line }: Place): void {
   go({ ...profileOf(change), view: 'source', file, line: String(line), finding: '' }, 'push');
 }
 
-/**
- * Removed findings are in the baseline, all others in the candidate; findings about several ranks, in any of its
- * recordings.
- */
-function profileOf({ state, worker = '', span = '' }: FindingChange): ProfileKey {
-  const side = route.peek().compare[state === 'gone' ? 'base' : 'candidate'];
+/** Findings that only the baseline reports are there, all others in the candidate; those about several ranks, in any recording. */
+function profileOf({ only, worker = '', span = '' }: FindingChange): ProfileKey {
+  const side = route.peek().compare[only === 'base' ? 'base' : 'candidate'];
   return { run: side.run ?? '', worker: worker || side.rank, span: span || side.span };
 }
 

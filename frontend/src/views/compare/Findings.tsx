@@ -43,6 +43,7 @@ function Row({ change }: { change: FindingChange }) {
       <th scope="row">
         <button type="button" class="change-open" onClick={() => openChange(change)}><SeverityGlyph level={change.severity} /><span><Message text={actionOf(change)} /></span></button>
         {place && <button type="button" class="change-place" title={`${place.file}:${place.line}`} onClick={() => openPlace(change, place)}>{placeText(place)} in {place.function}</button>}
+        {change.reason && <span class="muted change-reason"><Message text={change.reason} /></span>}
       </th>
       <td class="number">{costText(change.base_ns)}</td>
       <td class="number">{costText(change.candidate_ns)}</td>
