@@ -89,9 +89,7 @@ def compared(base: Asked, candidate: Asked) -> Comparison:
         notes=[*_notes(settings, machine), *_few(before, after), *_unread(base, candidate)],
         predicted_ns=predicted_ns(pairs, part_together(each.recording.report for each in one)),
         realised_ns=realised_ns,
-        findings=[
-            _located(change, one if change.only == "base" else other) for change in changes(pairs, realised_ns)
-        ],
+        findings=[_located(change, one if change.only == "base" else other) for change in changes(pairs, realised_ns)],
         breakdown=part_changes(one, other),
         operators=operator_changes(one, other),
         kernels=kernel_changes(one, other),
