@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import re
+<<<<<<< HEAD
 from collections.abc import Callable, Iterator, Sequence
+=======
+from collections.abc import Iterator, Mapping, Sequence
+>>>>>>> 61ece7ad (ask: ledger rows add up to the printed step; unchecked rules by what is missing)
 from itertools import groupby
 from typing import TypeVar
 
@@ -18,9 +22,10 @@ from tb_tidy_plugin.ask import arguments
 from tb_tidy_plugin.ask.folder import Folder
 from tb_tidy_plugin.ask.pages import Head, Row, WholeAnswer
 from tb_tidy_plugin.ask.quoted import TEXT_LETTERS, Quoted, quoted, quoted_lines, unquoted
+from tb_tidy_plugin.compare.entries import shared_out
 from tb_tidy_plugin.errors import NotFoundError, TraceError
 from tb_tidy_plugin.ledger.model import Certainty, Entry, Ledger, Owner, Proof, RecordingKind
-from tb_tidy_plugin.report.model import Finding, Note, Place, Problem, RunReport
+from tb_tidy_plugin.report.model import Finding, Note, Outcome, Place, Problem, RunReport
 from tb_tidy_plugin.sources.lookup import FoundSources
 from tb_tidy_plugin.trace.files import TraceFile
 from tb_tidy_plugin.trace.remote import size_of
@@ -96,7 +101,8 @@ class LedgerHead(Head, frozen=True):
         trace: its id.
         recording: the kind of time that was recorded; only `steady` shows how the job runs. banner: the same in words.
         steps: number of steps. step_source: their source.
-        step_us: median length; for a single step, its length.
+        step_us: what the rows add up to: the mean step; for a single step, its length.
+        median_us: the median step, as `check` prints it; null for a single step.
         step: its name.
         unnamed_share: share of the time that no row explains.
     """
@@ -107,12 +113,13 @@ class LedgerHead(Head, frozen=True):
     step_source: str
     step_us: float
     unnamed_share: float
+    median_us: float | None = None
     banner: Quoted | None = None
     step: Quoted | None = None
 
 
 class EntryRow(Row, frozen=True):
-    """One cause of time: of the step asked for, else per step on average over all."""
+    """One cause of time: of the step asked for, else of the mean step."""
 
     entry: str
     us_per_step: float
@@ -133,24 +140,29 @@ def ledger(folder: Folder, asked: arguments.LedgerQuestion) -> WholeAnswer:
         raise NotFoundError("The recording has no time to account for.", "Ask `operators` or `kernels`.")
     at = _step_called(found, unquoted(asked.step)) if asked.step else None
     length_ns = sum(entry.ns_total for entry in found.entries)
-    step_ns = found.step_ns.median if at is None else found.steps[at].end_ns - found.steps[at].start_ns
+    of_entry = _times_ns(found, at)
     head = LedgerHead(
         trace=folder.id_of(file),
         recording=found.recording,
         steps=len(found.steps),
         step_source=found.step_source,
-        step_us=microseconds(step_ns),
+        step_us=microseconds(sum(of_entry.values())),
+        median_us=microseconds(found.step_ns.median) if at is None else None,
         unnamed_share=_share(found.unnamed_ns, length_ns),
         banner=quoted(found.banner, TEXT_LETTERS) if found.banner else None,
         step=quoted(found.steps[at].name) if at is not None else None,
     )
-    entries = sorted(found.entries, key=lambda each: (-_ns(each, at), each.id))
-    return WholeAnswer(head, EntryRow, [_entry_row(each, at, length_ns if at is None else step_ns) for each in entries])
+    entries = sorted(found.entries, key=lambda each: (-of_entry[each.id], each.id))
+    step_ns = sum(of_entry.values())
+    return WholeAnswer(head, EntryRow, [_entry_row(each, of_entry[each.id], step_ns) for each in entries])
 
 
-def _ns(entry: Entry, at: int | None) -> int:
-    """Time of an entry in ns: in the step at a position, or in all steps without one."""
-    return entry.ns_total if at is None else entry.ns_by_step[at]
+def _times_ns(found: Ledger, at: int | None) -> dict[str, int]:
+    """The entries of one step or of the mean step, by id, in whole tenths of a µs: printed rows add up to it."""
+    totals = {each.id: each.ns_total if at is None else each.ns_by_step[at] for each in found.entries}
+    return {
+        each: 100 * tenths for each, tenths in shared_out(totals, 100 * (found.step_ns.n if at is None else 1)).items()
+    }
 
 
 def _step_called(found: Ledger, name: str) -> int:
@@ -162,11 +174,11 @@ def _step_called(found: Ledger, name: str) -> int:
     raise NotFoundError("This step does not exist.", f"{len(found.steps)} steps were recorded. Ask without `step`.")
 
 
-def _entry_row(entry: Entry, at: int | None, of_ns: int) -> EntryRow:
+def _entry_row(entry: Entry, ns: int, of_ns: int) -> EntryRow:
     return EntryRow(
         entry.id,
-        microseconds(entry.ns_per_step if at is None else _ns(entry, at)),
-        _share(_ns(entry, at), of_ns),
+        microseconds(ns),
+        _share(ns, of_ns),
         quoted(_owner(entry.owner)),
         entry.proof,
         entry.confidence,
@@ -232,20 +244,45 @@ def _reported(folder: Folder, path: str) -> list[_Reported]:
     return found
 
 
+class Unchecked(msgspec.Struct, frozen=True):
+    """Why a number of rules could not be checked; `rules` names the first of them."""
+
+    reason: Quoted
+    count: int
+    rules: list[str]
+
+
+def _unchecked(said: Mapping[str, Outcome]) -> list[Unchecked]:
+    """The reasons of all rules that could not be checked, that of most rules first."""
+    rules: dict[str, list[str]] = {}
+    for rule, each in sorted(said.items()):
+        if each.status in {"not_checked", "failed"}:
+            rules.setdefault(each.reason or "", []).append(rule)
+    found = sorted(rules.items(), key=lambda each: -len(each[1]))
+    return [Unchecked(quoted(reason, TEXT_LETTERS), len(of), of[:_MOST_NAMED]) for reason, of in found[:PROBLEMS]]
+
+
+_MOST_NAMED = 8
+
+
 class FindingsHead(Head, frozen=True):
     """Summary of the checks.
 
     Attributes:
         traces: number of traces. problems: the first of those that could not be read, or not completely.
-        step_us: the median step of the first trace, null without steps.
+        step_us: the step of the first trace that savings refer to, null without steps: the median step that was not
+            recorded, if it is known and shorter, else the median recorded one.
+        recorded_us: the median recorded step of the first trace, which costs and `share` refer to, as `median_us` of
+            `ledger`; null without steps.
         rules: number of rules that found something, found nothing, could not be checked, or failed.
-        not_checked: rules that could not be checked, each with what is missing; the first ones.
+        not_checked: rules that could not be checked, by what is missing; most rules first.
     """
 
     traces: int
     step_us: float | None
     rules: dict[str, int]
-    not_checked: dict[str, Quoted] = msgspec.field(default_factory=dict)
+    recorded_us: float | None = None
+    not_checked: list[Unchecked] = msgspec.field(default_factory=list)
     problems: list[Quoted] = msgspec.field(default_factory=list)
 
 
@@ -276,12 +313,14 @@ def findings_answer(folder: Folder, asked: arguments.FindingsQuestion) -> WholeA
     counts: dict[str, int] = {
         status: sum(each.status == status for each in said.values()) for status in reversed(STATUSES)
     }
-    unchecked = sorted(rule for rule, each in said.items() if each.status in {"not_checked", "failed"})
+    recorded = profiles[0].ledger if profiles else None
+    has_steps = recorded is not None and recorded.step_source != "whole_trace"
     head = FindingsHead(
         traces=len(profiles),
         step_us=microseconds(profiles[0].step_ns) if profiles and profiles[0].step_ns else None,
         rules=counts,
-        not_checked={rule: quoted(said[rule].reason or "") for rule in unchecked[:PROBLEMS]},
+        recorded_us=microseconds(recorded.step_ns.median) if recorded is not None and has_steps else None,
+        not_checked=_unchecked(said),
         problems=[quoted(f"{folder.id_of(file)}: {each.error}") for file, each in problems[:PROBLEMS]],
     )
     located = [each for run in found for each in run.findings if asked.rule in {"", each.finding.rule}]

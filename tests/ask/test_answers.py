@@ -56,7 +56,11 @@ def test_runs_lists_every_trace(samples: Folder) -> None:
 
 class TestLedger:
     def test_rows_add_up_to_the_mean_step(self, samples: Folder) -> None:
-        rows = rows_of(ask(samples, "ledger", path=UNTIDY))
+        found = ask(samples, "ledger", path=UNTIDY)
+        rows = rows_of(found)
+        assert sum(row["us_per_step"] for row in rows) == pytest.approx(found["step_us"], abs=1e-6)
+        findings = ask(samples, "findings", path=UNTIDY)
+        assert findings["recorded_us"] == found["median_us"], "the same recorded step"
         steps = [each["dur"] for each in events_of(UNTIDY) if str(each.get("name")).startswith("ProfilerStep#")]
         assert sum(row["us_per_step"] for row in rows) == pytest.approx(sum(steps) / len(steps), rel=0.02)
         assert sum(row["share"] for row in rows) == pytest.approx(1, abs=0.001)
@@ -66,7 +70,7 @@ class TestLedger:
     def test_of_one_step(self, step: str, samples: Folder) -> None:
         found = ask(samples, "ledger", path=UNTIDY, step=step)
         assert found["step"] == "«ProfilerStep#3»"
-        assert sum(row["us_per_step"] for row in rows_of(found)) == pytest.approx(found["step_us"], abs=1)
+        assert sum(row["us_per_step"] for row in rows_of(found)) == pytest.approx(found["step_us"], abs=1e-6)
 
     def test_a_step_that_was_not_recorded(self, samples: Folder) -> None:
         with pytest.raises(NotFoundError, match="This step does not exist"):
