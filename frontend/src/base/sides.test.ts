@@ -12,14 +12,17 @@ describe('what is compared', () => {
     expect(names(NONE, runs, '')).toEqual(['second', 'third']);
   });
 
-  it('is the run that is looked at against the newest other', () => {
-    expect(names(NONE, runs, 'first')).toEqual(['third', 'first']);
+  it('is the run that is looked at against the one before, and the oldest against the next: the baseline is always older', () => {
+    expect(names(NONE, runs, 'third')).toEqual(['second', 'third']);
+    expect(names(NONE, runs, 'second')).toEqual(['first', 'second']);
+    expect(names(NONE, runs, 'first')).toEqual(['first', 'second']);
     expect(names(NONE, runs, 'unknown')).toEqual(['second', 'third']);
   });
 
-  it('is a run against the newest one of its job, by their names, never one of another job', () => {
+  it('is a run against another one of its job, by their names, never one of another job', () => {
     const jobs = [run('resnet_slow', '1795242331722'), run('resnet/fast', '1795242332722'), run('gpt_eval', '1795242339722')];
-    expect(names(NONE, jobs, 'resnet_slow')).toEqual(['resnet/fast', 'resnet_slow']);
+    expect(names(NONE, jobs, 'resnet_slow')).toEqual(['resnet_slow', 'resnet/fast']);
+    expect(names(NONE, jobs, 'resnet/fast')).toEqual(['resnet_slow', 'resnet/fast']);
     expect(names(NONE, [...jobs, run('resnet-slow-2', '1795242330722')], 'resnet_slow')).toEqual(['resnet-slow-2', 'resnet_slow']);
     expect(names(NONE, jobs, '')).toEqual(['resnet_slow', 'resnet/fast']);
     expect(names(NONE, jobs, 'gpt_eval')).toEqual(['gpt_eval', 'gpt_eval']);

@@ -14,20 +14,26 @@ export const NO_SIDE: Side = { run: null, rank: '', span: '', steps: '' };
 interface RunLike { run: string; profiles: readonly { span: string; state: string }[] }
 
 /**
- * The selected sides; open ones are the run `looked` at, or the newest with another one of its job, against the newest
- * other of its job, by their names. If no two runs have similar names, names say nothing; otherwise a run of a job of
- * its own is compared with itself, for the user to choose.
+ * The selected sides; open ones are the run `looked` at, or the newest with another one of its job, and the one before
+ * it of its job, by their names. The older run is the baseline, so that the oldest run of a job is compared with the
+ * next one. If no two runs have similar names, names say nothing; otherwise a run of a job of its own is compared with
+ * itself, for the user to choose.
  */
 export function chosenSides(chosen: Sides, runs: readonly RunLike[], looked: string): Sides {
   const newest = newestFirst(runs);
   const areNamed = newest.some((run, at) => newest.slice(at + 1).some((other) => likeness(run, other) > 0));
-  const partnerOf = (run: string | null): string | undefined => {
-    const others = newest.filter((each) => each !== run).toSorted((one, other) => likeness(run, other) - likeness(run, one));
-    return others.find((each) => !areNamed || likeness(run, each) > 0);
-  };
-  const candidate = chosen.candidate.run ?? newest.find((run) => run === looked) ?? newest.find(partnerOf) ?? newest[0] ?? null;
-  const base = chosen.base.run ?? partnerOf(candidate) ?? candidate;
-  return { base: { ...chosen.base, run: base }, candidate: { ...chosen.candidate, run: candidate } };
+  const alike = (run: string, others: readonly string[]): string | undefined =>
+    others.filter((each) => !areNamed || likeness(run, each) > 0).toSorted((one, other) => likeness(run, other) - likeness(run, one))[0];
+  const before = (run: string): string | undefined => alike(run, newest.slice(newest.indexOf(run) + 1));
+  const after = (run: string): string | undefined => alike(run, newest.slice(0, Math.max(newest.indexOf(run), 0)).toReversed());
+  const of = (base: string | null, candidate: string | null): Sides => ({ base: { ...chosen.base, run: base }, candidate: { ...chosen.candidate, run: candidate } });
+  const { base: { run: base }, candidate: { run: candidate } } = chosen;
+  if (candidate !== null) return of(base ?? before(candidate) ?? after(candidate) ?? candidate, candidate);
+  if (base !== null) return of(base, after(base) ?? before(base) ?? base);
+  const shown = newest.find((run) => run === looked) ?? newest.find((run) => before(run) !== undefined) ?? newest[0] ?? null;
+  if (shown === null) return of(null, null);
+  const older = before(shown);
+  return older === undefined ? of(shown, after(shown) ?? shown) : of(older, shown);
 }
 
 /**
