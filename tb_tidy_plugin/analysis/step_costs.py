@@ -16,6 +16,7 @@ import numpy as np
 from tb_tidy_plugin.analysis.findings import TracedFinding, lost_by
 from tb_tidy_plugin.analysis.operator_rows import shapes_text
 from tb_tidy_plugin.estimate.saving import intervals_of
+from tb_tidy_plugin.profile.flops import estimate
 from tb_tidy_plugin.profile.inputs import NOT_A_TENSOR, TORCH_DTYPES, Inputs
 from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.lanes import COMPILATION, GARBAGE_COLLECTION, SYNCHRONISATION
@@ -46,6 +47,16 @@ WAITS: tuple[tuple[WaitKind, re.Pattern[str], tuple[Category, ...]], ...] = (
 )
 
 
+PRODUCTS = frozenset(
+    {"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::mv", "aten::addmv", "aten::_scaled_mm"}
+    | {"aten::convolution", "aten::convolution_backward"}
+    | {f"aten::_scaled_dot_product_{kind}_attention" for kind in ("flash", "efficient", "cudnn")}
+    | {f"aten::_scaled_dot_product_{kind}_attention_backward" for kind in ("flash", "efficient", "cudnn")}
+    | {f"aten::_scaled_dot_product_flash_attention_for_cpu{part}" for part in ("", "_backward")}
+)
+"""Operators that do nearly all operations of a model; none of them calls another one."""
+
+
 class CallCosts(Model, frozen=True):
     """One operator with one set of inputs, or one kernel launched by such an operator: one entry per step with any.
 
@@ -56,6 +67,7 @@ class CallCosts(Model, frozen=True):
         host_ns: self time of the calls; 0 for kernels.
         device_ns: time of the device work that the calls launched themselves; of a kernel, its own.
         known_by: the least certain way in which calls of replayed graphs are known; None without any.
+        flops: estimated operations of one call of a `PRODUCTS` operator; None for others, and if it is unknown.
     """
 
     name: str
@@ -65,6 +77,7 @@ class CallCosts(Model, frozen=True):
     host_ns: list[int]
     device_ns: list[int]
     known_by: KnownBy | None = None
+    flops: int | None = None
 
 
 class StepCosts(Model, frozen=True):
@@ -196,7 +209,7 @@ def _grouped(profile: Profile, entries: _Entries) -> list[CallCosts]:
     """The entries by name and inputs, summed by step."""
     if not len(entries.name):
         return []
-    labels, label = _labelled(profile, entries)
+    labels, label, inputs = _labelled(profile, entries)
     count = int(entries.step.max()) + 1
     cells, cell = numbered(label.astype(np.int64) * count + entries.step)
     sums = (_summed(values, cell, len(cells)) for values in (entries.host_ns, entries.device_ns))
@@ -213,21 +226,28 @@ def _grouped(profile: Profile, entries: _Entries) -> list[CallCosts]:
             host_ns=host_ns[low:high],
             device_ns=device_ns[low:high],
             known_by=known,
+            flops=_flops(name, profile.signatures.inputs[at]),
         )
-        for (name, shapes), known, low, high in zip(labels, known_by, edges, edges[1:], strict=False)
+        for (name, shapes), at, known, low, high in zip(labels, inputs, known_by, edges, edges[1:], strict=False)
     ]
     return sorted(found, key=lambda row: -max(sum(row.host_ns), sum(row.device_ns)))
 
 
-def _labelled(profile: Profile, entries: _Entries) -> tuple[list[tuple[str, str]], Numbers]:
-    """Distinct pairs of name and inputs as text, and the position of each entry's pair."""
+def _flops(name: str, inputs: Inputs) -> int | None:
+    found = estimate(name, inputs) if name in PRODUCTS else None
+    return None if found is None else found.flops
+
+
+def _labelled(profile: Profile, entries: _Entries) -> tuple[list[tuple[str, str]], Numbers, list[int]]:
+    """Distinct pairs of name and inputs as text, the position of each entry's pair, and the inputs of one of each."""
     inputs = profile.signatures.inputs
     pairs, number = numbered(entries.name.astype(np.int64) * len(inputs) + profile.signatures.number[entries.call])
     texts = {at: inputs_text(inputs[at]) for at in distinct(pairs % len(inputs)).tolist()}
     labels: dict[tuple[str, str], int] = {}
     split = (divmod(pair, len(inputs)) for pair in pairs.tolist())
     of_pair = [labels.setdefault((entries.names[name], texts[at]), len(labels)) for name, at in split]
-    return list(labels), np.array(of_pair, np.int32)[number]
+    of_label = dict(zip(reversed(of_pair), reversed((pairs % len(inputs)).tolist()), strict=True))
+    return list(labels), np.array(of_pair, np.int32)[number], [of_label[at] for at in range(len(labels))]
 
 
 def _summed(values: Times, number: Rows, count: int) -> Times:

@@ -19,9 +19,10 @@ from tb_tidy_plugin.ask.pages import Head, Row, WholeAnswer
 from tb_tidy_plugin.ask.quoted import TEXT_LETTERS, Quoted, quoted, quoted_lines, unquoted
 from tb_tidy_plugin.ask.reports import microseconds
 from tb_tidy_plugin.compare.compare import Asked, compared
-from tb_tidy_plugin.compare.model import Comparison
+from tb_tidy_plugin.compare.model import Comparison, ComparisonVerdict
 from tb_tidy_plugin.compare.reading import asked_for
 from tb_tidy_plugin.compare.recording import step_range
+from tb_tidy_plugin.compare.steps import is_vague
 from tb_tidy_plugin.errors import NotFoundError, TidyError
 from tb_tidy_plugin.fixes.installed import has_libcst
 from tb_tidy_plugin.report.fix_model import Unfixed
@@ -30,7 +31,6 @@ from tb_tidy_plugin.verify.checkouts import folder_of
 from tb_tidy_plugin.verify.model import Equality
 from tb_tidy_plugin.verify.programs import ended_by_signals
 from tb_tidy_plugin.verify.verify import Plan, promises_in, verified
-from tb_tidy_plugin.vocabulary import Verdict
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.analysis.fixing import Proposal
@@ -44,12 +44,13 @@ class CompareHead(Head, frozen=True):
     """Step times of both sides.
 
     Attributes:
-        ratio, low, high: candidate divided by base, with its 95 % interval.
+        ratio, low, high: candidate divided by base, with its 95 % interval, null if that says nothing.
         notes: what makes the figures doubtful.
+        work: how the work per step changed, null if it did not.
         predicted_us: saving that the base promised for fixes that were made. realised_us: reduction of the step.
     """
 
-    verdict: Verdict
+    verdict: ComparisonVerdict
     base_us: float | None
     candidate_us: float | None
     base_steps: int
@@ -60,6 +61,7 @@ class CompareHead(Head, frozen=True):
     low: float | None = None
     high: float | None = None
     notes: list[Quoted] = msgspec.field(default_factory=list)
+    work: Quoted | None = None
 
 
 class ChangeRow(Row, frozen=True):
@@ -89,9 +91,10 @@ def compare_answer(folder: Folder, asked: arguments.CompareQuestion) -> WholeAns
         predicted_us=microseconds(found.predicted_ns),
         realised_us=_us(found.realised_ns),
         ratio=round(ratio.value, 4) if ratio else None,
-        low=round(ratio.low, 4) if ratio else None,
-        high=round(ratio.high, 4) if ratio else None,
+        low=round(ratio.low, 4) if ratio and not is_vague(ratio) else None,
+        high=round(ratio.high, 4) if ratio and not is_vague(ratio) else None,
         notes=[quoted(note, 200) for note in found.notes[:NOTES]],
+        work=_work_of(found),
     )
     return WholeAnswer(head, ChangeRow, list(_changes(found)))
 
@@ -101,6 +104,13 @@ def _side(folder: Folder, path: str, steps: str) -> Asked:
     folder.traces(path)
     side = asked_for(place, folder.job, step_range(steps) if steps else None)
     return replace(side, path=os.path.relpath(place, folder.root))
+
+
+def _work_of(found: Comparison) -> Quoted | None:
+    if found.work is None:
+        return None
+    per = found.work.time_per_unit
+    return quoted(f"{found.work.text}{'' if per is None else f'; time per {found.work.unit} x{per.value:.3g}'}", 200)
 
 
 def _us(ns: int | None) -> float | None:

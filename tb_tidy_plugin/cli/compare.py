@@ -21,6 +21,7 @@ from tb_tidy_plugin.compare.compare import compared
 from tb_tidy_plugin.compare.model import Comparison, first_rows
 from tb_tidy_plugin.compare.reading import asked_for
 from tb_tidy_plugin.compare.recording import StepRange, StepsError, step_range
+from tb_tidy_plugin.compare.steps import verdict_of
 from tb_tidy_plugin.render.comparison import comparison_document
 from tb_tidy_plugin.trace.remote import AnyPath
 from tb_tidy_plugin.visible import visible
@@ -114,7 +115,13 @@ def compare(
 
 
 def _exit_code(comparison: Comparison, fail_on: float | None) -> int:
-    """A regression needs a whole interval above 1, and a ratio above the allowed one."""
-    if fail_on is None or comparison.verdict != "slower" or comparison.step_ratio is None:
+    """A regression needs a whole interval above 1, and a ratio above the allowed one; per unit of other work."""
+    if fail_on is None or comparison.step_ratio is None:
         return DONE
-    return FAIL_ON_REACHED if comparison.step_ratio.value > 1 + fail_on else DONE
+    ratio = comparison.step_ratio
+    if comparison.work is not None:
+        if comparison.work.time_per_unit is None:
+            click.echo("tb-tidy: the work per step changed, so `--fail-on` cannot tell whether it is slower.", err=True)
+            return DONE
+        ratio = comparison.work.time_per_unit
+    return FAIL_ON_REACHED if verdict_of(ratio) == "slower" and ratio.value > 1 + fail_on else DONE

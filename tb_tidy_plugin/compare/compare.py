@@ -7,6 +7,7 @@ from functools import cache
 from typing import TypeAlias
 
 import msgspec
+import numpy as np
 from msgspec.structs import replace
 
 from tb_tidy_plugin import __version__
@@ -21,11 +22,21 @@ from tb_tidy_plugin.compare.findings import (
     together_cost,
 )
 from tb_tidy_plugin.compare.machine import Machine, machine_of
-from tb_tidy_plugin.compare.model import COMPARISON_VERSION, Comparison, FindingChange, SettingChange, Side
+from tb_tidy_plugin.compare.model import (
+    COMPARISON_VERSION,
+    Comparison,
+    ComparisonVerdict,
+    FindingChange,
+    Ratio,
+    SettingChange,
+    Side,
+    WorkChange,
+)
 from tb_tidy_plugin.compare.operators import kernel_changes, operator_changes, part_changes
 from tb_tidy_plugin.compare.recording import Chosen, Recording, StepRange, chosen_steps, durations_by_recording
 from tb_tidy_plugin.compare.settings import other_machine, setting_changes
-from tb_tidy_plugin.compare.steps import step_ratio, verdict_of
+from tb_tidy_plugin.compare.steps import around, is_vague, step_ratio, verdict_of
+from tb_tidy_plugin.compare.work import work_change
 from tb_tidy_plugin.profile.steps import median_ns_of
 from tb_tidy_plugin.report.left_out import AboutRun
 from tb_tidy_plugin.report.model import Finding, Problem
@@ -33,6 +44,7 @@ from tb_tidy_plugin.rules import all_run_rules
 from tb_tidy_plugin.units import plural
 
 FEW_STEPS = 5
+ENOUGH_STEPS = 10  # as the docs ask for
 
 CHANCE = 0.05
 """A finding of some steps is gone or new only if its absence from the other side's steps is less likely than this."""
@@ -44,7 +56,7 @@ class Asked(msgspec.Struct, frozen=True):
     Attributes:
         path: its name.
         recordings: its traces.
-        steps: the steps that count; None for all steps after the warm-up.
+        steps: the steps that count; None for all.
         unread: number of traces that could not be read, or not with all files beside them.
         of_runs: what rules over several ranks say about its runs; it is known for all steps only.
         problem: the first problem in reading, and what to do about it; None without any.
@@ -67,26 +79,38 @@ def compared(base: Asked, candidate: Asked) -> Comparison:
         StepsError: one side has none of the requested steps.
     """
     one, other = (chosen_steps(side.recordings, side.steps, side.path) for side in (base, candidate))
-    recorded_before, recorded_after = durations_by_recording(one), durations_by_recording(other)
-    before, after = ([time for each in side for time in each] for side in (recorded_before, recorded_after))
+    before, after = ([time for each in side for time in each.durations_ns] for side in (one, other))
+    warm = [[each.without_warm_up for each in side] for side in (one, other)]
     settings = setting_changes(one, other)
     is_one = _paths(one) == _paths(other)
-    machine = None if is_one or other_machine(settings) else machine_of(one, other)
-    ratio = step_ratio(recorded_before, recorded_after, machine, within_recording=is_one)
+    machine = None if is_one or other_machine(settings) else machine_of(*warm)
+    ratio = step_ratio(
+        durations_by_recording(warm[0]), durations_by_recording(warm[1]), machine, within_recording=is_one
+    )
+    if ratio is not None:
+        ratio = around(ratio, float(np.median(after) / np.median(before)))
     pairs = [
         pair if pair.base and pair.candidate else _explained(pair, (base, one), (candidate, other))
         for pair in paired(_findings(base, one), _findings(candidate, other))
     ]
     base_ns, candidate_ns = median_ns_of(before), median_ns_of(after)
-    realised_ns = None if base_ns is None or candidate_ns is None else base_ns - candidate_ns
+    work = None if is_one else _timed(work_change(one, other, settings), ratio)
+    verdict: ComparisonVerdict = "different_work" if work is not None else verdict_of(ratio)
+    realised_ns = None if base_ns is None or candidate_ns is None or work is not None else base_ns - candidate_ns
     return Comparison(
         schema=COMPARISON_VERSION,
         version=__version__,
         base=_side(base, one, before),
         candidate=_side(candidate, other, after),
-        verdict=verdict_of(ratio),
+        verdict=verdict,
         step_ratio=ratio,
-        notes=[*_notes(settings, machine), *_few(before, after), *_unread(base, candidate)],
+        notes=[
+            *_notes(settings, machine),
+            *_few(before, after, ratio),
+            *_unread(base, candidate),
+            *_unseen_work(verdict, one, other),
+        ],
+        work=work,
         predicted_ns=predicted_ns(pairs, part_together(each.recording.report for each in one)),
         realised_ns=realised_ns,
         findings=[_located(change, one if change.only == "base" else other) for change in changes(pairs, realised_ns)],
@@ -154,6 +178,14 @@ def _run_rules() -> frozenset[str]:
     return frozenset(rule.name() for rule in all_run_rules())
 
 
+def _timed(work: WorkChange | None, ratio: Ratio | None) -> WorkChange | None:
+    """The change of work with the ratio of times per unit."""
+    if work is None or work.units is None or ratio is None:
+        return work
+    per_unit = Ratio(value=ratio.value / work.units, low=ratio.low / work.units, high=ratio.high / work.units)
+    return replace(work, time_per_unit=per_unit)
+
+
 def _paths(side: Sequence[Chosen]) -> list[str]:
     return [each.recording.report.path for each in side]
 
@@ -206,10 +238,30 @@ def _notes(settings: Sequence[SettingChange], machine: Machine | None) -> Iterat
         )
 
 
-def _few(before: Sequence[int], after: Sequence[int]) -> Iterator[str]:
+def _few(before: Sequence[int], after: Sequence[int], ratio: Ratio | None) -> Iterator[str]:
     fewest = min(len(before), len(after))
-    if 0 < fewest < FEW_STEPS:
+    if ratio is not None and is_vague(ratio):
+        counted = f"{len(before)} and {plural(len(after), 'step')}"
+        if fewest < FEW_STEPS:
+            yield f"{counted} are too few to compare times. Record {ENOUGH_STEPS} or more on each side."
+        else:
+            yield f"The {counted} differ too much among themselves to compare times. Record both sides again, in turns."
+    elif 0 < fewest < FEW_STEPS:
         yield f"Only {fewest} step{'s' if fewest > 1 else ''} on one side: record more for a narrower interval."
+
+
+def _unseen_work(verdict: ComparisonVerdict, *sides: Sequence[Chosen]) -> Iterator[str]:
+    """A verdict means little if nobody knows whether both sides do the same work."""
+    lacking = [
+        name
+        for name, side in zip(("baseline", "candidate"), sides, strict=True)
+        if not any("shapes" in each.recording.report.recorded for each in side)
+    ]
+    if lacking and verdict in {"faster", "slower"}:
+        yield (
+            f"The {' and the '.join(lacking)} {'have' if len(lacking) > 1 else 'has'} no input shapes, so whether the "
+            "work per step changed is unknown. Record with `record_shapes=True`."
+        )
 
 
 def _unread(*sides: Asked) -> Iterator[str]:

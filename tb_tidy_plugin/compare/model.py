@@ -34,10 +34,11 @@ class Side(Model, frozen=True):
     Attributes:
         path: a path, or a run of the logdir.
         profiles: trace files, one per rank and span.
-        steps: number of steps that count. warming_up: number of others, which warm up; 0 if steps were requested.
+        steps: number of steps that count. warming_up: how many of them warm up, and have no part in the interval; 0 if
+            steps were requested.
         median_ns: the ledger's step. host_median_ns: the mark on the host of the same steps, null without marks; it is
             shorter if the host runs ahead of its device.
-        chosen: the requested steps (`3-7`), empty for all after the warm-up.
+        chosen: the requested steps (`3-7`), empty for all.
     """
 
     path: str
@@ -180,16 +181,42 @@ class SettingChange(Model, frozen=True):
     candidate: str
 
 
+class WorkChange(Model, frozen=True):
+    """Another amount of work per step.
+
+    Attributes:
+        kind: `rows`: more or fewer samples or tokens for the same weights. `passes`: the same products more or less
+            often. `inputs`: inputs of another size. `model`: other weights or layers.
+        text: the change in words.
+        operations: the candidate's operations per step divided by the baseline's; null if unknown.
+        unit: the unit of work, if a step has a known number of it on both sides; else empty.
+        units: the candidate's number of them divided by the baseline's; null without a unit.
+        time_per_unit: ratio of the times per unit of work; null without a unit, or without steps.
+    """
+
+    kind: Literal["rows", "passes", "inputs", "model"]
+    text: str
+    operations: float | None = None
+    unit: str = ""
+    units: float | None = None
+    time_per_unit: Ratio | None = None
+
+
+ComparisonVerdict: TypeAlias = Literal[Verdict, "different_work"]
+"""`different_work`: the sides do not do the same work per step, so that neither is faster or slower."""
+
+
 class Comparison(Model, frozen=True):
     """`tb-tidy compare --format json`.
 
     Attributes:
         verdict: comparison of the step times, allowing for noise.
+        work: the change of the work per step; null if it is the same, or if the recordings do not show it.
         step_ratio: null if one side has no steps.
         notes: reasons to doubt the numbers, to be read before them: other devices, other kinds of steps.
         predicted_ns: saving that the baseline expected of all findings that are gone or better together: at most
             the sum of their `predicted_ns`, since findings share time.
-        realised_ns: reduction of the step, negative if it became longer; null without steps.
+        realised_ns: reduction of the step, negative if it became longer; null without steps, and for different work.
         findings: largest prediction first.
         operators, kernels: largest difference first; from the command line the first two hundred.
         settings: differences between the two, if both recordings know the setting.
@@ -200,7 +227,7 @@ class Comparison(Model, frozen=True):
     version: str
     base: Side
     candidate: Side
-    verdict: Verdict
+    verdict: ComparisonVerdict
     step_ratio: Ratio | None
     notes: list[str]
     predicted_ns: int
@@ -211,6 +238,7 @@ class Comparison(Model, frozen=True):
     kernels: list[KernelChange]
     settings: list[SettingChange]
     ledger: LedgerChange | None = None
+    work: WorkChange | None = None
 
 
 def first_rows(comparison: Comparison, most: int) -> Comparison:

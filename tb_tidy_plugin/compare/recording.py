@@ -96,8 +96,15 @@ class Chosen(msgspec.Struct, frozen=True):
 
     @property
     def warming_up(self) -> int:
-        """Number of steps that do not count because they warm up."""
-        return 0 if self.is_range else max(len(self.recording.report.steps.items) - len(self.steps), 0)
+        """Number of the steps that warm up; 0 if the steps were requested."""
+        return 0 if self.is_range else len(self.steps) - len(self.without_warm_up.steps)
+
+    @property
+    def without_warm_up(self) -> Chosen:
+        """The same without steps that warm up, unless the steps were requested or all of them do."""
+        items = self.recording.report.steps.items
+        usual = tuple(at for at in self.steps if not items or items[at].oddity != _WARM_UP)
+        return self if self.is_range or not usual else Chosen(self.recording, usual)
 
     @property
     def left_out(self) -> Iterator[LeftOut]:
@@ -152,7 +159,7 @@ def _scaled(saving: Saving, part: float) -> Saving:
 
 
 def chosen_steps(recordings: Sequence[Recording], wanted: StepRange | None, name: str) -> list[Chosen]:
-    """The recordings with their steps in `wanted`, by default all after the warm-up.
+    """The recordings with their steps in `wanted`, by default all, as in the report.
 
     Leaves out recordings without any such step.
 
@@ -160,7 +167,7 @@ def chosen_steps(recordings: Sequence[Recording], wanted: StepRange | None, name
         StepsError: none of them has one; `name` is their name in the message.
     """
     if wanted is None:
-        return [Chosen(each, _after_warm_up(each)) for each in recordings]
+        return [Chosen(each, tuple(range(max(len(each.report.steps.items), 1)))) for each in recordings]
     found = [Chosen(each, _in_range(each, wanted), is_range=True) for each in recordings]
     found = [each for each in found if each.steps]
     if not found:
@@ -177,11 +184,6 @@ def durations_by_recording(side: Sequence[Chosen]) -> list[list[int]]:
         found.setdefault((each.recording.run, spans[worker]), []).extend(each.durations_ns)
         spans[worker] += 1
     return list(found.values())
-
-
-def _after_warm_up(recording: Recording) -> tuple[int, ...]:
-    items = recording.report.steps.items
-    return tuple(at for at, step in enumerate(items) if step.oddity != _WARM_UP) if items else (0,)
 
 
 def _in_range(recording: Recording, wanted: StepRange) -> tuple[int, ...]:

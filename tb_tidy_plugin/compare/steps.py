@@ -18,6 +18,9 @@ _INTERVAL = (2.5, 97.5)  # per cent
 BETWEEN_RECORDINGS = 0.03
 """Usual difference of two recordings of one program on a quiet machine, even if their steps do not differ."""
 
+_WIDEST = float(np.log(1000))
+"""Widest half of an interval, as a logarithm: with two steps on a side t gives astronomic figures."""
+
 _FEWEST = 2  # steps needed for a spread
 FEWEST_RECORDINGS = 3  # needed for a spread between them: with two, t would say next to nothing
 
@@ -50,6 +53,7 @@ def step_ratio(
     if min(len(base), len(candidate)) < _FEWEST:
         return Ratio(value=value, low=value / 2, high=value * 2)
     spread = max(_by_resampling(base, candidate, value), _by_t(base, candidate), _between(base_ns, candidate_ns))
+    spread = min(spread, _WIDEST)
     if within_recording:
         width = float(np.exp(spread))
         return Ratio(value=value, low=value / width, high=value * width)
@@ -57,6 +61,21 @@ def step_ratio(
     width = float(np.exp(np.hypot(np.hypot(spread, NORMAL_975 * machine.error), np.log1p(BETWEEN_RECORDINGS))))
     on_one_machine = value / machine.ratio
     return Ratio(value=value, low=min(value, on_one_machine) / width, high=max(value, on_one_machine) * width)
+
+
+def around(ratio: Ratio, value: float) -> Ratio:
+    """The ratio `value` with the same relative distance to both ends of the interval."""
+    by = value / ratio.value
+    return Ratio(value=value, low=ratio.low * by, high=ratio.high * by)
+
+
+VAGUE = 25
+"""An interval says nothing if its upper end is more than this many times its lower end."""
+
+
+def is_vague(ratio: Ratio) -> bool:
+    """True if the interval says nothing: too few steps, or steps that differ too much."""
+    return ratio.high > VAGUE * ratio.low
 
 
 def verdict_of(ratio: Ratio | None) -> Verdict:

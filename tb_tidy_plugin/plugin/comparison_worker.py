@@ -32,7 +32,7 @@ COMPARISON_WORK = "comparison"
 class SideAsked(msgspec.Struct, frozen=True):
     """One side: its name, its recordings, the number of unreadable ones, and the steps asked for.
 
-    `steps` is a range, empty for all steps after the warm-up. `of_runs` is what rules over several ranks say.
+    `steps` is a range, empty for all steps. `of_runs` is what rules over several ranks say.
     """
 
     path: str

@@ -363,7 +363,7 @@ class CompareAnswer(Model, frozen=True):
     """`GET api/compare?base=RUN&candidate=RUN`: the differences, with one page of operators and kernels.
 
     Each side takes `…_rank` (a worker's name, or the number of a rank; all by default), `…_span` and `…_steps` (`3-7`
-    or `5`, by the numbers in the steps' names; all after the warm-up by default). `q` finds operators and kernels by
+    or `5`, by the numbers in the steps' names; all by default). `q` finds operators and kernels by
     name and shapes; `offset` and `limit` select those to return, largest difference first.
 
     Attributes:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from tb_tidy_plugin.compare.model import Comparison, EntryChange, FindingChange, FindingState, Side
+from tb_tidy_plugin.compare.model import Comparison, ComparisonVerdict, EntryChange, FindingChange, FindingState, Side
+from tb_tidy_plugin.compare.steps import is_vague
 from tb_tidy_plugin.render import document as doc
 from tb_tidy_plugin.render.document import Block, Document, Form, Line, Paragraph, Style, code, sentence
 from tb_tidy_plugin.render.words import LEAST_SHARE, known_by_mark, part_text, time_text
 from tb_tidy_plugin.report.generated import place_text
 from tb_tidy_plugin.report.model import Place
 from tb_tidy_plugin.units import plural
-from tb_tidy_plugin.vocabulary import Verdict
 
-_VERDICTS: Mapping[Verdict, tuple[str, Style]] = {
+_VERDICTS: Mapping[ComparisonVerdict, tuple[str, Style]] = {
     "faster": ("Faster", "good"),
     "slower": ("Slower", "bad"),
     "no_clear_difference": ("No clear difference", "strong"),
+    "different_work": ("Different work per step", "strong"),
 }
 STATES: Mapping[FindingState, tuple[str, Style]] = {
     "gone": ("✓", "good"),
@@ -44,6 +45,7 @@ def comparison_document(comparison: Comparison, form: Form) -> Document:
 def _terminal(comparison: Comparison, verdict: doc.Span) -> Iterator[Block]:
     yield from _notes(comparison)
     yield Paragraph((verdict, f": {_ratio(comparison)}"))
+    yield from _work(comparison)
     yield Paragraph((f"baseline   {_side(comparison.base)}",))
     yield Paragraph((f"candidate  {_side(comparison.candidate)}",))
     if promise := _promise(comparison):
@@ -56,7 +58,7 @@ def _terminal(comparison: Comparison, verdict: doc.Span) -> Iterator[Block]:
 
 
 def _comment(comparison: Comparison, verdict: str) -> Iterator[Block]:
-    blocks = [*_notes(comparison)]
+    blocks = [*_notes(comparison), *_work(comparison)]
     if promise := _promise(comparison):
         blocks.append(Paragraph((f"{promise[0].upper()}{promise[1:]}.",)))
     blocks.append(_findings(comparison.findings[:_MOST_FINDINGS], _linked))
@@ -74,7 +76,22 @@ def _notes(comparison: Comparison) -> Iterator[Block]:
 def _ratio(comparison: Comparison) -> str:
     """Candidate divided by baseline: `step time ×0.63 (0.58 to 0.68)`."""
     ratio = comparison.step_ratio
-    return f"step time ×{ratio.value:.3g} ({ratio.low:.3g} to {ratio.high:.3g})" if ratio else "one side has no steps"
+    if ratio is None:
+        return "one side has no steps"
+    interval = "no interval" if is_vague(ratio) else f"{ratio.low:.3g} to {ratio.high:.3g}"
+    return f"step time ×{ratio.value:.3g} ({interval})"
+
+
+def _work(comparison: Comparison) -> Iterator[Block]:
+    """The change of the work per step, and the time per unit of it."""
+    work = comparison.work
+    if work is None:
+        return
+    operations = "" if work.operations is None else f"; operations ×{work.operations:.3g}"
+    yield Paragraph((f"The work per step changed: {work.text}{operations}.",))
+    if work.time_per_unit is not None and not is_vague(work.time_per_unit):
+        per = work.time_per_unit
+        yield Paragraph((f"Time per {work.unit} ×{per.value:.3g} ({per.low:.3g} to {per.high:.3g}).",))
 
 
 def _side(side: Side) -> str:
@@ -83,7 +100,7 @@ def _side(side: Side) -> str:
         host_ns, host = side.host_median_ns, ""
         if host_ns is not None and abs(host_ns - side.median_ns) * 50 > side.median_ns:
             host = f"; the host's own mark takes {time_text(host_ns)}"
-        warming_up = f" besides {side.warming_up} of warm-up" if side.warming_up else ""
+        warming_up = f", {side.warming_up} of them warm-up" if side.warming_up else ""
         steps = f"{plural(side.steps, 'step')}{warming_up}, median {time_text(side.median_ns)}{host}"
     return f"{side.path} ({plural(side.profiles, 'profile')}, {steps})"
 

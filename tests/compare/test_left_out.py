@@ -116,7 +116,7 @@ class TestComparison:
         assert set(STATES) == set(get_args(FindingState))
         _, comparison = changed(above, below)
         for form in ("text", "markdown"):
-            text = as_text(comparison_document(comparison, form), form)  # type: ignore[arg-type]
+            text = as_text(comparison_document(comparison, form), form)
             assert "below the limit" in text
             assert "gone" not in text
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
+from tb_tidy_plugin.cli.main import commands
 from tb_tidy_plugin.compare.model import Ratio
-from tb_tidy_plugin.compare.steps import step_ratio, verdict_of
+from tb_tidy_plugin.compare.steps import is_vague, step_ratio, verdict_of
 from tb_tidy_plugin.vocabulary import Verdict
+from tests.support.step_recordings import recording
 
 MS = 1_000_000
 
@@ -73,3 +78,26 @@ def test_a_difference_of_a_third_is_seen_in_quiet_steps(steps: int) -> None:
         candidate = (MS / 1.5 * random.lognormal(0, 0.03, steps)).astype(np.int64).tolist()
         seen += judged(base, candidate)[1] == "faster"
     assert seen >= 99
+
+
+class TestIntervalsThatSayNothing:
+    def test_two_steps_that_differ_are_no_basis(self) -> None:
+        ratio = step_ratio([[1_072_000, 20_000]], [[499_000, 9_000]])
+        assert ratio is not None
+        assert is_vague(ratio)
+        assert ratio.high / ratio.low <= 1.2e6, "no astronomic figures"
+        assert verdict_of(ratio) == "no_clear_difference"
+
+    def test_ordinary_noise_is(self) -> None:
+        ratio = step_ratio([[100, 110, 105, 95, 150]], [[100, 90, 105, 95, 150]])
+        assert ratio is not None
+        assert not is_vague(ratio)
+
+    @pytest.mark.parametrize("form", ["text", "markdown", "json"])
+    def test_the_comparison_says_what_to_record(self, tmp_path: Path, form: str) -> None:
+        sides = [recording(tmp_path / name, us, steps=2, slow_step=1) for name, us in (("a", 40_000), ("b", 90_000))]
+        output = " ".join(CliRunner().invoke(commands, ["compare", *map(str, sides), "--format", form]).output.split())
+        assert "2 and 2 steps are too few to compare times. Record 10 or more on each side." in output
+        if form != "json":
+            assert "(no interval)" in output
+            assert "e+" not in output

@@ -301,7 +301,7 @@ export interface CancelRequest {
  * `GET api/compare?base=RUN&candidate=RUN`: the differences, with one page of operators and kernels.
  *
  * Each side takes `…_rank` (a worker's name, or the number of a rank; all by default), `…_span` and `…_steps` (`3-7`
- * or `5`, by the numbers in the steps' names; all after the warm-up by default). `q` finds operators and kernels by
+ * or `5`, by the numbers in the steps' names; all by default). `q` finds operators and kernels by
  * name and shapes; `offset` and `limit` select those to return, largest difference first.
  *
  * Attributes:
@@ -318,11 +318,12 @@ export interface CompareAnswer {
  *
  * Attributes:
  *     verdict: comparison of the step times, allowing for noise.
+ *     work: the change of the work per step; null if it is the same, or if the recordings do not show it.
  *     step_ratio: null if one side has no steps.
  *     notes: reasons to doubt the numbers, to be read before them: other devices, other kinds of steps.
  *     predicted_ns: saving that the baseline expected of all findings that are gone or better together: at most
  *         the sum of their `predicted_ns`, since findings share time.
- *     realised_ns: reduction of the step, negative if it became longer; null without steps.
+ *     realised_ns: reduction of the step, negative if it became longer; null without steps, and for different work.
  *     findings: largest prediction first.
  *     operators, kernels: largest difference first; from the command line the first two hundred.
  *     settings: differences between the two, if both recordings know the setting.
@@ -342,8 +343,9 @@ export interface Comparison {
   schema: number;
   settings: SettingChange[];
   step_ratio: Ratio | null;
-  verdict: "faster" | "no_clear_difference" | "slower";
+  verdict: "different_work" | "faster" | "no_clear_difference" | "slower";
   version: string;
+  work?: WorkChange | null;
 }
 /**
  * One of the two sides: its source and its steps.
@@ -351,10 +353,11 @@ export interface Comparison {
  * Attributes:
  *     path: a path, or a run of the logdir.
  *     profiles: trace files, one per rank and span.
- *     steps: number of steps that count. warming_up: number of others, which warm up; 0 if steps were requested.
+ *     steps: number of steps that count. warming_up: how many of them warm up, and have no part in the interval; 0 if
+ *         steps were requested.
  *     median_ns: the ledger's step. host_median_ns: the mark on the host of the same steps, null without marks; it is
  *         shorter if the host runs ahead of its device.
- *     chosen: the requested steps (`3-7`), empty for all after the warm-up.
+ *     chosen: the requested steps (`3-7`), empty for all.
  */
 export interface Side {
   chosen: string;
@@ -583,6 +586,26 @@ export interface Ratio {
   high: number;
   low: number;
   value: number;
+}
+/**
+ * Another amount of work per step.
+ *
+ * Attributes:
+ *     kind: `rows`: more or fewer samples or tokens for the same weights. `passes`: the same products more or less
+ *         often. `inputs`: inputs of another size. `model`: other weights or layers.
+ *     text: the change in words.
+ *     operations: the candidate's operations per step divided by the baseline's; null if unknown.
+ *     unit: the unit of work, if a step has a known number of it on both sides; else empty.
+ *     units: the candidate's number of them divided by the baseline's; null without a unit.
+ *     time_per_unit: ratio of the times per unit of work; null without a unit, or without steps.
+ */
+export interface WorkChange {
+  kind: "inputs" | "model" | "passes" | "rows";
+  operations?: number | null;
+  text: string;
+  time_per_unit?: Ratio | null;
+  unit?: string;
+  units?: number | null;
 }
 /**
  * Two sides, each a run, one of its ranks, spans and a range of steps; and a page of the differences.

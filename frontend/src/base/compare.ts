@@ -7,7 +7,7 @@ import { inUnit, plural, timeUnit } from './units';
 import { replayedMark, type KnownFromCapture } from './words';
 
 export type Tone = 'good' | 'bad' | 'even';
-export type Verdict = 'faster' | 'slower' | 'no_clear_difference';
+export type Verdict = 'faster' | 'slower' | 'no_clear_difference' | 'different_work';
 
 interface SideLike { median_ns: number | null; steps: number }
 interface Times { base_ns: number; candidate_ns: number }
@@ -16,12 +16,14 @@ interface Owner { name: string; base_ns: number | null; candidate_ns: number | n
 interface Entry extends Times { title: string; cause: Cause; kind: Kind | null; owners: readonly Owner[] }
 interface Ledgers { base_step_ns: number; candidate_step_ns: number; entries: readonly Entry[] }
 interface Ratio { value: number; low: number; high: number }
-export interface Outcome { verdict: Verdict; step_ratio: Ratio | null; base: SideLike; candidate: SideLike; breakdown: readonly Part[]; ledger?: Ledgers | null }
+export interface Work { text: string; operations?: number | null; unit?: string; time_per_unit?: Ratio | null }
+export interface Outcome { verdict: Verdict; step_ratio: Ratio | null; base: SideLike; candidate: SideLike; breakdown: readonly Part[]; ledger?: Ledgers | null; work?: Work | null }
 
 export const VERDICTS: Record<Verdict, { sign: string; tone: Tone }> = {
   faster: { sign: '▼', tone: 'good' },
   slower: { sign: '▲', tone: 'bad' },
   no_clear_difference: { sign: '≈', tone: 'even' },
+  different_work: { sign: '≠', tone: 'even' },
 };
 
 /** `Candidate is 1.53× faster (1.48–1.58): 33.9 → 22.1 ms per step`. */
@@ -32,16 +34,31 @@ export function verdictText({ verdict, step_ratio: ratio, base, candidate }: Out
     case 'faster': return `Candidate is ${factor(1 / ratio.value)}× faster (${factor(1 / ratio.high)}–${factor(1 / ratio.low)}): ${change}`;
     case 'slower': return `Candidate is ${factor(ratio.value)}× slower (${factor(ratio.low)}–${factor(ratio.high)}): ${change}`;
     case 'no_clear_difference': return `No clear difference: ${change}`;
+    case 'different_work': return `Different work per step: ${change}`;
     default: return verdict satisfies never;
   }
 }
 
+/** How the work per step changed, and the time per unit of it; empty if it did not. */
+export function workText({ work }: Pick<Outcome, 'work'>): string {
+  if (!work) return '';
+  const operations = typeof work.operations === 'number' ? `; operations ×${factor(work.operations)}` : '';
+  const per = work.time_per_unit;
+  return `The work per step changed: ${work.text}${operations}.${per ? ` Time per ${work.unit}: ×${factor(per.value)} (${factor(per.low)}–${factor(per.high)}).` : ''}`;
+}
+
+const VAGUE = 25;
+
+/** True if an interval says nothing; a note then says what to record. The server has the same limit. */
+const isVague = ({ low, high }: Ratio): boolean => high > VAGUE * low;
+
 /** The basis of the verdict. */
 export function groundsText({ verdict, step_ratio: ratio, base, candidate }: Outcome): string {
   if (!ratio) return '';
+  if (isVague(ratio)) return '';
   const medians = base.steps === 1 && candidate.steps === 1 ? 'One step on each side' : `Medians of ${base.steps} and ${candidate.steps} steps`;
-  return verdict === 'no_clear_difference'
-    ? `${medians}; the candidate takes ${factor(ratio.low)} to ${factor(ratio.high)} times as long, so it may be faster or slower.`
+  return verdict === 'no_clear_difference' || verdict === 'different_work'
+    ? `${medians}; the candidate takes ${factor(ratio.low)} to ${factor(ratio.high)} times as long${verdict === 'different_work' ? '' : ', so it may be faster or slower'}.`
     : `${medians}; the interval holds the true factor 19 times in 20.`;
 }
 
@@ -50,7 +67,7 @@ const TELLING = 0.2; // a part below this share of the whole change explains not
 /** The parts that changed most in the direction of the verdict: `Data loading 13.3 → 1.44 ms`. */
 export function reasonText(outcome: Outcome): string {
   const { verdict, base, candidate } = outcome;
-  if (verdict === 'no_clear_difference' || base.median_ns === null || candidate.median_ns === null) return '';
+  if (verdict === 'no_clear_difference' || verdict === 'different_work' || base.median_ns === null || candidate.median_ns === null) return '';
   const way = verdict === 'faster' ? -1 : 1;
   const whole = Math.abs(candidate.median_ns - base.median_ns);
   const telling = wholesOf(outcome).flatMap(({ lines }) => lines).filter((line) => way * differenceOf(line) > TELLING * whole)

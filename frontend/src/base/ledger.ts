@@ -2,6 +2,7 @@
 
 import type { Entry, Ledger, Limit, Owner } from '../api/types.gen';
 import { spread, type Spread } from './statistics';
+import type { Oddity } from './stepStrip';
 import { nanoseconds, share } from './units';
 import { STEP_BASIS } from './words';
 
@@ -30,6 +31,15 @@ export function accountOf<E extends EntryLike>({ entries, step_ns: { mean, n } }
   const whole = sum(times);
   const rows = entries.map((entry, index) => ({ entry, ns: times[index] ?? 0, share: whole > 0 ? (times[index] ?? 0) / whole : 0 }));
   return { whole, rows: rows.filter(({ ns }) => ns > 0).toSorted((one, other) => other.ns - one.ns) };
+}
+
+interface StepOf { name: string; start_ns: number; end_ns: number }
+interface Item { name: string; start_ns: number; duration_ns: number; oddity?: Oddity | null }
+
+/** The steps of the account, from the end of the one before; the report says which of them are odd. */
+export function stepsOf(steps: readonly StepOf[], items: readonly Item[]): Item[] {
+  const odd = new Map(items.map(({ name, oddity = null }) => [name, oddity]));
+  return steps.map(({ name, start_ns: start, end_ns: end }) => ({ name, start_ns: start, duration_ns: end - start, oddity: odd.get(name) ?? null }));
 }
 
 /** Totals over `n` steps as whole ns of one that add up to `mean`: the remainder goes to the totals that lost most. */

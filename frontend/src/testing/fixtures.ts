@@ -149,7 +149,9 @@ export const benchmarksAnswer = (changes: Partial<BenchmarksAnswer> = {}): Bench
   findings: { a: { before: 'result = x * 1', after: 'result = x', setup: 'import torch', of_events: true, devices: ['cpu'] } }, ...changes,
 });
 
+const ONLY: Partial<Record<FindingChange['state'], 'base' | 'candidate'>> = { gone: 'base', new: 'candidate' };
 export const change = (id: string, changes: Partial<FindingChange> = {}): FindingChange => ({
+  only: ONLY[changes.state ?? 'gone'] ?? null,
   id, rule: 'first-rule', state: 'gone', message: `Finding ${id}`, severity: 'medium', function: 'train_step',
   base_ns: 5_000_000, candidate_ns: null, predicted_ns: 4_000_000, realised_ns: 5_000_000, places: [place()], ...changes,
 });

@@ -1,7 +1,7 @@
 import { fireEvent, screen, within } from '@testing-library/preact';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import type { CompareAnswer, Comparison, ProfileReport, ProfileState } from '../api/types.gen';
-import { change, compareAnswer, finding, operatorChange, flame, outlier, place, report, state } from '../testing/fixtures';
+import { change, compareAnswer, finding, ledger, ledgerEntry, operatorChange, flame, outlier, place, report, state } from '../testing/fixtures';
 import { effects, key, openPage } from '../testing/page';
 import { Refusal, serve, type TestServer } from '../testing/server';
 
@@ -22,14 +22,14 @@ interface Runs { [run: string]: Partial<ProfileState>[] }
 const TWO: Runs = { before: [{ span: '1795242331722' }], after: [{ span: '1795242346135' }] };
 
 /** A server with these runs, whose comparison is `answer`; the oldest run is the first. */
-function serveRuns(answer: CompareAnswer, runs: Runs = TWO): TestServer {
+function serveRuns(answer: CompareAnswer, runs: Runs = TWO, account: ProfileReport['ledger'] = null): TestServer {
   const profiles = (run: string) => (runs[run] ?? []).map((changes) => state(changes));
   return serve({
     runs: () => ({ logdirs: ['/runs'], scanning: false, runs: Object.keys(runs).map((run) => ({ run, profiles: profiles(run) })) }),
     report: (query) => {
       const known = profiles(query.get('run') ?? '').filter(({ worker }) => (query.get('worker') ?? worker) === worker);
       const reports: ProfileReport[] = known.filter(({ state: of }) => of === 'done')
-        .map(({ worker, span }) => report({ worker, span, steps: STEPS, findings: [finding('a')], outliers: [outlier({ step: 2, name: 'ProfilerStep#5', text: 'Step 5 waited for `data`.' })] }));
+        .map(({ worker, span }) => report({ worker, span, steps: STEPS, ledger: account, findings: [finding('a')], outliers: [outlier({ step: 2, name: 'ProfilerStep#5', text: 'Step 5 waited for `data`.' })] }));
       return { states: known, report: { run: query.get('run'), profiles: reports }, ranks: [0], pending: 0 };
     },
     compare: (query) => (query.get('limit') === '0' ? { ...answer, comparison: { ...answer.comparison, operators: [], kernels: [] } } : answer),
@@ -75,12 +75,12 @@ describe('the sides', () => {
     expect([address('cmp'), address('with')]).toEqual(['before', 'after']);
   });
 
-  it('are the run that was looked at against the newest other', async () => {
+  it('are the run that was looked at and the next one, if it is the oldest', async () => {
     const server = serveRuns(compareAnswer());
     await openPage('torchtidy&p.torchtidy.run=before');
     fireEvent.click(await screen.findByRole('tab', { name: 'Compare' }));
     await verdict();
-    expect(lastAsked(server)).toMatchObject({ base: 'after', candidate: 'before' });
+    expect(lastAsked(server)).toMatchObject({ base: 'before', candidate: 'after' });
   });
 
   it('are reached by a key, and need no report of the selected run', async () => {
@@ -276,11 +276,36 @@ describe('what came of it', () => {
     expect((await within(section).findAllByRole('row'))).toHaveLength(5);
   });
 
-  it('has the host’s pace where it is another one than the step’s, and says which steps do not count', async () => {
+  it('shows the steps of the ledger, as Overview does, and not their marks', async () => {
+    const account = ledger([ledgerEntry('compute', 'matrix', [188e6, 175e6, 310e6, 175e6])]);
+    serveRuns(compareAnswer(), TWO, { ...account, steps: account.steps.map((step, at) => ({ ...step, name: `ProfilerStep#${at + 3}` })) });
+    await openPage(LINK);
+    const strip = await (await side('Baseline')).findByRole('listbox', { name: 'Steps of the baseline' });
+    const options = within(strip).getAllByRole('option');
+    expect(options.map(({ title }) => title)).toEqual(['ProfilerStep#3: 188 ms', 'ProfilerStep#4: 175 ms', 'ProfilerStep#5: 310 ms, outlier', 'ProfilerStep#6: 175 ms']);
+    expect(options[0]?.querySelector('.part-matrix')).toBeTruthy();
+  });
+
+  it('says when the work changed, and how long a unit of it takes', async () => {
+    await open({
+      verdict: 'different_work', step_ratio: { value: 7.43, low: 7, high: 8 }, realised_ns: null,
+      work: { kind: 'rows', text: 'the rows of products (samples or tokens) ×8', operations: 8, unit: 'row', units: 8, time_per_unit: { value: 0.929, low: 0.875, high: 1 } },
+    });
+    expect((await screen.findByRole('heading', { level: 2, name: /Different work per step/ })).textContent).not.toContain('slower');
+    expect(await text()).toContain('The work per step changed: the rows of products (samples or tokens) ×8; operations ×8.00. Time per row: ×0.93 (0.88–1.00).');
+  });
+
+  it('prints no interval that says nothing', async () => {
+    await open({ verdict: 'no_clear_difference', step_ratio: { value: 0.476, low: 0.0005, high: 476 } });
+    await verdict();
+    expect(await text()).not.toMatch(/476 times|0\.0005/);
+  });
+
+  it('has the host’s pace where it is another one than the step’s, and says which steps warm up', async () => {
     const { base, candidate } = compareAnswer().comparison;
     await open({ base: { ...base, host_median_ns: 70e6, warming_up: 2 }, candidate: { ...candidate, host_median_ns: 80.1e6 } });
     await verdict();
-    expect(await text()).toContain('median 100 ms of 10 steps besides 2 of warm-up; the host’s own mark takes 70 ms');
+    expect(await text()).toContain('median 100 ms of 10 steps, 2 of them warm-up; the host’s own mark takes 70 ms');
     expect(await text()).not.toContain('80.1 ms');
   });
 });

@@ -1,10 +1,10 @@
 /** The two sides: run, rank, span and steps of each. */
 
 import { useEffect, useState } from 'preact/hooks';
-import type { Comparison, ProfileReport } from '../../api/types.gen';
+import type { Comparison, ProfileReport, StepItem } from '../../api/types.gen';
 import { ticks } from '../../base/axis';
 import { averaged, groupsAt } from '../../base/lanes';
-import { hostPace } from '../../base/ledger';
+import { accountOf, groupsOf, hostPace, stepsOf } from '../../base/ledger';
 import { spanText } from '../../base/selection';
 import type { Side, Sides } from '../../base/sides';
 import { rangeFault, rangeIn, rangeText, type Range } from '../../base/stepRange';
@@ -21,7 +21,7 @@ const TITLES: Record<SideName, string> = { base: 'Baseline', candidate: 'Candida
 
 export function Choose({ sides: { base, candidate }, compared }: { sides: Sides; compared: Comparison | null }) {
   const [before, after] = [useReport(base), useReport(candidate)];
-  const most = Math.max(longest(before?.steps.items ?? []), longest(after?.steps.items ?? []));
+  const most = Math.max(longest(shownSteps(before)), longest(shownSteps(after)));
   return (
     <div class="sides">
       <Card name="base" side={base} report={before} most={most} facts={factsOf(compared?.base)} />
@@ -31,11 +31,18 @@ export function Choose({ sides: { base, candidate }, compared }: { sides: Sides;
   );
 }
 
+/** The steps as Overview shows them: the ledger's, if it has any of the marked ones. */
+function shownSteps(report: ProfileReport | null): readonly StepItem[] {
+  const items = report?.steps.items ?? [];
+  const steps = stepsOf(report?.ledger?.steps ?? [], items);
+  return steps.some(({ name }) => items.some((item) => item.name === name)) ? steps : items;
+}
+
 function factsOf(side: Comparison['base'] | undefined): string {
   if (!side) return '';
   const pace = side.median_ns === null ? null : hostPace({ host_step_ns: side.host_median_ns ?? null, step_ns: { median: side.median_ns } });
   const host = pace === null ? '' : `; the host’s own mark takes ${nanoseconds(pace)}`;
-  const warmUp = side.warming_up ? ` besides ${side.warming_up} of warm-up` : '';
+  const warmUp = side.warming_up ? `, ${side.warming_up} of them warm-up` : '';
   const median = side.median_ns === null ? 'no steps' : `median ${nanoseconds(side.median_ns)} of ${plural(side.steps, 'step')}${warmUp}${host}`;
   return side.profiles > 1 ? `${median}, ${side.profiles} recordings` : median;
 }
@@ -44,7 +51,9 @@ interface CardProps { name: SideName; side: Side; report: ProfileReport | null; 
 
 function Card({ name, side, report, most, facts }: CardProps) {
   const { steps } = side;
-  const items = report?.steps.items ?? null;
+  const items = report && shownSteps(report);
+  const ledger = report?.ledger ?? null;
+  const parts = ledger && items !== report?.steps.items ? (index: number | null) => groupsOf(accountOf(ledger, index)) : groupsAt(averaged(report?.lanes ?? []));
   const choose = (text: string): void => chooseSteps(name, text);
   return (
     <section class="side-card" aria-label={TITLES[name]}>
@@ -55,7 +64,7 @@ function Card({ name, side, report, most, facts }: CardProps) {
         {steps && <Button kind="quiet" onClick={() => choose('')}>All steps</Button>}
       </div>
       {items && items.length > 1 && (
-        <StepStrip several label={`Steps of the ${TITLES[name].toLowerCase()}`} columns={columnsOf(groupsAt(averaged(report?.lanes ?? [])), items, most)}
+        <StepStrip several label={`Steps of the ${TITLES[name].toLowerCase()}`} columns={columnsOf(parts, items, most)}
           marks={ticks(most, 3).map((ns) => ({ height: ns / most, text: ns === 0 ? '0' : nanoseconds(ns) }))} chosen={rangeIn(items, steps)}
           onChoose={(range) => choose(range ? rangeText(items, range) : '')} />
       )}
@@ -119,7 +128,7 @@ function StepsField({ steps, fault, onSteps }: StepsProps) {
   return (
     <label class={`select steps-field${wrong ? ' wrong' : ''}`}>
       <span class="select-label">Steps</span>
-      <input type="text" value={text} placeholder="all but warm-up" autocomplete="off" spellcheck={false} aria-label="Steps"
+      <input type="text" value={text} placeholder="all" autocomplete="off" spellcheck={false} aria-label="Steps"
         aria-invalid={wrong !== ''} onInput={(event) => setText(event.currentTarget.value)} onBlur={take}
         onKeyDown={(event) => { if (event.key === 'Enter') take(); }} />
       <span class="steps-fault" role="status">{wrong}</span>

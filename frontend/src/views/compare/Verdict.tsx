@@ -2,7 +2,7 @@
 
 import type { Comparison } from '../../api/types.gen';
 import { actionOf } from '../../base/actionTitles';
-import { differenceOf, FINDING_STATES, groundsText, reasonText, VERDICTS, verdictText } from '../../base/compare';
+import { differenceOf, FINDING_STATES, groundsText, reasonText, VERDICTS, verdictText, workText } from '../../base/compare';
 import { plural, signed } from '../../base/units';
 import { Message } from '../../components/Spans';
 
@@ -11,6 +11,7 @@ export function Verdict({ comparison }: { comparison: Comparison }) {
   return (
     <section class={`outcome ${tone}`} aria-labelledby="outcome">
       <h2 id="outcome"><span class="outcome-sign" aria-hidden="true">{sign}</span>{verdictText(comparison)}</h2>
+      {comparison.work && <p><Message text={workText(comparison)} /></p>}
       <p>{reasonText(comparison)} <Blame comparison={comparison} /></p>
       <p class="muted">{groundsText(comparison)} {tally(comparison)}</p>
     </section>

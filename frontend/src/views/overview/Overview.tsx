@@ -1,9 +1,8 @@
 /** The account of a step, what stands out, and the recorded device. */
 
-import type { Ledger as Account } from '../../api/ledger';
 import type { ProfileReport, StepItem } from '../../api/types.gen';
 import { overlapText, withoutText } from '../../base/joint';
-import { accountOf, groupsOf } from '../../base/ledger';
+import { accountOf, groupsOf, stepsOf } from '../../base/ledger';
 import { averaged, groupsAt } from '../../base/lanes';
 import { oddSteps } from '../../base/stepStrip';
 import { spread } from '../../base/statistics';
@@ -26,7 +25,7 @@ export function Overview() {
   const shown = report.value;
   if (!shown) return null;
   const account = ledger.value;
-  const items = account ? stepsOf(account, shown) : shown.steps.items;
+  const items = account ? stepsOf(account.steps, shown.steps.items) : shown.steps.items;
   const step = chosenOf(items);
   const lanes = shown.lanes ?? [];
   return (
@@ -57,12 +56,6 @@ export function Overview() {
 function chosenOf(items: readonly StepItem[]): number | null {
   const at = items.findIndex(({ name }) => name === route.value.step);
   return at < 0 ? null : at;
-}
-
-/** The steps of the account; the report says which of them are odd. */
-function stepsOf({ steps }: Account, { steps: { items } }: ProfileReport): StepItem[] {
-  const odd = new Map(items.map(({ name, oddity = null }) => [name, oddity]));
-  return steps.map(({ name, start_ns: start, end_ns: end }) => ({ name, start_ns: start, duration_ns: end - start, oddity: odd.get(name) ?? null }));
 }
 
 /** Step time without the profiler, and without all findings. */
