@@ -385,10 +385,13 @@ export interface PartChange {
  *     id: the candidate's finding, or the baseline's if it is gone; the same for both unless code has moved.
  *     message: the check's, with the figures of all steps. action: the advice in a few words, verb first.
  *     places: current places, or former ones.
- *     base_ns, candidate_ns: cost per step; null on the side that does not have it.
+ *     base_ns, candidate_ns: cost per step, reported or not; null on the side that does not have it.
  *     predicted_ns: saving that the baseline expected of its fix, null for new findings.
- *     realised_ns: its part of the real reduction of the step, for findings that are gone or better: in proportion to
- *         the predictions if there are several, since only their sum can be measured.
+ *     realised_ns: its part of the real reduction of the step, for findings that are gone, better, or below the limit
+ *         at a clearly lower cost: in proportion to the predictions if there are several, since only their sum can
+ *         be measured.
+ *     only: the side whose report has it; null if both have it.
+ *     reason: why a finding that only one report has is neither gone nor new; empty for others.
  *     worker, span: the recording of that side where it costs most; empty for findings about several ranks.
  */
 export interface FindingChange {
@@ -398,13 +401,15 @@ export interface FindingChange {
   function: string;
   id: string;
   message: string;
+  only?: ("base" | "candidate") | null;
   places: Place[];
   predicted_ns: number | null;
   realised_ns: number | null;
+  reason?: string;
   rule: string;
   severity: "high" | "info" | "low" | "medium";
   span?: string;
-  state: "better" | "gone" | "new" | "not_checked" | "same" | "worse";
+  state: "below_limit" | "better" | "covered" | "gone" | "new" | "not_checked" | "same" | "worse";
   worker?: string;
 }
 /**
