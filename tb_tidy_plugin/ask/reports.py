@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import re
-<<<<<<< HEAD
-from collections.abc import Callable, Iterator, Sequence
-=======
-from collections.abc import Iterator, Mapping, Sequence
->>>>>>> 61ece7ad (ask: ledger rows add up to the printed step; unchecked rules by what is missing)
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import TypeVar
 
