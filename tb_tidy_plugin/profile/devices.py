@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tb_tidy_plugin.trace.columns import DeviceProperties
 
 TERA, GIGA = 1e12, 1e9
+FIRST_WITH_TENSOR_CORES = 7  # NVIDIA's major compute capability: Volta
 FP8 = ("c10::Float8_e4m3fn", "c10::Float8_e5m2", "c10::Float8_e4m3fnuz", "c10::Float8_e5m2fnuz")
 
 
@@ -65,6 +66,14 @@ def _device(
     return DeviceModel(gigabytes * GIGA, peaks)
 
 
+def _geforce(teraflops: float, gigabytes: float) -> DeviceModel:
+    """A GeForce since Ampere: its matrix units do TF32 as fast as its cores do float32, and 16 bits twice as fast.
+
+    With float32 sums, as PyTorch adds. Its data sheets name rates with sparsity, which are twice as high.
+    """
+    return _device(gigabytes, double=None, single=(teraflops, teraflops), half=2 * teraflops, bfloat16=2 * teraflops)
+
+
 def _a100(gigabytes: float) -> DeviceModel:
     # https://www.nvidia.com/content/dam/en-zz/Solutions/Data-Center/a100/pdf/nvidia-a100-datasheet-us-nvidia-1758950-r4-web.pdf
     return _device(gigabytes, double=(9.7, 19.5), single=(19.5, 156), half=312, bfloat16=312)
@@ -96,6 +105,13 @@ DEVICES: tuple[tuple[str, DeviceModel], ...] = (
     (r"A100-SXM4-40GB|A100-PCIE-40GB", _a100(1555)),
     (r"A100-SXM4-80GB", _a100(2039)),
     (r"A100 80GB PCIe", _a100(1935)),
+    # https://www.nvidia.com/content/PDF/nvidia-ampere-ga-102-gpu-architecture-whitepaper-v2.pdf and
+    # https://www.nvidia.com/en-us/geforce/graphics-cards/30-series/rtx-3060-3060ti/
+    (r"RTX 3060$", _geforce(12.7, 360)),
+    (r"RTX 3090$", _geforce(35.6, 936)),
+    (r"RTX A6000$", _device(768, double=None, single=(38.7, 77.4), half=154.8, bfloat16=154.8)),
+    # https://images.nvidia.com/aem-dam/Solutions/geforce/ada/nvidia-ada-gpu-architecture.pdf
+    (r"RTX 4090$", _geforce(82.6, 1008)),
     # https://www.nvidia.com/en-us/data-center/l40s/ (figures with sparsity halved)
     (r"L40S$", _device(864, double=None, single=(91.6, 183), half=362, bfloat16=362, fp8=733)),
     (r"H100 80GB HBM3", _hopper_sxm(3350)),
@@ -115,6 +131,55 @@ DEVICES: tuple[tuple[str, DeviceModel], ...] = (
     (r"MI325X", _mi300x(6000)),
 )
 """Patterns of names as drivers report them; the first match counts."""
+
+
+class _Slowest(msgspec.Struct, frozen=True):
+    """What the slowest cards of one compute capability do.
+
+    Attributes:
+        single, tf32, half: operations per cycle of one multiprocessor in float32, in TF32 and in 16 bits.
+        gigahertz: the clock. gigabytes: per second to its memory. multiprocessors: of a card, if that is unknown.
+    """
+
+    single: int
+    tf32: int | None
+    half: int
+    gigahertz: float
+    gigabytes: float
+    multiprocessors: int
+
+
+_SLOWEST: Mapping[tuple[int, int], _Slowest] = {
+    (7, 0): _Slowest(128, None, 1024, 1.2, 650, 80),  # Titan V
+    (7, 5): _Slowest(128, None, 512, 1.3, 320, 30),  # GeForce 20, T4 at its limit of power
+    (8, 0): _Slowest(128, 1024, 2048, 1.4, 930, 56),  # A30
+    (8, 6): _Slowest(256, 256, 512, 1.2, 160, 16),  # GeForce 30 for laptops
+    (8, 9): _Slowest(256, 256, 512, 1.4, 190, 20),  # GeForce 40 for laptops
+    (9, 0): _Slowest(256, 480, 960, 1.6, 2000, 78),  # H20; memory of an H100 PCIe
+    (10, 0): _Slowest(256, 4096, 8192, 1.8, 7700, 148),  # B200
+    (12, 0): _Slowest(256, 256, 512, 1.5, 250, 20),  # GeForce 50 for laptops
+}
+_LEAST = _Slowest(256, 256, 512, 1.0, 100, 8)
+"""Of any other card since Ampere."""
+
+
+def slowest_device(device: DeviceProperties) -> DeviceModel | None:
+    """Rates that any NVIDIA card of this compute capability and size reaches, for cards that are not known by name.
+
+    GeForce and data centre cards share a capability and differ in TF32 by a factor of two: a promise must hold on both.
+    None before tensor cores, and if the capability is unknown.
+    """
+    if device.computeMajor is None or device.computeMajor < FIRST_WITH_TENSOR_CORES:
+        return None
+    each = _SLOWEST.get((device.computeMajor, device.computeMinor or 0), _LEAST)
+    cycles = (device.numSms or each.multiprocessors) * each.gigahertz / 1e3
+
+    def tera(operations: int) -> float:
+        return operations * cycles
+
+    tf32 = None if each.tf32 is None else tera(each.tf32)
+    half = tera(each.half)
+    return _device(each.gigabytes, double=None, single=(tera(each.single), tf32), half=half, bfloat16=half)
 
 
 _UNNAMED: Mapping[tuple[int, int, int, int], str] = {

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
+from tb_tidy_plugin.profile.devices import slowest_device
 from tb_tidy_plugin.profile.kernels import uses_float32_cores
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.trace.columns import Category, Rows
+from tb_tidy_plugin.trace.columns import Category, DeviceProperties, Rows
 from tb_tidy_plugin.trace.sets import among
 from tb_tidy_plugin.trace.strings import numbers_where
 
 MATRIX_UNITS_SINCE = (7, 0)
-HALF_IS_FASTER = 2
-"""On a device with matrix units, half precision is more than this many times as fast as single precision."""
+HALF_IS_FASTER = 1.5
+"""On a device with matrix units, half precision is more than this many times as fast as single precision: twice on
+GeForce cards since Ampere, four to sixteen times on others.
+"""
 
 
 def float32_kernels(profile: Profile) -> Rows:
@@ -22,6 +25,18 @@ def float32_kernels(profile: Profile) -> Rows:
         return np.empty(0, np.int64)
     named = among(table.name, numbers_where(table.names, uses_float32_cores))
     return np.flatnonzero(named & (table.category == Category.KERNEL))
+
+
+def half_of_single(profile: Profile, device: DeviceProperties | None) -> float:
+    """Least part of the time of float32 work on ordinary cores that half precision on matrix units takes.
+
+    By the peak rates of the card, or of the slowest one that it can be.
+    """
+    model = None if device is None else profile.device_called(device.name) or slowest_device(device)
+    half, single = (None, None) if model is None else (model.peaks.get("c10::Half"), model.peaks.get("float"))
+    if half is None or single is None or not half.matrix or not single.cores:
+        return 1 / HALF_IS_FASTER
+    return min(single.cores / half.matrix, 1 / HALF_IS_FASTER)
 
 
 def has_matrix_units(profile: Profile) -> bool:

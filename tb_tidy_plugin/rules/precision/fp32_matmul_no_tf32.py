@@ -20,9 +20,10 @@ model = build_model().cuda()
 ```
 
 ## How the saving is estimated
-The kernel is scaled to the longest of three times: its arithmetic at half the TF32 peak of the fastest card of this
-compute capability, its factors and result at 3/4 of that card's memory bandwidth, and 5 µs. The bounds are the card's
-full peaks and no gain.
+The kernel is scaled to the longest of three times: its arithmetic at half of the card's TF32 peak, its factors and
+result at 3/4 of its memory bandwidth, and 5 µs. The bounds are the full peaks and no gain. On a GeForce the TF32 peak
+is that of float32, so products that the cores do well gain nothing. If the card is not known by name, the peaks are
+those of the slowest one with its compute capability and size, and the confidence is medium at most.
 
 ## When it stays quiet
 AMD GPUs, and NVIDIA GPUs without TF32. Kernels whose names the rule does not know. Jobs that allow TF32, shown by
@@ -37,6 +38,7 @@ import msgspec
 
 from tb_tidy_plugin.fixes.change import Change, Spot, Unfixable, changes_behaviour
 from tb_tidy_plugin.profile.calls import rows_of
+from tb_tidy_plugin.profile.devices import slowest_device
 from tb_tidy_plugin.profile.products import Product
 from tb_tidy_plugin.rulekit import (
     Benchmark,
@@ -59,11 +61,6 @@ _TENSOR_CORES = re.compile(r"tf32|tensorop|1688|16816|wgmma|nvjet")
 
 FIRST_WITH_TF32 = 8  # major compute capability: Ampere
 
-PEAKS = {"8.0": (156, 2.04), "8.6": (77.4, 1.01), "8.9": (183, 1.01), "9.0": (495, 4.8), "10.0": (1125, 8.0)}
-"""Dense TF32 TFLOP/s and memory TB/s by compute capability, from the data sheets of the fastest cards of each: A100,
-RTX A6000 and 3090 Ti, L40S and RTX 4090, H100 and H200, B200."""
-
-LEAST_PEAKS = PEAKS["8.6"]  # for an unlisted capability: promises no more than for the slowest listed one
 REACHED_COMPUTE, REACHED_MEMORY = 0.5, 0.75  # parts of the peaks that cuBLAS reaches with ordinary sizes
 SHORTEST_NS = 5_000  # a product on tensor cores takes about this long however small it is
 GRID = 20  # factors in twentieths: the model is not finer, and edits with equal factors are estimated together
@@ -161,8 +158,12 @@ class Fp32MatmulNoTf32(Rule[Evidence]):
         device = profile.device_properties(int(profile.table.device[events[0]]))
         if device is None or (device.computeMajor or 0) < FIRST_WITH_TF32:
             return None
-        tflops, terabytes = PEAKS.get(f"{device.computeMajor}.{device.computeMinor or 0}", LEAST_PEAKS)
-        compute_ns, memory_ns = product.flops / tflops / 1e3, product.bytes / terabytes / 1e3
+        card = profile.device_called(device.name)
+        model = card or slowest_device(device)
+        rate = model.peaks["float"].matrix if model is not None else None
+        if model is None or rate is None:
+            return None
+        compute_ns, memory_ns = product.flops / rate * 1e9, product.bytes / model.bytes_per_second * 1e9
         expected_ns = max(compute_ns / REACHED_COMPUTE, memory_ns / REACHED_MEMORY, SHORTEST_NS)
         time_ns = sum(profile.duration_ns(row) for row in events)
         if expected_ns > self.max_left * time_ns:
@@ -188,7 +189,7 @@ class Fp32MatmulNoTf32(Rule[Evidence]):
                 best=Nanoseconds(max(compute_ns, memory_ns, SHORTEST_NS)),
             ),
             # Even if TF32 is allowed, as it may be if this is unknown, cuBLAS does not use it for odd sizes.
-            confidence="high" if is_off or (product.m | product.k | product.n) % 4 == 0 else "medium",
+            confidence="high" if card and (is_off or (product.m | product.k | product.n) % 4 == 0) else "medium",
         )
 
     def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:

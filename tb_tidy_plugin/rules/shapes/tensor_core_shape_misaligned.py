@@ -35,6 +35,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 import numpy as np
 
+from tb_tidy_plugin.profile.devices import FIRST_WITH_TENSOR_CORES
 from tb_tidy_plugin.profile.products import Product
 from tb_tidy_plugin.rulekit import (
     Benchmark,
@@ -51,7 +52,6 @@ from tb_tidy_plugin.rulekit import (
 
 _HALF = {"c10::Half": "float16", "c10::BFloat16": "bfloat16"}
 MULTIPLE = 8  # values of 2 bytes in one load of 16 bytes
-FIRST_WITH_TENSOR_CORES = 7  # NVIDIA's major compute capability: Volta
 
 SIGNS = {
     r"align[A-Za-z]{0,2}[12](?!\d)": ("loads 1 or 2 values at a time", 0.6, 0.4),
