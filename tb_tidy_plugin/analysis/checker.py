@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import msgspec
 
+from tb_tidy_plugin.profile.hidden_work import MOST_HIDDEN, HiddenWork, hidden_work
+from tb_tidy_plugin.units import Share
 from tb_tidy_plugin.visible import log_called
 
 if TYPE_CHECKING:
@@ -88,4 +90,22 @@ def _answer(profile: Profile, rule: Rule) -> RuleOutcome:
     if reason := rule.not_applicable(profile):
         return NotChecked(reason)
     matches = tuple(rule.detect(profile))
-    return Found(matches) if matches else Clean()
+    if matches:
+        return Found(matches)
+    reason = what_is_hidden(hidden_work(profile)) if rule.reads_operators else ""
+    return NotChecked(reason) if reason else Clean()
+
+
+def what_is_hidden(hidden: HiddenWork) -> str:
+    """The reason why rules about operators cannot be sure to have seen the pattern; empty if they can."""
+    if hidden.share <= MOST_HIDDEN:
+        return ""
+    if hidden.in_graphs >= hidden.in_compiled:
+        return (
+            f"{Share(hidden.in_graphs)} of the kernels' time is in replayed graphs, which do not show their operators; "
+            "record the capture of the graphs, too."
+        )
+    return (
+        f"{Share(hidden.in_compiled)} of the kernels' time is called by compiled code, which does not show their "
+        "operators; record the job without `torch.compile`, too."
+    )

@@ -153,11 +153,14 @@ class Rule(AnyRule[E]):
             least, at most; None if the events go.
         yields_to: names of the rules whose fix also removes this one's matches. A match is left out if the reported
             findings of one of them cover most of its time.
+        reads_operators: True if the pattern lies in operators that launch device work. Without a match the rule then
+            counts as not checked where much of that work shows no operators, as in a replayed graph.
         reads_ledger: True if it asks for the ledger, which is computed beside the other rules; it then runs last.
     """
 
     left: ClassVar[tuple[float, float, float] | None] = None
     yields_to: ClassVar[tuple[str, ...]] = ()
+    reads_operators: ClassVar[bool] = False
     reads_ledger: ClassVar[bool] = False
 
     @abstractmethod

@@ -78,6 +78,7 @@ class EmbeddingGradientDense(Rule[Evidence]):
 
     code = "TT1151"
     needs = frozenset({"shapes"})
+    reads_operators = True
     action = "Make the embedding's gradient sparse"
     message = "The gradient of an embedding has {rows} rows, of which a batch uses at most {used}: {time} per step"
     why = (

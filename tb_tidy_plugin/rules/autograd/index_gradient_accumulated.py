@@ -63,6 +63,7 @@ class IndexGradientAccumulated(Rule[Evidence]):
 
     code = "TT1150"
     needs = frozenset({"shapes"})
+    reads_operators = True
     action = "Pick rows of the table with `index_select` or `embedding`"
     message = "The gradient of selecting rows by an index takes {time} per step: {picked} from {table}"
     why = "The backward pass of `table[index]` runs `index_put_` with `accumulate=True`, which works element by element"

@@ -124,6 +124,7 @@ class EagerOperatorsInCompiledGraph(Rule[Evidence]):
     """Eager operators inside a compiled graph."""
 
     code = "TT1004"
+    reads_operators = True
     action = "Let the compiler generate {counted} that now run eagerly"
     message = "{counted}{within} run eagerly in the middle of a compiled graph and take {time} per call: {which}"
     why = (

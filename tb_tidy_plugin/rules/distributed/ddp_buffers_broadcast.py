@@ -55,6 +55,7 @@ class DdpBuffersBroadcast(Rule[Evidence]):
     """Buffers broadcast before each forward pass of DistributedDataParallel."""
 
     code = "TT1304"
+    reads_operators = True
     action = "Stop sending the buffers of the model in each step"
     message = "`DistributedDataParallel` sends the model's buffers to all ranks for {time} of a step ({share})"
     why = (

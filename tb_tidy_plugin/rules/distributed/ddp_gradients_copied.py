@@ -57,6 +57,7 @@ class DdpGradientsCopied(Rule[Evidence]):
     """Gradients copied out of the buckets of DistributedDataParallel."""
 
     code = "TT1303"
+    reads_operators = True
     action = "Keep gradients in the buckets of `DistributedDataParallel`"
     message = "`DistributedDataParallel` copies gradients out of its buckets for {time} of a step ({share})"
     why = (

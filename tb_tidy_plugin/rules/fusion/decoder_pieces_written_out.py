@@ -110,6 +110,7 @@ class DecoderPiecesWrittenOut(Rule[Evidence]):
 
     code = "TT704"
     needs = frozenset({"shapes", "device"})
+    reads_operators = True
     action = "Fuse operators of the decoder into one kernel"
     message = "{piece} is written out as {count} operators on {shape}, which take {time} a call: {names}"
     why = (

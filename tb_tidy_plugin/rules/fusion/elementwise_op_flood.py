@@ -111,6 +111,7 @@ class ElementwiseOpFlood(Rule[Evidence]):
 
     code = "TT702"
     needs = frozenset({"shapes"})
+    reads_operators = True
     # Scale, bias and mask of scores, which the fused attention computes; and one iteration of a loop after the other,
     # which looks like a long chain, and whose operators occur once when the loop is gone. Pieces of a decoder have a
     # name

@@ -122,6 +122,7 @@ class NormalisationWrittenOut(Rule[Evidence]):
 
     code = "TT705"
     needs = frozenset({"shapes"})
+    reads_operators = True
     action = "Normalise in one operator"
     message = "A norm of {shape} is written out as {count} operators, which take {time} a call: {names}"
     why = (

@@ -81,6 +81,7 @@ class ConvolutionLayoutConverted(Rule[Evidence]):
 
     code = "TT1203"
     needs = frozenset({"device"})
+    reads_operators = True
     action = "Keep model and input in `channels_last`"
     message = "Convolutions convert tensors between NCHW and NHWC for {time} of a step ({share})"
     why = (

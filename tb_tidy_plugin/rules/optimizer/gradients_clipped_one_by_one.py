@@ -59,6 +59,7 @@ class GradientsClippedOneByOne(Rule[Evidence]):
 
     code = "TT351"
     needs = frozenset({"stacks", "device", "steps"})
+    reads_operators = True
     action = "Clip all gradients in one call"
     message = "Gradients of {parameters} parameters are clipped one at a time: {operators} operators, {time} per step"
     why = "The call runs no `_foreach_` operator. Reported for {min_parameters} parameters or more"

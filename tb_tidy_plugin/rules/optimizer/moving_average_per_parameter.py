@@ -87,6 +87,7 @@ class MovingAveragePerParameter(Rule[Evidence]):
 
     code = "TT350"
     needs = frozenset({"shapes"})
+    reads_operators = True
     action = "Average all tensors in one call"
     message = "A loop averages {parameters} tensors one at a time with {operators}, which takes {time} per step"
     why = "Each tensor needs its own calls from Python. Reported for {min_parameters} tensors or more"

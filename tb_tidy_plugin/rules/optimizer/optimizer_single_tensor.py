@@ -115,6 +115,7 @@ class OptimizerSingleTensor(Rule[Evidence]):
     """Optimizer that updates one parameter at a time."""
 
     code = "TT301"
+    reads_operators = True
     action = "Update all parameters of `{optimizer}` at once"
     message = "`{optimizer}` updates {parameters} parameters one at a time: {operators} operators and {time} per step"
     why = (

@@ -90,6 +90,7 @@ class ZeroGradMemset(Rule[Evidence]):
     """Gradients filled with zeros."""
 
     code = "TT302"
+    reads_operators = True
     action = "Drop gradients instead of filling them with zeros"
     message = (
         "`{owner}.zero_grad` fills gradients with zeros instead of dropping them: {fills} × `{operator}`{additions}, "

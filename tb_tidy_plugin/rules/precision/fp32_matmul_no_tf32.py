@@ -99,6 +99,7 @@ class Fp32MatmulNoTf32(Rule[Evidence]):
 
     code = "TT401"
     needs = frozenset({"shapes", "device"})
+    reads_operators = True
     action = "Allow TF32 for products in float32"
     message = "`{op}` of {sizes} takes {time} in full float32 and leaves the tensor cores of {device} unused"
     why = (

@@ -66,6 +66,7 @@ class WeightsCastEveryCall(Rule[Evidence]):
 
     code = "TT451"
     needs = frozenset({"shapes"})
+    reads_operators = True
     action = "Cast the weights to {dtype} once"
     message = "Autocast casts {casts} weights to {dtype} per step, which takes {time}"
     why = (

@@ -90,6 +90,7 @@ class EqualModulesOneByOne(Rule[Evidence]):
 
     code = "TT651"
     needs = frozenset({"stacks", "shapes"})
+    reads_operators = True
     action = "Compute the {calls} `{module}` modules together"
     message = "{calls} `{module}` modules are called one by one: {operators} operators, {time}"
     why = (

@@ -103,6 +103,7 @@ class RecurrentCellInLoop(Rule[Evidence]):
 
     code = "TT650"
     needs = frozenset({"shapes"})
+    reads_operators = True
     action = "Call `nn.{fused}` once for the whole sequence"
     message = "A loop calls `{called}` {calls} times, which takes {time}"
     why = (

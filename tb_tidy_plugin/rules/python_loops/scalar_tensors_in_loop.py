@@ -92,6 +92,7 @@ class ScalarTensorsInLoop(Rule[Evidence]):
 
     code = "TT652"
     needs = frozenset({"stacks", "shapes"})
+    reads_operators = True
     # If no number needs the one before, operators on the whole tensor are better still.
     yields_to = ("python-loop-tensor-indexing",)
     action = "Compute with Python numbers, and make one tensor of the results"

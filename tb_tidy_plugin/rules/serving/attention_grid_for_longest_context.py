@@ -78,6 +78,7 @@ class AttentionGridForLongestContext(Rule[Evidence]):
 
     code = "TT1512"
     needs = frozenset({"shapes", "device"})
+    reads_operators = True
     action = "Size attention's grid for the contexts that are served"
     message = "{which} of a decode step: {blocks} thread blocks for each sequence of {length} tokens, {time} in all"
     why = (

@@ -80,6 +80,7 @@ class ConstantFilledInReplay(Rule[Evidence]):
 
     code = "TT1508"
     needs = frozenset({"shapes", "device"})
+    reads_operators = True
     action = "Fill constants before the graph is captured"
     message = "`{operator}` writes a constant to {what} {times} times{how_often}: {time}"
     why = (

@@ -58,6 +58,7 @@ class FullVocabularySort(Rule[Evidence]):
 
     code = "TT1505"
     needs = frozenset({"shapes", "device"})
+    reads_operators = True
     action = "Select tokens with `torch.topk` instead of a sort"
     message = "`torch.sort` orders all {vocabulary} values of {requests} requests, which takes {time}"
     why = "Sampling needs only the largest of them. Reported for rows of {min_values} values or more"

@@ -64,6 +64,7 @@ class ProductSlowerThanSibling(Rule[Evidence]):
 
     code = "TT1501"
     needs = frozenset({"shapes", "device"})
+    reads_operators = True
     yields_to = ("tensor-core-shape-misaligned", "small-batch-product-below-bandwidth", "unfused-attention")
     action = "Tune the product of {sizes}"
     message = "{sizes} in {dtype} reaches {rate}FLOP/s, {share} of the rate of {sibling}"

@@ -76,6 +76,7 @@ class SmallBatchProductBelowBandwidth(Rule[Evidence]):
 
     code = "TT1502"
     needs = frozenset({"shapes", "device"})
+    reads_operators = True
     action = "Tune products for small batches"
     message = "{products} at {rate}B/s, {share} of the bandwidth"
     why = (

@@ -117,6 +117,7 @@ class KernelsFarFromLimit(Rule[Evidence]):
 
     code = "TT502"
     needs = frozenset({"shapes", "device"})
+    reads_operators = True
     reads_ledger = True
     yields_to = (
         "fp32-matmul-no-tf32", "fp32-on-ordinary-cores", "tensor-core-shape-misaligned", "unfused-attention",

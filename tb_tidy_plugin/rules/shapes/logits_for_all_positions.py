@@ -82,6 +82,7 @@ class LogitsForAllPositions(Rule[Evidence]):
 
     code = "TT503"
     needs = frozenset({"shapes"})
+    reads_operators = True
     action = "Select the position before the linear layer"
     message = (
         "A linear layer computes {columns} columns for {positions} positions, of which one is used: {time} per step"

@@ -108,6 +108,7 @@ class TensorCoreShapeMisaligned(Rule[Evidence]):
 
     code = "TT501"
     needs = frozenset({"shapes"})
+    reads_operators = True
     action = "Pad {odd} to {padded}"
     message = "`{op}` of {sizes} in {dtype} takes {time}, and {odd} is not a multiple of 8"
     why = (

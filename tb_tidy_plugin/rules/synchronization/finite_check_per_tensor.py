@@ -58,6 +58,7 @@ class FiniteCheckPerTensor(Rule[Evidence]):
     """Tensors checked for NaN one by one."""
 
     code = "TT850"
+    reads_operators = True
     action = "Check for NaN and infinity once per step"
     message = "Python checks {checks} tensors per step for NaN or infinity one by one, which takes {time}"
     why = (

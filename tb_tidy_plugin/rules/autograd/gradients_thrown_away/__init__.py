@@ -78,6 +78,7 @@ class GradientsThrownAway(Rule[Evidence]):
 
     code = "TT1152"
     needs = frozenset({"shapes", "steps"})
+    reads_operators = True
     action = "Do not compute gradients that no optimizer uses"
     message = "A backward pass computes gradients of {gradients} parameters that are dropped unused: {time} per step"
     why = (

@@ -105,6 +105,7 @@ class ConvBiasBeforeBatchnorm(Rule[Evidence]):
 
     code = "TT701"
     needs = frozenset({"shapes"})
+    reads_operators = True
     action = "Remove the bias of the convolution"
     message = "`{conv}` adds a bias to {channels} channels, and `{norm}` right after it cancels the bias"
     why = (

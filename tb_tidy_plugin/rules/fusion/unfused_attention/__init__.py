@@ -110,6 +110,7 @@ class UnfusedAttention(Rule[Evidence]):
 
     code = "TT703"
     needs = frozenset({"shapes"})
+    reads_operators = True
     action = "Call `scaled_dot_product_attention` instead of writing attention out"
     message = (
         "Attention of {queries} queries over {keys} keys is written out: up to {time} per call between its products"

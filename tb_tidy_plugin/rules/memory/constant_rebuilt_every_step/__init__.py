@@ -109,6 +109,7 @@ class ConstantRebuiltEveryStep(Rule[Evidence]):
 
     code = "TT1201"
     needs = frozenset({"shapes"})
+    reads_operators = True
     # Its factories create pieces for the loop: one operator on the whole tensor needs none of them.
     yields_to = ("python-loop-tensor-indexing",)
     action = "Create the constant of `{factory}` once, before the loop"

@@ -116,6 +116,7 @@ class HiddenContiguousCopy(Rule[Evidence]):
 
     code = "TT1202"
     needs = frozenset({"shapes"})
+    reads_operators = True
     # A copy between the products of attention; the one that merges heads after them lies outside, and may stay.
     yields_to = ("unfused-attention",)
     action = "Remove the copy of `{operator}`"

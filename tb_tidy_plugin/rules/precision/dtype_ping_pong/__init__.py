@@ -98,6 +98,7 @@ class DtypePingPong(Rule[Evidence]):
 
     code = "TT402"
     needs = frozenset({"shapes"})
+    reads_operators = True
     action = "Remove the casts from {dtype} to {other} and back"
     message = "{shape} values are cast from {dtype} to {other} and {distance} back to {dtype}: {time}"
     why = (

@@ -81,6 +81,7 @@ class CatInLoop(Rule[Evidence]):
 
     code = "TT602"
     needs = frozenset({"shapes"})
+    reads_operators = True
     action = "Join the pieces once, after the loop"
     message = "A tensor grows by {calls} × `{operator}`: {again} of what they copy is a copy of earlier pieces"
     why = (

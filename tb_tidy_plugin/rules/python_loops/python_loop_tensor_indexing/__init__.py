@@ -125,6 +125,7 @@ class PythonLoopTensorIndexing(Rule[Evidence]):
     """Tensor handled piece by piece in a Python loop."""
 
     code = "TT601"
+    reads_operators = True
     # A loop that only reads takes a tensor apart only to read it.
     yields_to = ("host-sync-scalar-readback",)
     action = "Replace the loop with operators on the whole tensor"
