@@ -12,6 +12,9 @@ END_CAPTURE = r"^[a-z]{2,8}StreamEndCapture"
 KERNEL_LAUNCH = r"Launch(?:Cooperative)?Kernel(?!.*Query)|ModuleLaunch"
 COPY_OR_FILL = r"Memcpy|Memset"
 ASYNC_COPY_OR_FILL = r"Mem(?:cpy|set)\w{0,100}Async"
+GIVES_WORK = rf"{KERNEL_LAUNCH}|{GRAPH_LAUNCH}|{ASYNC_COPY_OR_FILL}|AppendLaunchKernel|EnqueueKernelLaunch"
+"""Runtime calls that give the device work."""
+
 STREAM_WAIT = r"StreamWaitEvent"
 
 RECORDER = (

@@ -207,16 +207,17 @@ class TestLedger:
         assert any("account_of" in name for name in vars(profile))
 
 
+SEEN_IN_GRAPHS = {
+    "float32-beside-bfloat16-units": "for jobs on a CPU",
+    "tensor-created-on-cpu-then-moved": "a graph cannot copy from memory that is not pinned",
+    "tensor-shrunk-in-loop": "a graph has fixed sizes",
+}
+"""Rules that read shapes, and yet nothing that a replayed graph hides."""
+
+
 class TestHiddenWork:
     """In a replayed graph, a rule about operators sees nothing, which must not read as clean."""
 
-    SEEN = {
-        "float32-beside-bfloat16-units": "for jobs on a CPU",
-        "tensor-created-on-cpu-then-moved": "a graph cannot copy from memory that is not pinned",
-        "tensor-shrunk-in-loop": "a graph has fixed sizes",
-    }
-    """Rules that read shapes, and yet nothing that a graph hides."""
-
     def test_rules_that_read_shapes_say_that_they_read_operators(self) -> None:
         silent = {rule.name() for rule in all_rules() if "shapes" in rule.needs and not rule.reads_operators}
-        assert silent == set(self.SEEN)
+        assert silent == set(SEEN_IN_GRAPHS)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 import msgspec
 
 from tb_tidy_plugin.profile.hidden_work import MOST_HIDDEN, HiddenWork, hidden_work
+from tb_tidy_plugin.profile.steps import UNMARKED
 from tb_tidy_plugin.units import Share
 from tb_tidy_plugin.visible import log_called
 
@@ -27,6 +28,12 @@ MISSING = {
     "steps": "The profile has no steps; record with a `schedule` and call `prof.step()` after each step.",
 }
 """Missing data by its name, with the profiler option that records it."""
+
+LAUNCHES_ONLY = "The host launched device work, which was not recorded; record it with {}."
+MARKED_OTHERWISE = (
+    "The steps are not the profiler's own, which this rule needs: it must see the end of each step. Record with a "
+    "`schedule` and call `prof.step()` after each step."
+)
 
 NO_HOST_EVENTS = (
     "The profile has no host events; record with `activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]`."
@@ -65,14 +72,32 @@ def check_rule(profile: Profile, rule: Rule) -> RuleOutcome:
     """The outcome of one rule on `profile`."""
     if not profile.tree.size:
         return NotChecked(NO_HOST_EVENTS)
-    if missing := what_lacks(rule, profile.recorded):
+    if missing := what_lacks(rule, profile.recorded, profile):
         return NotChecked(missing)
+    if rule.reads_operators and profile.launches_only:
+        return NotChecked(LAUNCHES_ONLY.format(device_activity(profile)))
     return unless_broken(rule, lambda: _answer(profile, rule))
 
 
-def what_lacks(rule: AnyRule, recorded: Collection[str]) -> str:
-    """Data that the rule needs but the recording lacks, and the options that record it; empty if none is missing."""
-    return " ".join(MISSING[need] for need in sorted(rule.needs.difference(recorded)))
+def what_lacks(rule: AnyRule, recorded: Collection[str], profile: Profile | None = None) -> str:
+    """Data that the rule needs but the recording lacks, and the options that record it; empty if none is missing.
+
+    Args:
+        rule: the rule.
+        recorded: what the recording, or all of several, holds.
+        profile: the recording, if it is one, for the names of its device and of its steps' marks.
+    """
+    sentences = dict(MISSING)
+    if profile is not None and profile.launches_only:
+        sentences["device"] = LAUNCHES_ONLY.format(device_activity(profile))
+    if profile is not None and profile.steps.basis not in UNMARKED:
+        sentences["steps"] = MARKED_OTHERWISE
+    return " ".join(sentences[need] for need in sorted(rule.needs.difference(recorded)))
+
+
+def device_activity(profile: Profile) -> str:
+    """What to record a profile's kind of device with."""
+    return f"`activities=[ProfilerActivity.CPU, ProfilerActivity.{profile.activity or 'CUDA'}]`"
 
 
 def unless_broken(rule: AnyRule, ask: Callable[[], _Answer]) -> _Answer | Failed:

@@ -189,6 +189,10 @@ def groups_of(profile: Profile, matches: Sequence[Match], locate: Locate | None 
     return found
 
 
+ABOUT_RECORDING = frozenset({"recording-not-steady"})
+"""Rules that say that a recording does not show the job as it runs."""
+
+
 def described(
     profile: Profile, rule: Rule, groups: Sequence[Group], known: Known = _NOTHING_KNOWN
 ) -> list[TracedFinding]:
@@ -215,15 +219,18 @@ def left_out_of(rule: AnyRule, yielded: Mapping[str, int], small: int, ignored: 
     return f"Left out: {'; '.join(parts)}." if parts else None
 
 
-def by_saving(traced: TracedFinding) -> tuple[int, int, str]:
-    """Sort key: largest expected saving first, then largest cost, then a stable order."""
+def by_saving(traced: TracedFinding) -> tuple[bool, int, int, str]:
+    """Sort key: largest expected saving first, then largest cost, then a stable order.
+
+    Before all of them comes that the recording does not show steady steps: the others then do not describe the job.
+    """
     return order_of(traced.finding)
 
 
-def order_of(finding: Finding) -> tuple[int, int, str]:
+def order_of(finding: Finding) -> tuple[bool, int, int, str]:
     """The sort key of `by_saving`, for a finding."""
     expected_ns = finding.saving.expected_ns if finding.saving else 0
-    return (-expected_ns, -finding.cost_ns, finding.id)
+    return (finding.rule not in ABOUT_RECORDING, -expected_ns, -finding.cost_ns, finding.id)
 
 
 def id_of(rule: Rule, group: Group) -> str:

@@ -7,17 +7,15 @@ from collections.abc import Iterator
 import numpy as np
 
 from tb_tidy_plugin.estimate.saving import MOST_RESIDUAL, SOME_UNEXPLAINED, SavingEstimates
-from tb_tidy_plugin.event_names import ASYNC_COPY_OR_FILL, GRAPH_LAUNCH, KERNEL_LAUNCH
+from tb_tidy_plugin.event_names import GIVES_WORK
 from tb_tidy_plugin.profile.devices import device_name
 from tb_tidy_plugin.profile.intervals import Intervals, positions_of_each
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.profile.steps import UNMARKED
 from tb_tidy_plugin.report.model import Quality
 from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Category
 from tb_tidy_plugin.trace.sets import among, distinct
 from tb_tidy_plugin.units import Nanoseconds, Share
-
-GIVES_WORK = f"{KERNEL_LAUNCH}|{GRAPH_LAUNCH}|{ASYNC_COPY_OR_FILL}"
-"""Runtime calls that give the device work."""
 
 NOTABLE_MISMATCH = 0.001
 """Least share of misplaced Python frames that is reported."""
@@ -44,7 +42,7 @@ def quality_of(profile: Profile, estimates: SavingEstimates | None = None) -> Qu
     if "device" in profile.recorded and not profile.tree.size:
         notes.append("Only device events were recorded: there are no steps and no source lines.")
     if estimates is not None:
-        notes += _estimates(estimates)
+        notes += _estimates(estimates, _time_of_steps(profile))
     return Quality(
         partial=table.partial is not None,
         dropped_events=sum(table.dropped.values()),
@@ -129,14 +127,21 @@ def _busy_shares(profile: Profile) -> list[tuple[int, Share]]:
     return sorted(found)
 
 
-def _estimates(estimates: SavingEstimates) -> Iterator[str]:
-    """Notes on how far savings can be trusted."""
+def _time_of_steps(profile: Profile) -> str:
+    """The time that the steps cover together, in words."""
+    if profile.steps.basis in UNMARKED:
+        return "the recording"
+    return "the step" if len(profile.steps.items) == 1 else "the steps' time"
+
+
+def _estimates(estimates: SavingEstimates, time: str) -> Iterator[str]:
+    """Notes on how far savings can be trusted; `time` is what the steps cover together."""
     sure = f"savings are of {estimates.confidence} confidence at most."
     if estimates.residual is not None and estimates.residual > MOST_RESIDUAL:
         yield f"Replaying the recording misses one of its steps by {Share(estimates.residual)}: {sure}"
     if estimates.unexplained > SOME_UNEXPLAINED:
         share = Share(estimates.unexplained)
-        yield f"In {share} of the steps the replay finds nothing that explains when the device works: {sure}"
+        yield f"For {share} of {time} the replay finds nothing that explains when the device works: {sure}"
     if estimates.recording > NOTABLE_RECORDING:
         yield (
             f"Recording takes about {Share(estimates.recording)} of a step or more; the lower bounds of savings allow "

@@ -255,6 +255,8 @@ class _Book:
             if cause == "cpu"
             else advice.advised(cause, kind, limit, self._known(cause, mine))
         )
+        if cause in {"cpu", "unrecorded_host"} and self.profile.launches_only:
+            said, nothing = None, advice.NO_DEVICE
         count, longest = pieces
         communication = communication_of(self.profile, self.segments.take(mine)) if cause == "communication" else None
         return Entry(
@@ -288,6 +290,7 @@ class _Book:
             in_graph=self._is_in_graph(mine),
             is_narrow=cause == "compute" and self.limits.is_narrow(self.segments.take(mine)),
             is_quantised=cause == "compute" and self.limits.is_quantised(self.segments.take(mine)),
+            has_calls=cause == "unrecorded_launch" and bool(self.host.is_runtime.any()),
             has_workers=cause == "data_loading" and self._has_workers,
         )
 
@@ -386,7 +389,9 @@ class _Book:
             kind = "no-device"
         elif self._is_thinned():
             kind = "thinned"
-        return kind, None if kind == "steady" else advice.BANNERS[kind].format(share=Share(share))
+        if kind == "steady":
+            return kind, None
+        return kind, advice.BANNERS[kind].format(share=Share(share), activity=self.profile.activity or "CUDA")
 
     def _once(self, entries: list[Entry], causes: tuple[Cause, ...]) -> float:
         """Share of the window that `causes` take; 0 if most steps show them: the job itself then causes them."""

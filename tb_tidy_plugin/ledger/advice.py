@@ -178,7 +178,10 @@ BANNERS: Mapping[RecordingKind, str] = {
     "compilation": "{share} of this recording is compilation. Record after everything is compiled.",
     "capture": "This recording contains the capture of a graph, in which the device runs nothing. Record replays.",
     "thinned": "Events were removed from this recording: times are right, but causes are often unknown.",
-    "no-device": "Kernels were launched, but none was recorded: the device's work is unknown.",
+    "no-device": (
+        "Kernels were launched, but none was recorded: the device's work is unknown. Record it with activities="
+        "[ProfilerActivity.CPU, ProfilerActivity.{activity}]."
+    ),
 }
 
 
@@ -212,6 +215,7 @@ class Circumstances(msgspec.Struct, frozen=True):
         in_graph: True if the work is a replayed graph's, with unknown operators.
         is_narrow: True if it computes with 16 bits or fewer. is_quantised: True if its weights have 8 bits or fewer.
         has_workers: True if all batches of the recording come from a loader's workers.
+        has_calls: True if runtime calls were recorded.
     """
 
     serving: Phase | None
@@ -221,6 +225,7 @@ class Circumstances(msgspec.Struct, frozen=True):
     is_narrow: bool
     is_quantised: bool
     has_workers: bool
+    has_calls: bool
 
     @property
     def serves_text(self) -> bool:
@@ -236,6 +241,8 @@ def advised(
         return _on_compute(kind, limit, known)
     if cause == "launch_pace" and known.serves_text:
         return SERVER_LAUNCHES, None
+    if (cause, True) in {("unrecorded_launch", known.has_calls), ("unrecorded_host", known.has_stacks)}:
+        return None, UNLINKED if cause == "unrecorded_launch" else UNSEEN
     if cause == "host_work" and not known.has_stacks:
         return HIDDEN_HOST_WORK, None
     if cause == "data_loading" and known.has_workers:
@@ -276,6 +283,12 @@ def _at_limit(kind: Kind | None, reached: float, what: str, usual: str) -> tuple
     if reached >= NEAR_LIMIT and kind not in FUSIBLE:
         return None, f"It runs at {Share(reached)} of the device's {what}."
     return f"{usual} It reaches {Share(reached)} of the device's {what}.", None
+
+
+UNSEEN = "Neither an operator nor a function was recorded then: the process waited, or worked in compiled code."
+NO_DEVICE = "Whether the step waits for it is unknown, because the device's work was not recorded."
+
+UNLINKED = "Its launches are not linked to the device's work in this recording, so that the cause is unknown."
 
 
 def on_communication(found: Communication) -> str:

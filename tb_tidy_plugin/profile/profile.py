@@ -10,6 +10,7 @@ from itertools import compress, pairwise
 import numpy as np
 
 from tb_tidy_plugin import aten
+from tb_tidy_plugin.event_names import GIVES_WORK
 from tb_tidy_plugin.profile.calls import Calls, calls_of
 from tb_tidy_plugin.profile.compiled_graphs import CompiledGraphs, compiled_graphs_of
 from tb_tidy_plugin.profile.critical import in_steps, per_step
@@ -20,7 +21,7 @@ from tb_tidy_plugin.profile.lanes import TimeSpent, covered, time_spent
 from tb_tidy_plugin.profile.nesting import Nesting, nest, plain_names
 from tb_tidy_plugin.profile.operators import Operators, operators_of
 from tb_tidy_plugin.profile.pace import Pace, pace_of
-from tb_tidy_plugin.profile.platforms import platform_of
+from tb_tidy_plugin.profile.platforms import activity_of, platform_of
 from tb_tidy_plugin.profile.products import FACTORS, Product, product_of
 from tb_tidy_plugin.profile.replay import Replayed, replayed_of
 from tb_tidy_plugin.profile.signatures import DistinctInputs, Signatures, distinct_inputs, signatures_of
@@ -91,6 +92,16 @@ class Profile:
     def platform(self) -> str:
         """`cuda`, `rocm`, `cpu`, or `other` for devices that are neither."""
         return platform_of(self.table)
+
+    @cached_property
+    def activity(self) -> str:
+        """The `ProfilerActivity` that records the profile's kind of device; empty if that is unknown."""
+        return activity_of(self.table)
+
+    @cached_property
+    def launches_only(self) -> bool:
+        """True if the host launched device work and none was recorded: what operators cost is then unknown."""
+        return "device" not in self.recorded and bool(len(self.matching(GIVES_WORK, Category.RUNTIME)))
 
     @property
     def metadata(self) -> Metadata:

@@ -81,7 +81,9 @@ def _about(profile: ProfileReport) -> Iterator[Block]:
     devices = ", ".join(f"{device.kind}:{device.index} {device.name}".strip() for device in profile.devices)
     length = f"{plural(profile.events, 'event')} over {Nanoseconds(profile.duration_ns)}"
     recorded = ", ".join(profile.recorded) or "nothing but operators"
-    yield Paragraph((f"{length} on {devices or 'the CPU'}; recorded: {recorded}",))
+    hidden = profile.ledger is not None and profile.ledger.recording == "no-device"
+    place = devices or ("a device whose work was not recorded" if hidden else "the CPU")
+    yield Paragraph((f"{length} on {place}; recorded: {recorded}",))
     if told(profile) is None:
         yield from _shares(profile.breakdown)
     for note in profile.quality.notes:

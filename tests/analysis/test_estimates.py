@@ -93,7 +93,7 @@ def test_waiting_that_nothing_explains_makes_findings_unsure() -> None:
     assert estimates.confidence == "low"
     _, (evidence,) = checked(profile, [SlowMultiplication()])
     assert evidence.finding.confidence == "low"
-    assert any("of the steps the replay finds nothing" in note for note in quality_of(profile, estimates).notes)
+    assert any("the replay finds nothing" in note for note in quality_of(profile, estimates).notes)
 
 
 def test_a_recording_of_many_short_operators_says_what_recording_takes() -> None:

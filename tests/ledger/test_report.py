@@ -271,7 +271,7 @@ def test_advice_does_not_name_what_is_there_already() -> None:
     limit = Limit(share_reached=0.5, bound="compute", known_share=1, by="shapes")
     known = advice.Circumstances(
         serving=None, has_stacks=True, why_unknown="", in_graph=False, is_narrow=False, is_quantised=False,
-        has_workers=False,
+        has_workers=False, has_calls=True,
     )  # fmt: skip
     wide, _ = advice.advised("compute", "matrix", limit, known)
     narrow, _ = advice.advised("compute", "matrix", limit, replace(known, is_narrow=True))
@@ -286,10 +286,22 @@ def test_advice_does_not_name_what_is_there_already() -> None:
     assert "FP8" not in (advice.advised("compute", "matrix", limit, quantised)[0] or "")
 
 
+def test_no_advice_contradicts_what_the_recording_holds() -> None:
+    known = advice.Circumstances(
+        serving=None, has_stacks=True, why_unknown="", in_graph=False, is_narrow=False, is_quantised=False,
+        has_workers=False, has_calls=True,
+    )  # fmt: skip
+    without = replace(known, has_stacks=False, has_calls=False)
+    assert advice.advised("unrecorded_host", None, None, known) == (None, advice.UNSEEN)
+    assert "with_stack=True" in (advice.advised("unrecorded_host", None, None, without)[0] or "")
+    assert advice.advised("unrecorded_launch", None, None, known) == (None, advice.UNLINKED)
+    assert "host and device together" in (advice.advised("unrecorded_launch", None, None, without)[0] or "")
+
+
 def test_a_server_of_text_has_graphs_and_fused_kernels_of_its_own() -> None:
     known = advice.Circumstances(
         serving="decode", has_stacks=True, why_unknown="", in_graph=False, is_narrow=False, is_quantised=False,
-        has_workers=False,
+        has_workers=False, has_calls=True,
     )  # fmt: skip
     assert advice.advised("launch_pace", None, None, known) == (advice.SERVER_LAUNCHES, None)
     assert advice.advised("compute", "normalisation", None, known) == (advice.FUSE_MORE, None)

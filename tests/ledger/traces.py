@@ -31,6 +31,7 @@ class Made:
 
     def __init__(self, **device: object) -> None:
         self.device = {**DEVICE, **device}
+        self.keys: dict[str, object] = {"cuda_version": 1}
         self.events: list[dict[str, Any]] = []
         self._correlation = count(1)
 
@@ -95,7 +96,7 @@ class Made:
             "schemaVersion": 1,
             "deviceProperties": [self.device],
             "traceEvents": self.events,
-            "cuda_version": 1,
+            **self.keys,
         }
         path = folder / "made.pt.trace.json"
         path.write_text(json.dumps(document))

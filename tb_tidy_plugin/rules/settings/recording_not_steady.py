@@ -110,13 +110,14 @@ class RecordingNotSteady(Rule[Evidence]):
         if kind is None:
             return
         segments = account.segments
-        here = among(segments.cause, [NUMBER[cause] for cause in kind.causes]) & (account.calls != ABSENT)
-        if not here.any():
+        here = among(segments.cause, [NUMBER[cause] for cause in kind.causes])
+        called = here & (account.calls != ABSENT)
+        if not called.any():
             return
-        starts, ends, calls = segments.starts[here], segments.ends[here], account.calls[here]
-        time, window = Intervals.union(starts, ends), account.ledger.window
+        time, window = Intervals.union(segments.starts[here], segments.ends[here]), account.ledger.window
+        length_ns, calls = (segments.ends - segments.starts)[called], account.calls[called]
         yield Match(
-            anchor=int(calls[np.argmax(ends - starts)]),
+            anchor=int(calls[np.argmax(length_ns)]),
             events=tuple(distinct(calls).tolist()),
             evidence=Evidence(
                 kind=account.ledger.recording,

@@ -11,7 +11,7 @@ from tb_tidy_plugin.analysis.assemble import read_file
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.profile.replay import with_replayed
 from tb_tidy_plugin.rulekit import Profile
-from tb_tidy_plugin.rulekit.testing import findings, matches_of, saving_ns
+from tb_tidy_plugin.rulekit.testing import findings, matches_of, reason_not_checked, saving_ns
 from tb_tidy_plugin.rules.serving.constant_filled_in_replay import ConstantFilledInReplay
 from tb_tidy_plugin.trace.files import find_traces
 from tests.ledger.traces import Made
@@ -73,11 +73,13 @@ class TestStaysQuiet:
             pytest.param(served(dims=[[1025], []]), id="many elements"),
             pytest.param(served(name="triton_poi_fused_div_20"), id="what changes its tensor"),
             pytest.param(served(name="aten::add_"), id="another operator"),
-            pytest.param(served(captured=False), id="no capture"),
         ],
     )
     def test_for(self, profile: Profile) -> None:
         assert matches_of(ConstantFilledInReplay, profile) == ()
+
+    def test_without_the_capture_it_cannot_tell(self) -> None:
+        assert "record the capture" in reason_not_checked(ConstantFilledInReplay, served(captured=False))
 
 
 def test_the_attention_of_flux() -> None:

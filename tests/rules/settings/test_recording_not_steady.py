@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
-from tb_tidy_plugin.analysis.findings import findings_of
+from tb_tidy_plugin.analysis.findings import findings_of, order_of
 from tb_tidy_plugin.ledger.account import account_of
 from tb_tidy_plugin.rulekit import Profile
 from tb_tidy_plugin.rules.settings.recording_not_steady import RecordingNotSteady
@@ -51,6 +52,26 @@ class TestReports:
         (match,) = matches_of(RecordingNotSteady, profile)
         assert match.evidence.kind == account_of(profile).ledger.recording == "capture"
         assert "Record replays" in match.evidence.fix
+
+    def test_the_banner_has_the_same_number(self) -> None:
+        """The host loads a module for 5 ms in which no call was recorded, and then allocates for 1 ms."""
+        made = Made().mark("ProfilerStep#1", 1, 10_000).kernel(GEMM, 10, 20, launch=5)
+        made.add("overhead", "Runtime Triggered Module Loading", 1_000, 6_000, -1, -1)
+        profile = made.call("cudaMalloc", 6_000, 7_000).kernel(GEMM, 8_000, 9_990, launch=7_900).profile()
+        (evidence,) = findings_of(profile, RecordingNotSteady(), matches_of(RecordingNotSteady, profile))
+        banner = account_of(profile).ledger.banner or ""
+        assert evidence.finding.cost_ns == 6_000_000
+        assert "60 % of it is one-time calls" in banner
+        assert evidence.finding.message.startswith("60 % of this recording is start-up")
+
+    def test_it_comes_before_findings_that_save_more(self) -> None:
+        profile = job()
+        (evidence,) = findings_of(profile, RecordingNotSteady(), matches_of(RecordingNotSteady, profile))
+        assert evidence.finding.saving is not None
+        more = replace(
+            evidence.finding, rule="another-rule", saving=replace(evidence.finding.saving, expected_ns=9_000_000)
+        )
+        assert sorted([more, evidence.finding], key=order_of) == [evidence.finding, more]
 
 
 class TestSaves:
