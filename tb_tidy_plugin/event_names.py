@@ -19,7 +19,7 @@ STREAM_WAIT = r"StreamWaitEvent"
 
 RECORDER = (
     r"(?:^|[/\\])torch[/\\]profiler[/\\]profiler\.py\(\d+\): "
-    r"|(?:^|[/\\])tb_tidy_plugin[/\\]capture[/\\](?:profiling|loops|lightning|transformers)\.py\(\d+\): "
+    r"|(?:^|[/\\])tb_tidy_plugin[/\\]capture[/\\](?:profiling|loops|lightning|transformers|recording)\.py\(\d+\): "
 )
 """Frames in which a profiler, or TorchTidy's capture, does its own work between two steps."""
 

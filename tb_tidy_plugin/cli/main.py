@@ -33,6 +33,7 @@ COMMANDS = (
     "fix",
     "mcp",
     "merge-device-events",
+    "record",
     "rules",
     "serve",
     "skill",

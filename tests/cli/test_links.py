@@ -17,7 +17,7 @@ from tb_tidy_plugin.trace import files
 from tests.cli.test_cli import tidy
 from tests.support.logdirs import trace
 
-WITHOUT_TRACES = {"cache", "explain", "merge-device-events", "rules", "skill"}
+WITHOUT_TRACES = {"cache", "explain", "merge-device-events", "record", "rules", "skill"}
 LONG = {"doctor", "mcp", "serve"}  # they start servers; looked at apart
 ANSWERING = {"ask"}  # its errors are answers
 
