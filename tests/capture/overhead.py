@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import gzip
+import json
 import os
 import sys
 import tempfile
 import time
 from collections.abc import Callable
 from functools import wraps
+from itertools import pairwise
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from tb_tidy_plugin.capture import compiled
@@ -26,6 +30,8 @@ def main() -> None:
         print(measured(steps))  # noqa: T201
     print("\n| kernels | compiling | noting | share | writing |\n|---|---|---|---|---|")  # noqa: T201
     print(compiling())  # noqa: T201
+    print("\n| recorded steps | a step | of ours in its mark | between two marks |\n|---|---|---|---|")  # noqa: T201
+    print(beside_steps())  # noqa: T201
 
 
 def measured(steps: int) -> str:
@@ -90,6 +96,46 @@ def compiling() -> str:
     write_s = time.process_time() - began
     kernels = sum(len(graph["launches"]) for region in code["regions"] for graph in region["graphs"]) if code else 0
     return f"| {kernels} | {compile_s:.1f} s | {took:.3f} s | {took / compile_s:.2%} | {write_s:.3f} s |"
+
+
+def beside_steps() -> str:
+    """The work of `tidy_profile` beside its recorded steps, by the events in the file: least, median and most."""
+    import torch
+    from torch import nn
+
+    from tb_tidy_plugin.capture import tidy_profile
+
+    torch.set_num_threads(1)
+    model = nn.Sequential(*[nn.Sequential(nn.Linear(64, 64), nn.ReLU()) for _ in range(20)])
+    optimizer = torch.optim.Adam(model.parameters(), foreach=False)
+    with tempfile.TemporaryDirectory() as folder:
+        with tidy_profile(folder) as profiler:
+            for _ in range(14):
+                optimizer.zero_grad()
+                model(torch.randn(32, 64)).square().mean().backward()
+                optimizer.step()
+                profiler.step()
+        (trace,) = Path(folder).glob("*.pt.trace.json.gz")
+        events = [each for each in json.loads(gzip.decompress(trace.read_bytes()))["traceEvents"] if "dur" in each]
+    spans = sorted(
+        (each["ts"], each["ts"] + each["dur"]) for each in events if each["name"].startswith("ProfilerStep#")
+    )
+    calls = [
+        (each["ts"], each["ts"] + each["dur"])
+        for each in events
+        if "tb_tidy_plugin/capture/profiling.py" in each["name"]
+    ]
+    inside = [
+        sum(max(min(end, stop) - max(begin, start), 0) for begin, end in calls if begin <= start or end >= stop)
+        for start, stop in spans
+    ]
+    columns = (
+        [stop - start for start, stop in spans],
+        inside,
+        [after[0] - before[1] for before, after in pairwise(spans)],
+    )
+    shown = (f"{min(each) / 1e3:.2f}, {median(each) / 1e3:.2f}, {max(each) / 1e3:.2f} ms" for each in columns)
+    return f"| {len(spans)} | {' | '.join(shown)} |"
 
 
 def record(steps: int) -> torch.profiler.profile:  # type: ignore[name-defined] # noqa: F821 - torch is imported late
