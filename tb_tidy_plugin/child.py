@@ -33,10 +33,11 @@ SPARE_S = 600.0
 def command_for(module: str) -> tuple[str, ...]:
     """Command that runs `main` of a module; the folders to import from, `import_folders()`, follow as arguments.
 
-    Not with `-m`, which would let a user's own `queue.py` or `profile.py` in the current folder replace Python's.
+    Not with `-m`, which would let a user's own `queue.py` or `profile.py` in the current folder replace Python's. If it
+    crashes, it writes the stack of each thread to its stderr, which is logged.
     """
     code = f"import sys; sys.path[:] = sys.argv[1:]; from {module} import main; main()"
-    return (sys.executable, "-c", code)
+    return (sys.executable, "-X", "faulthandler", "-c", code)
 
 
 def import_folders() -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import sys
 import threading
@@ -78,6 +79,9 @@ def serve(
         raise NotFoundError(f"`{path}` does not exist.", "Check the path.")
     folder = str(path.absolute() if isinstance(path, Path) else path)
     token = Token()
+    if not faulthandler.is_enabled():  # as in TensorBoard: a crash writes the stack of each thread to stderr
+        with suppress(AttributeError, OSError, RuntimeError, ValueError):  # stderr is no file, or closed
+            faulthandler.enable()
     with suppress(KeyboardInterrupt), listening(host, port) as listener:
         address = address_of(listener, host, token)
         click.echo(f"TorchTidy serves {visible(folder)} at {address}\nCtrl-C ends it.")

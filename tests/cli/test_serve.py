@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from http.cookiejar import CookieJar
 from pathlib import Path
 
+import pytest
+
 from tests.support.logdirs import trace
 from tests.support.recordings import ROOT
 from tests.support.waiting import PATIENCE_S
@@ -78,3 +80,15 @@ def test_the_docs_name_what_is_needed_without_tensorboard() -> None:
     ]
     needed = {re.split("[<>=]", str(text))[0] for text in ast.literal_eval(setup) if ";" not in str(text)}
     assert set(packages.split()) == needed - {"tensorboard"}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="sends a signal")
+def test_a_crash_leaves_the_stack_of_each_thread_in_the_log(tmp_path: Path) -> None:
+    with serving(str(tmp_path)) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.send_signal(signal.SIGSEGV)
+        _, complained = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == -signal.SIGSEGV
+    assert "Fatal Python error: Segmentation fault" in complained
+    assert "most recent call first" in complained
