@@ -21,7 +21,7 @@ NOTABLE_MISMATCH = 0.001
 """Least share of misplaced Python frames that is reported."""
 
 
-SHOWN_DEVICES = 8
+SHOWN_DEVICES, SHOWN_MARKS = 8, 3
 
 NOTABLE_RECORDING = 0.05
 """Least part of a step taken by the profiler itself that is reported."""
@@ -53,10 +53,23 @@ def quality_of(profile: Profile, estimates: SavingEstimates | None = None) -> Qu
 
 def _steps(profile: Profile) -> Iterator[str]:
     steps = profile.steps
-    overlapping = int((steps.starts[1:] < np.maximum.accumulate(steps.ends)[:-1]).sum()) if steps.items else 0
-    if overlapping:
-        begin = _many(overlapping, "step begins", "steps begin")
-        yield f"{begin} before the previous one ends: shared time counts in both."
+    unused = steps.unused
+    if unused.cut:
+        overlaps = _many(unused.cut, "step mark overlaps", "step marks overlap")
+        yield f"{overlaps} the next one: a step ends where the next begins."
+    if unused.nested and steps.basis == "profiler_step":
+        lies = _many(unused.nested, "step mark lies", "step marks lie")
+        yield f"{lies} inside another one: only the outer one counts."
+    if unused.elsewhere:
+        left = _many(unused.elsewhere, "mark is", "marks are")
+        yield (f"Several threads mark steps at the same time. Only the thread with most marks counts: {left} left out.")
+    if unused.empty:
+        names = ", ".join(f"`{step.name}`" for step in unused.empty[:SHOWN_MARKS])
+        more = len(unused.empty) - SHOWN_MARKS
+        names += f" and {more:,} more" if more > 0 else ""
+        what = "contains" if len(unused.empty) == 1 else "contain"
+        count = "it does not count as a step" if len(unused.empty) == 1 else "they do not count as steps"
+        yield f"{names} {what} little or no work: {count}."
     empty = sum(step.duration_ns == 0 for step in steps.items)
     if empty:
         yield f"{_many(empty, 'step has', 'steps have')} no length."

@@ -50,6 +50,7 @@ WITHOUT_LIMIT: frozenset[Kind] = frozenset({"layout", "fused", "other"})
 MOST_OWNERS, MOST_PIECES = 5, 3
 OF_START_UP: tuple[Cause, ...] = ("first_launch", "allocation", "runtime_call")
 OF_COMPILATION: tuple[Cause, ...] = ("compilation", "graph_capture")
+OF_COPIES: tuple[Cause, ...] = ("copy", "copy_setup")
 NOT_STEADY = 0.3
 """Share of the window above which start-up, or compilation, makes the recording unsteady."""
 
@@ -292,7 +293,19 @@ class _Book:
             is_quantised=cause == "compute" and self.limits.is_quantised(self.segments.take(mine)),
             has_calls=cause == "unrecorded_launch" and bool(self.host.is_runtime.any()),
             has_workers=cause == "data_loading" and self._has_workers,
+            is_pinned=cause in OF_COPIES and self._is_pinned(mine),
         )
+
+    def _is_pinned(self, mine: Rows) -> bool:
+        """True if most of the time belongs to copies from or to pinned memory."""
+        work, length = self.segments.work[mine], self._length(mine)
+        return bool(length[(work != ABSENT) & self._pinned[work]].sum() * 2 > length.sum())
+
+    @cached_property
+    def _pinned(self) -> Mask:
+        """Mask of copies from or to pinned memory, by row."""
+        table = self.profile.table
+        return (table.category == Category.COPY) & table.is_named(lambda name: "Pinned" in name)
 
     @property
     def _has_workers(self) -> bool:

@@ -140,6 +140,16 @@ _NARROW: Mapping[Kind, str] = {
 }
 """Advice on work of 16 bits or fewer, which already uses them."""
 
+PINNED: Mapping[Cause | Kind, str] = {
+    "to_device": (
+        "The memory is pinned already: copy the next batch on a stream of its own while the device computes, or copy "
+        "less."
+    ),
+    "to_host": "The memory is pinned already: copy less often, with non_blocking=True.",
+    "copy_setup": "The memory is pinned already: make fewer, larger copies, with non_blocking=True.",
+}
+"""Advice on copies from or to pinned memory."""
+
 MORE_WORKERS = (
     "The batches come from workers already: give the loader more of them (num_workers, prefetch_factor, "
     "persistent_workers), or move heavy transforms to the device."
@@ -216,6 +226,7 @@ class Circumstances(msgspec.Struct, frozen=True):
         is_narrow: True if it computes with 16 bits or fewer. is_quantised: True if its weights have 8 bits or fewer.
         has_workers: True if all batches of the recording come from a loader's workers.
         has_calls: True if runtime calls were recorded.
+        is_pinned: True if most of it copies from or to pinned memory.
     """
 
     serving: Phase | None
@@ -226,6 +237,7 @@ class Circumstances(msgspec.Struct, frozen=True):
     is_quantised: bool
     has_workers: bool
     has_calls: bool
+    is_pinned: bool = False
 
     @property
     def serves_text(self) -> bool:
@@ -247,6 +259,9 @@ def advised(
         return HIDDEN_HOST_WORK, None
     if cause == "data_loading" and known.has_workers:
         return MORE_WORKERS, None
+    about = kind or "other" if cause == "copy" else cause
+    if known.is_pinned and about in PINNED:
+        return PINNED[about], None
     return BY_KIND[kind or "other"] if cause == "copy" else BY_CAUSE[cause], None
 
 

@@ -8,6 +8,7 @@ the first step begins when that is done.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -32,6 +33,9 @@ LEAD_BLOCKED = 0.6
 was launched long before, or its launching copy blocks for this part of the gap, the device was busy with something that
 is not recorded.
 """
+
+OUTSIDE = 0.01
+"""Recorded time outside the steps of more than this part of theirs is stated."""
 
 _BEFORE = np.iinfo(np.int64).min // 2
 """Launch time of work launched before the recording."""
@@ -134,10 +138,8 @@ def span_of(profile: Profile, work: DeviceWork) -> StepSpan:
         names = tuple(f"step {number}" for number in range(1, len(ends)))
         marks = _Marks("repeating_unit", names, ends[:-1], ends[1:], ABSENT)
     else:
-        reach = np.maximum.accumulate(np.append(_BEFORE, steps.ends))[:-1]
-        outer = np.flatnonzero(steps.starts >= reach).tolist()
-        names = tuple(steps.items[at].name for at in outer)
-        marks = _Marks(steps.basis, names, steps.starts[outer], steps.ends[outer], steps.thread)
+        names = tuple(step.name for step in steps.items)
+        marks = _Marks(steps.basis, names, steps.starts, steps.ends, steps.thread)
     return _between_marks(profile, work, marks) or _whole(profile, work)
 
 
@@ -223,16 +225,33 @@ def _between_marks(profile: Profile, work: DeviceWork, marks: _Marks) -> StepSpa
         last = int(np.flatnonzero(kept)[_MOST_STEPS])
         left.append(_LeftOut(int(bounds[-1] - bounds[last]), f"belong to steps after the first {_MOST_STEPS:,}"))
         kept[last + 1 :] = False
+    left += _outside(profile, work, first, int(bounds[-1]))
     names = tuple(name for name, is_kept in zip(marks.names, kept[1:].tolist(), strict=True) if is_kept)
     host_ns = None if marks.source == "repeating_unit" else (marks.ends - marks.starts)[kept[1:]]
     return StepSpan(marks.source, bounds[kept], names, host_ns, marks.thread, (*left, *trimmed))
 
 
-def _whole(profile: Profile, work: DeviceWork) -> StepSpan:
+def _recorded(profile: Profile, work: DeviceWork) -> tuple[Rows, int, int]:
+    """The events of the host, and first start and last end of these and all device work."""
     table = profile.table
     host = np.flatnonzero(table.is_category((*HOST_TREE, Category.RUNTIME)))
     begin = int(min(table.start_ns[host].min(initial=np.iinfo(np.int64).max), work.starts.min(initial=1 << 62)))
-    end = int(max(table.end_ns[host].max(initial=_BEFORE), work.ends.max(initial=_BEFORE)))
+    return host, begin, int(max(table.end_ns[host].max(initial=_BEFORE), work.ends.max(initial=_BEFORE)))
+
+
+def _outside(profile: Profile, work: DeviceWork, first_ns: int, last_ns: int) -> Iterator[_LeftOut]:
+    """The recorded time before the first step and after the last one, where it is long enough to be missed."""
+    _, begin, end = _recorded(profile, work)
+    least_ns = OUTSIDE * (last_ns - first_ns)
+    if first_ns - begin > least_ns:
+        yield _LeftOut(first_ns - begin, "precede the first step")
+    if end - last_ns > least_ns:
+        yield _LeftOut(end - last_ns, "follow the last step")
+
+
+def _whole(profile: Profile, work: DeviceWork) -> StepSpan:
+    table = profile.table
+    host, begin, end = _recorded(profile, work)
     left: list[_LeftOut] = []
     if begin > end:
         return StepSpan("whole_trace", np.array([0, 0], np.int64), ("whole trace",), None, ABSENT, ())

@@ -15,6 +15,8 @@ from typing import TypeAlias
 import msgspec
 import numpy as np
 
+from tb_tidy_plugin.event_names import COPY_OR_FILL, GRAPH_LAUNCH, KERNEL_LAUNCH
+from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.trace.columns import ABSENT, HOST_TREE, Category, EventTable, Mask, Rows, Times, blocks_of
 from tb_tidy_plugin.trace.sets import distinct
 from tb_tidy_plugin.vocabulary import Oddity, StepBasis
@@ -55,6 +57,20 @@ LOADER_NEXT = re.compile(r"enumerate\(DataLoader\)#.{0,500}__next__")
 LEAST_TURNS = 2
 """Least number of ends: a step lies between two of them."""
 
+NESTED = 0.5
+"""A mark is inside an earlier one if more than this part of it is; if less, the earlier one ends where it begins."""
+
+CHANCE = 0.1
+"""Marks of two threads take turns if they overlap by less than this part, and are nested if all but this part does."""
+
+CUT_SHORT = 0.1
+"""A first or last mark with less than this part of the others' work, and of their time, is no step: it holds what the
+script does before its loop, or after it.
+"""
+
+GIVES_WORK = re.compile(f"{KERNEL_LAUNCH}|{GRAPH_LAUNCH}|{COPY_OR_FILL}")
+"""Runtime calls that give a device work."""
+
 
 Test: TypeAlias = Callable[[str], object]
 
@@ -73,12 +89,34 @@ class Step(msgspec.Struct, frozen=True):
         return self.end_ns - self.start_ns
 
 
+class UnusedMarks(msgspec.Struct, frozen=True):
+    """Marks that are not steps of their own.
+
+    Attributes:
+        empty: those in which no operator and no device work begins while it does in others, and a first or last one
+            that is cut short; in order of start.
+        nested: number of those inside an earlier mark. elsewhere: number of those on other threads.
+        cut: number of steps that end where the next mark begins, before the end of their own.
+    """
+
+    empty: tuple[Step, ...] = ()
+    nested: int = 0
+    elsewhere: int = 0
+    cut: int = 0
+
+
 class ProfileSteps(msgspec.Struct, frozen=True, dict=True):
-    """All steps in order of start, their basis, and the thread that marks them, `ABSENT` if none does."""
+    """All steps in order of start, none of which overlap.
+
+    Attributes:
+        basis: their source. thread: the thread that marks them, `ABSENT` if none does.
+        unused: marks that are not steps.
+    """
 
     basis: StepBasis
     items: tuple[Step, ...]
     thread: int = ABSENT
+    unused: UnusedMarks = UnusedMarks()
 
     @cached_property
     def median_ns(self) -> int | None:
@@ -157,21 +195,103 @@ def steps_of(table: EventTable) -> ProfileSteps:
 
 
 def _marked(table: EventTable, basis: StepBasis, rows: Rows) -> ProfileSteps:
-    rows = (
-        rows[np.argsort(table.start_ns[rows], kind="stable")] if basis == "profiler_step" else _outermost(table, rows)
-    )
-    items = tuple(
-        Step(table.names[table.name[row]], index, int(table.start_ns[row]), int(table.end_ns[row]))
-        for index, row in enumerate(rows.tolist())
-    )
-    return ProfileSteps(basis, items, int(table.thread[rows[0]]))
+    rows, nested, elsewhere = _one_by_one(table, rows)
+    starts, ends = table.start_ns[rows], table.end_ns[rows].copy()
+    cut = starts[1:] < ends[:-1]
+    ends[:-1] = np.minimum(ends[:-1], starts[1:])
+    empty = np.zeros(len(rows), np.bool_) if basis == "serving_step" else _empty(table, starts, ends)
+
+    def steps(chosen: Mask) -> tuple[Step, ...]:
+        columns = (rows[chosen], starts[chosen], ends[chosen])
+        found = zip(*(column.tolist() for column in columns), strict=True)
+        return tuple(
+            Step(table.names[table.name[row]], index, start, end) for index, (row, start, end) in enumerate(found)
+        )
+
+    unused = UnusedMarks(steps(empty), nested, elsewhere, int(cut.sum()))
+    return ProfileSteps(basis, steps(~empty), int(table.thread[rows[0]]), unused)
 
 
-def _outermost(table: EventTable, rows: Rows) -> Rows:
-    """The `rows` that begin in no earlier one."""
-    rows = rows[np.lexsort((-table.end_ns[rows], table.start_ns[rows]))]
-    reach = np.maximum.accumulate(np.append(np.iinfo(np.int64).min, table.end_ns[rows]))[:-1]
-    return rows[table.start_ns[rows] >= reach]
+def _one_by_one(table: EventTable, rows: Rows) -> tuple[Rows, int, int]:
+    """The marks that follow each other, in order of start; the number of those inside them, and on other threads.
+
+    If marks of several threads overlap without one being inside the other, only the thread with most of them counts.
+    """
+    threads = table.thread[rows]
+    of_each = [_not_nested(table, rows[threads == thread]) for thread in distinct(threads).tolist()]
+    if len(of_each) > 1 and _has_clash(table, np.concatenate(of_each)):
+        most = max(of_each, key=lambda mine: (len(mine), -table.start_ns[mine[0]]))
+        elsewhere = int((threads != table.thread[most[0]]).sum())
+        return most, len(rows) - elsewhere - len(most), elsewhere
+    outer = _not_nested(table, np.concatenate(of_each))
+    return outer, len(rows) - len(outer), 0
+
+
+def _has_clash(table: EventTable, rows: Rows) -> bool:
+    """True if marks of two threads overlap, by more than chance and without one being inside the other."""
+    rows = _by_start(table, rows)
+    reach, last = np.iinfo(np.int64).min, ABSENT
+    columns = (table.thread[rows], table.start_ns[rows], table.end_ns[rows])
+    for thread, start, end in zip(*(column.tolist() for column in columns), strict=True):
+        if thread != last and CHANCE < (reach - start) / max(end - start, 1) < 1 - CHANCE:
+            return True
+        if end > reach:
+            reach, last = end, thread
+    return False
+
+
+def _not_nested(table: EventTable, rows: Rows) -> Rows:
+    """The `rows` that are not mostly inside an earlier one, in order of start."""
+    rows = _by_start(table, rows)
+    outer, reach = [], np.iinfo(np.int64).min
+    columns = (rows, table.start_ns[rows], table.end_ns[rows])
+    for row, start, end in zip(*(column.tolist() for column in columns), strict=True):
+        if reach <= start or min(reach, end) - start < NESTED * (end - start):
+            outer.append(row)
+            reach = end
+    return np.array(outer, np.int64)
+
+
+def _by_start(table: EventTable, rows: Rows) -> Rows:
+    """`rows` in order of start, of equal ones the longest first."""
+    return rows[np.lexsort((-table.end_ns[rows], table.start_ns[rows]))]
+
+
+def _empty(table: EventTable, starts: Times, ends: Times) -> Mask:
+    """Mask of marks in which no work begins, though it does in others; the marks do not overlap.
+
+    A server's marks are not asked: the work of its batches may be launched elsewhere. Work is an operator outside of
+    loaders, or a call that gives a device work. Waiting for a device is none: a script does that after its loop, in a
+    last step that it did not mean to take.
+    """
+    none = np.zeros(len(starts), np.bool_)
+    if len(starts) < 2:
+        return none
+    begun = np.sort(table.start_ns[_work_of_host(table)])
+    count = np.searchsorted(begun, ends) - np.searchsorted(begun, starts)
+    empty: Mask = count == 0
+    if empty.all():
+        return none
+    lengths = ends - starts
+    for edge in (0, -1):
+        others = ~empty
+        others[edge] = False
+        if others.any() and count[edge] < CUT_SHORT * np.median(count[others]):
+            empty[edge] |= lengths[edge] < CUT_SHORT * np.median(lengths[others])
+    return empty
+
+
+def _work_of_host(table: EventTable) -> Rows:
+    """Operators outside of loaders, and calls that give a device work."""
+    gives = (table.category == Category.RUNTIME) & table.is_named(GIVES_WORK.search)
+    operator = table.category == Category.OPERATOR
+    loads = np.flatnonzero((table.category == Category.ANNOTATION) & table.is_named(LOADER_NEXT.fullmatch))
+    for thread in distinct(table.thread[loads]).tolist():
+        here = loads[table.thread[loads] == thread]
+        time = Intervals.union(table.start_ns[here], table.end_ns[here])
+        mine = np.flatnonzero(operator & (table.thread == thread))
+        operator[mine[time.containing(table.start_ns[mine])]] = False
+    return np.flatnonzero(gives | operator)
 
 
 def _most_frequent_name(table: EventTable, rows: Rows) -> Rows:

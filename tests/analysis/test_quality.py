@@ -49,8 +49,12 @@ CASES: dict[str, tuple[list[dict[str, object]], str]] = {
         "Devices fall behind their host: they finish 1 ms after its last step. A step takes about 2 ms.",
     ),
     "overlapping steps": (
+        [event("ProfilerStep#2", 900, 1000, cat="user_annotation")],
+        "1 step mark overlaps the next one: a step ends where the next begins.",
+    ),
+    "steps of two threads": (
         [event("ProfilerStep#2", 900, 1000, cat="user_annotation", tid=2)],
-        "1 step begins before the previous one ends: shared time counts in both.",
+        "Several threads mark steps at the same time. Only the thread with most marks counts: 1 mark is left out.",
     ),
     "a step of no length": ([event("ProfilerStep#2", 1200, 0, cat="user_annotation")], "1 step has no length."),
     "negative duration": ([event("aten::mm", 200, -7)], "1 events left out: negative or impossible duration."),

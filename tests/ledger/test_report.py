@@ -352,3 +352,16 @@ def test_steps_of_uneven_length_have_a_mean_beside_the_median(tmp_path: Path) ->
     for at, end in enumerate((1000, 2000, 9000)):
         made.mark(f"ProfilerStep#{at}", 1000 * at + 1, end).kernel(GEMM, 1000 * at + 10, end, launch=1000 * at + 5)
     assert "3 steps, median 1 ms, mean 3 ms (profiler steps)" in checked(made.written(tmp_path))
+
+
+def test_copies_of_pinned_memory_are_not_told_to_pin_it() -> None:
+    def advised(way: str) -> dict[str, str | None]:
+        made = Made().mark("ProfilerStep#1", 1, 900).operator("aten::copy_", 10, 100)
+        made.kernel("gemm", 20, 30, 11).copy(way, 200, 800, 15)
+        return {entry.id: entry.advice for entry in made.account().ledger.entries}
+
+    assert advised("Memcpy HtoD (Pageable -> Device)")["copy:to_device"] == advice.BY_KIND["to_device"]
+    pinned = advised("Memcpy HtoD (Pinned -> Device)")
+    assert (pinned["copy:to_device"], pinned["copy_setup"]) == (advice.PINNED["to_device"], advice.PINNED["copy_setup"])
+    assert advised("Memcpy DtoH (Device -> Pageable)")["copy:to_host"] == advice.BY_KIND["to_host"]
+    assert advised("Memcpy DtoH (Device -> Pinned)")["copy:to_host"] == advice.PINNED["to_host"]

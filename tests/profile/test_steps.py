@@ -5,7 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tb_tidy_plugin.analysis.quality import quality_of
+from tb_tidy_plugin.ledger.account import account_of
+from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.steps import ProfileSteps, Step, steps_of
+from tests.ledger.traces import OTHER, Made
 from tests.support.drawn import A100, draw
 
 
@@ -15,7 +19,9 @@ def test_profiler_steps_of_the_host() -> None:
 ProfilerStep#4    0-100
   aten::mm        5-20
 ProfilerStep#5    101-251
+  aten::mm        120-140
 ProfilerStep#6    252-372
+  aten::mm        260-290
 """).table
     )
     assert steps.basis == "profiler_step"
@@ -98,3 +104,120 @@ def test_percentiles() -> None:
 def test_index_of_times() -> None:
     steps = draw("ProfilerStep#1  0-100\nProfilerStep#2  150-250").steps
     assert steps.index_of(np.array([0, 99_999, 100_000, 120_000, 150_000, 250_000])).tolist() == [0, 0, -1, -1, 1, -1]
+
+
+LOADER = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+
+
+def marked(*marks: tuple[float, float], work: tuple[int, ...] = (), made: Made | None = None) -> Made:
+    """Marks `ProfilerStep#0`, … in µs; each holds ten operators, or as many as `work` says, with a kernel of 10 µs."""
+    made = made or Made()
+    for number, (start, end) in enumerate(marks):
+        made.mark(f"ProfilerStep#{number}", start, end)
+        for at in range(work[number] if work else 10):
+            begin = start + 1 + at * 20
+            made.operator("aten::mm", begin, begin + 8).kernel("gemm", begin + 5, begin + 15, begin + 1)
+    return made
+
+
+def steps_in(profile: Profile) -> list[tuple[str, int]]:
+    """Name and length in µs of each step, which the ledger has, too."""
+    ledger = account_of(profile).ledger
+    assert [step.name for step in ledger.steps] == [step.name for step in profile.steps.items]
+    assert ledger.step_ns.n == len(profile.steps.items)
+    return [(step.name, step.duration_ns // 1000) for step in profile.steps.items]
+
+
+def said(profile: Profile) -> str:
+    return " ".join(quality_of(profile).notes)
+
+
+class TestMarksThatOverlap:
+    @pytest.mark.parametrize("by", [0.001, 1, 40])
+    def test_a_mark_ends_where_the_next_begins(self, by: float) -> None:
+        profile = marked((0, 1000 + by), (1000, 2000 + by), (2000, 3000)).profile()
+        assert steps_in(profile) == [(f"ProfilerStep#{at}", 1000) for at in range(3)]
+        assert [step.end_ns - step.start_ns for step in account_of(profile).ledger.steps] == [1_000_000] * 3
+        assert "2 step marks overlap the next one: a step ends where the next begins." in said(profile)
+
+    def test_a_mark_inside_another_is_no_step_and_this_is_said(self) -> None:
+        profile = marked((0, 1000), (1000, 2000)).mark("ProfilerStep#7", 300, 1000.5).profile()
+        assert steps_in(profile) == [("ProfilerStep#0", 1000), ("ProfilerStep#1", 1000)]
+        assert "1 step mark lies inside another one: only the outer one counts." in said(profile)
+
+    def test_the_marks_of_two_threads_are_not_added_up(self) -> None:
+        made = marked((0, 1000), (1000, 2000), (2000, 3000))
+        for at in range(3):
+            made.mark(f"ProfilerStep#{at}", 400 + 1000 * at, 1400 + 1000 * at, OTHER)
+        profile = made.profile()
+        assert steps_in(profile) == [(f"ProfilerStep#{at}", 1000) for at in range(3)]
+        assert "3 marks are left out." in said(profile)
+
+    def test_the_thread_with_most_marks_counts(self) -> None:
+        made = marked((100, 1000), (1000, 2000), (2000, 3000)).mark("ProfilerStep#0", 0, 600, OTHER)
+        assert steps_in(made.profile()) == [("ProfilerStep#0", 900), ("ProfilerStep#1", 1000), ("ProfilerStep#2", 1000)]
+
+    def test_threads_that_take_turns_mark_one_after_the_other(self) -> None:
+        made = marked((0, 1000)).mark("ProfilerStep#1", 1000, 2000, OTHER).operator("aten::mm", 1100, 1200, OTHER)
+        assert len(steps_in(made.profile())) == 2
+
+    def test_gaps_between_marks_belong_to_the_next_step(self) -> None:
+        profile = marked((0, 1000), (1300, 2300)).profile()
+        assert steps_in(profile) == [("ProfilerStep#0", 1000), ("ProfilerStep#1", 1000)]
+        assert [step.end_ns - step.start_ns for step in account_of(profile).ledger.steps] == [1_000_000, 1_300_000]
+        assert said(profile) == ""
+
+
+class TestEmptySteps:
+    def test_an_empty_last_step_counts_nowhere(self) -> None:
+        made = marked((0, 1000), (1000, 1030), work=(10, 0)).call("cudaDeviceSynchronize", 1040, 1050)
+        profile = made.profile()
+        assert steps_in(profile) == [("ProfilerStep#0", 1000)]
+        assert profile.per_step_ns(np.flatnonzero(profile.table.is_named("gemm".__eq__))) == 100_000
+        assert "`ProfilerStep#1` contains little or no work: it does not count as a step." in said(profile)
+        assert [left.reason for left in account_of(profile).ledger.left_out] == ["50 µs follow the last step."]
+
+    @pytest.mark.parametrize("long_us", [30, 5000])
+    def test_an_empty_step_that_waits_for_the_device(self, long_us: int) -> None:
+        made = marked((0, 1000), (1000, 2000), (2000, 2000 + long_us), work=(10, 10, 0))
+        made.call("cudaDeviceSynchronize", 2001, 1999 + long_us)
+        assert steps_in(made.profile()) == [("ProfilerStep#0", 1000), ("ProfilerStep#1", 1000)]
+
+    def test_empty_first_steps(self) -> None:
+        profile = marked((0, 30), (30, 60), (60, 1060), (1060, 2060), work=(0, 0, 10, 10)).profile()
+        assert steps_in(profile) == [("ProfilerStep#2", 1000), ("ProfilerStep#3", 1000)]
+        assert account_of(profile).ledger.left_out[0].reason == "60 µs precede the first step."
+        assert "`ProfilerStep#0`, `ProfilerStep#1` contain little or no work: they do not count" in said(profile)
+
+    def test_every_second_step_is_empty(self) -> None:
+        """`step()` was called twice in each turn of the loop: the time between belongs to the next turn."""
+        profile = marked((0, 1000), (1000, 1020), (1020, 2020), (2020, 2040), work=(10, 0, 10, 0)).profile()
+        assert steps_in(profile) == [("ProfilerStep#0", 1000), ("ProfilerStep#2", 1000)]
+        assert [step.end_ns - step.start_ns for step in account_of(profile).ledger.steps] == [1_000_000, 1_020_000]
+
+    def test_a_last_step_in_which_the_loader_has_no_more_batches(self) -> None:
+        made = marked((0, 1000), (1000, 1400), work=(10, 0))
+        made.mark(LOADER, 1010, 1300).operator("aten::stack", 1020, 1030)
+        assert steps_in(made.profile()) == [("ProfilerStep#0", 1000)]
+
+    def test_a_tiny_last_step_holds_what_comes_after_the_loop(self) -> None:
+        profile = marked((0, 1000), (1000, 2000), (2000, 2050), work=(20, 20, 1)).profile()
+        assert steps_in(profile) == [("ProfilerStep#0", 1000), ("ProfilerStep#1", 1000)]
+
+    def test_a_short_step_with_as_much_work_is_a_step(self) -> None:
+        assert len(steps_in(marked((0, 10_000), (10_000, 10_500), work=(10, 10)).profile())) == 2
+
+    def test_a_long_step_with_little_work_is_a_step(self) -> None:
+        assert len(steps_in(marked((0, 1000), (1000, 2000), work=(20, 1)).profile())) == 2
+
+    def test_a_step_without_device_work_is_a_step(self) -> None:
+        made = marked((0, 1000), (1000, 2000), work=(10, 0)).operator("aten::topk", 1100, 1900)
+        assert len(steps_in(made.profile())) == 2
+
+    def test_steps_that_all_hold_nothing_are_kept(self) -> None:
+        made = Made().mark("ProfilerStep#0", 0, 100).mark("ProfilerStep#1", 100, 110)
+        assert len(steps_in(made.frame("train.py(3): step", 1, 99).profile())) == 2
+
+    def test_batches_of_a_server_are_not_asked(self) -> None:
+        made = Made().mark("execute_model", 0, 100).operator("aten::mm", 1, 2).mark("execute_model", 100, 200)
+        assert len(steps_in(made.profile())) == 2
