@@ -27,6 +27,7 @@ from tb_tidy_plugin.profile.replay import Replayed, replayed_of
 from tb_tidy_plugin.profile.signatures import DistinctInputs, Signatures, distinct_inputs, signatures_of
 from tb_tidy_plugin.profile.step_bounds import DeviceWork, StepSpan, span_of, work_of
 from tb_tidy_plugin.profile.steps import ProfileSteps, steps_of
+from tb_tidy_plugin.profile.streams import in_order
 from tb_tidy_plugin.profile.tree import MOST_DEEP, build_tree, forward_threads, innermost
 from tb_tidy_plugin.trace.columns import (
     ABSENT,
@@ -61,6 +62,7 @@ class Profile:
             devices: peak rates of devices, by name; others are looked up.
         """
         self._devices = devices or {}
+        table = in_order(table)
         order, self.tree = build_tree(table)
         if len(deep := order[self.tree.depth >= MOST_DEEP]):
             table = table.without(deep, f"inside {MOST_DEEP:,} others")

@@ -1,0 +1,55 @@
+"""Order on a stream: each piece of device work ends before the next one begins, whatever its recorded duration says.
+
+Recordings hold single kernels whose duration runs over the next ones on their stream
+(https://github.com/AMD-AGI/TraceLens/issues/669). Without a correction, such a kernel makes its step longer, and takes
+the next steps' time.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from msgspec.structs import replace
+
+from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, EventTable
+from tb_tidy_plugin.units import Nanoseconds
+
+REAL_NS = 10_000
+"""Longest overlap on a stream that is believed: programmatic dependent launches overlap by 4 µs."""
+
+SERIAL = 0.9
+"""Least part of a stream's work that keeps the order; a stream with less of it is not one of a GPU."""
+
+
+def in_order(table: EventTable) -> EventTable:
+    """The table with each piece of device work cut where the next one on its stream begins, and a note if any was.
+
+    Kernels of one replayed graph run side by side, and are left as they are, like overlaps of up to `REAL_NS`.
+    """
+    rows = np.flatnonzero(table.is_category(DEVICE_WORK) & (table.stream != ABSENT) & (table.device != ABSENT))
+    if len(rows) < 2:
+        return table
+    rows = rows[np.lexsort((-table.end_ns[rows], table.start_ns[rows], table.stream[rows], table.device[rows]))]
+    device, stream, correlation = table.device[rows], table.stream[rows], table.correlation[rows]
+    same = (device[1:] == device[:-1]) & (stream[1:] == stream[:-1])
+    of_graph = (correlation[1:] == correlation[:-1]) & (correlation[1:] > 0)
+    over_ns = np.where(same & ~of_graph, table.end_ns[rows[:-1]] - table.start_ns[rows[1:]], 0)
+    late = over_ns > REAL_NS
+    if not late.any():
+        return table
+    # Number of the stream of each piece that another one may follow, and how many pieces of each stream are late.
+    number = np.append(0, np.cumsum(~same))[:-1]
+    is_serial = np.bincount(number, late) <= np.maximum((1 - SERIAL) * np.bincount(number), 1)
+    cut = np.flatnonzero(late & is_serial[number])
+    if not len(cut):
+        return table
+    end_ns = table.end_ns.copy()
+    end_ns[rows[cut]] = table.start_ns[rows[cut + 1]]
+    longest = Nanoseconds(over_ns[cut].max())
+    if len(cut) == 1:
+        said = f"1 piece of device work overlaps the next one on its stream by {longest}: it counts until that begins."
+    else:
+        said = (
+            f"{len(cut):,} pieces of device work overlap the next ones on their streams by up to {longest}: they count "
+            "until these begin."
+        )
+    return replace(table, end_ns=end_ns).noted(f"{said} A stream runs one piece after the other.")
