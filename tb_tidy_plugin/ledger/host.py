@@ -18,7 +18,7 @@ from tb_tidy_plugin.profile.builders import BUILDS
 from tb_tidy_plugin.profile.cpu_work import recorder_frames
 from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.lanes import COMPILATION, GARBAGE_COLLECTION, SYNCHRONISATION, covered
-from tb_tidy_plugin.profile.nesting import contained, nearest, outer_first, unfolded
+from tb_tidy_plugin.profile.nesting import contained, fitted, nearest, outer_first, unfolded
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.start_up import LOADING, OF_PROFILER
 from tb_tidy_plugin.profile.steps import LOADER_NEXT
@@ -54,7 +54,10 @@ class Nest:
         is_runtime = table.category[rows] == Category.RUNTIME
         tie = np.where(is_runtime, np.iinfo(np.int64).max, table.event_index[rows].astype(np.int64))
         rows = outer_first(table, rows, tie)
-        self.parent = contained(table, rows)[0] if len(rows) else np.empty(0, np.int32)
+        self.parent = contained(table, rows, table.end_ns[rows])[0] if len(rows) else np.empty(0, np.int32)
+        self._fitted = fitted(table, rows, self.parent)
+        if self._fitted is not None:
+            self.parent = contained(table, rows, self._fitted)[0]
         self.rows: Numbers = rows.astype(np.int32)
         self.first = np.searchsorted(table.thread[self.rows], np.arange(len(table.threads) + 1))
         self._lanes: dict[int, tuple[Times, Numbers]] = {}
@@ -72,7 +75,8 @@ class Nest:
     def _unfolded(self, thread: int) -> tuple[Times, Numbers]:
         low, high = (0, 0) if thread == ABSENT else self.first[thread : thread + 2].tolist()
         rows = self.rows[low:high]
-        times, label = unfolded(self.table.start_ns[rows], self.table.end_ns[rows], self.parent[low:high], low)
+        end_ns = self.table.end_ns[rows] if self._fitted is None else self._fitted[low:high]
+        times, label = unfolded(self.table.start_ns[rows], end_ns, self.parent[low:high], low)
         return times, label.astype(np.int32)
 
     def innermost(self, thread: int, times: Times) -> Numbers:

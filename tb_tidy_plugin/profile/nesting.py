@@ -5,6 +5,10 @@ The event tree follows the profiler's collection code; the figures of `key_avera
 https://github.com/pytorch/pytorch/blob/v2.13.0/torch/autograd/profiler_util.py: on one thread, a call is inside the
 innermost call whose times contain its own; runtime calls (`cudaLaunchKernel`) take part as calls of their own; and an
 only child with its parent's name is merged with it. So a backward operator is inside no forward call.
+
+Some recordings hold calls that end a little after the call that made them
+(https://github.com/pytorch/pytorch/issues/128479). Torch's rule puts those beside their callers, and counts their time
+twice. Here `fitted` cuts calls of one thread so that each instant belongs to one of them.
 """
 
 from __future__ import annotations
@@ -108,10 +112,16 @@ def nest(table: EventTable, name: Numbers, categories: Iterable[Category] = HOST
     rows = np.flatnonzero(table.is_category(categories) & ~ignored)
     is_launch = table.category[rows] == Category.RUNTIME
     rows = outer_first(table, rows, is_launch, table.event_index[rows], table.file_order[rows])
-    parent, last, self_ns = contained(table, rows)
+    categories = {*categories}
+    ends = table.end_ns[rows]
+    parent, last, self_ns = contained(table, rows, ends)
+    # Annotations begin and end inside the functions that open and close them: only calls of one kind nest by time.
+    if Category.PYTHON not in categories and (cut := fitted(table, rows, parent)) is not None:
+        parent, last, self_ns = contained(table, rows, cut)
     at = np.full(len(table), ABSENT, np.int32)
     at[rows] = np.arange(len(rows))
-    return _folded(Nesting(rows, parent, last, self_ns, at), name[table.name[rows]])
+    outlives = (parent != ABSENT) & (ends > ends[parent])
+    return _folded(Nesting(rows, parent, last, self_ns, at), name[table.name[rows]], outlives)
 
 
 def nearest(parent: Numbers, wanted: Mask) -> Numbers:
@@ -137,15 +147,55 @@ def outer_first(table: EventTable, rows: Rows, *ties: NDArray[np.bool_ | np.inte
     return rows[order_by(table.thread[rows], table.start_ns[rows], -table.end_ns[rows], *ties)]
 
 
-def contained(table: EventTable, rows: Rows) -> tuple[Numbers, Numbers, Times]:
-    """Parent, last descendant and self time of `rows`, which are sorted by thread, start and descending end."""
-    return _contained_natively(table, rows) if IS_COMPILED else _contained(table, rows)
+def contained(table: EventTable, rows: Rows, end_ns: Times) -> tuple[Numbers, Numbers, Times]:
+    """Parent, last descendant and self time of `rows`, which are sorted by thread, start and descending end.
+
+    `end_ns` are their ends: those of the table, or `fitted`.
+    """
+    return _contained_natively(table, rows, end_ns) if IS_COMPILED else _contained(table, rows, end_ns)
 
 
-def _contained(table: EventTable, rows: Rows) -> tuple[Numbers, Numbers, Times]:
+def fitted(table: EventTable, rows: Rows, parent: Numbers) -> Times | None:
+    """Ends of `rows` with which each thread's calls lie inside or beside each other; None if the recorded ones do.
+
+    A call that begins inside another and ends after it is inside it if at least half of it is: the other one ends as
+    late as it does. Else the other one ends where it begins.
+
+    Args:
+        table, rows: as for `contained`. parent: of the calls with their recorded ends.
+    """
+    starts, ends = table.start_ns[rows], table.end_ns[rows]
+    order = np.argsort(parent, kind="stable")  # calls beside each other follow each other
+    before, after = order[:-1], order[1:]
+    beside = (parent[before] == parent[after]) & (table.thread[rows[before]] == table.thread[rows[after]])
+    if not (beside & (ends[before] > starts[after])).any():
+        return None
+    fit = ends.tolist()
+    stack: list[int] = []
+    thread = None
+
+    def close() -> None:
+        last = stack.pop()
+        if stack:
+            fit[stack[-1]] = max(fit[stack[-1]], fit[last])
+
+    for at, (own, start) in enumerate(zip(table.thread[rows].tolist(), starts.tolist(), strict=True)):
+        while stack and (own != thread or start >= fit[stack[-1]]):
+            close()
+        thread = own
+        while stack and 2 * (fit[stack[-1]] - start) < fit[at] - start:
+            fit[stack[-1]] = min(fit[stack[-1]], start)
+            close()
+        stack.append(at)
+    while stack:
+        close()
+    return np.array(fit, np.int64)
+
+
+def _contained(table: EventTable, rows: Rows, end_ns: Times) -> tuple[Numbers, Numbers, Times]:
     count = len(rows)
     parents, lasts = [ABSENT] * count, list(range(count))
-    threads, starts, ends = (column[rows].tolist() for column in (table.thread, table.start_ns, table.end_ns))
+    threads, starts, ends = (column.tolist() for column in (table.thread[rows], table.start_ns[rows], end_ns))
     self_ns = [end - start for start, end in zip(starts, ends, strict=True)]
     covered = starts.copy()  # end of the time that the calls directly inside each one cover so far
     stack: list[int] = []
@@ -165,10 +215,10 @@ def _contained(table: EventTable, rows: Rows) -> tuple[Numbers, Numbers, Times]:
     return np.array(parents, np.int32), np.array(lasts, np.int32), np.array(self_ns, np.int64)
 
 
-def _contained_natively(table: EventTable, rows: Rows) -> tuple[Numbers, Numbers, Times]:
+def _contained_natively(table: EventTable, rows: Rows, end_ns: Times) -> tuple[Numbers, Numbers, Times]:
     parent, last = np.empty(len(rows), np.int32), np.empty(len(rows), np.int32)
     self_ns, covered = np.empty(len(rows), np.int64), np.empty(len(rows), np.int64)
-    contain(table.thread[rows], table.start_ns[rows], table.end_ns[rows], parent, last, self_ns, covered)
+    contain(table.thread[rows], table.start_ns[rows], end_ns, parent, last, self_ns, covered)
     return parent, last, self_ns
 
 
@@ -193,11 +243,14 @@ def unfolded(start: Times, end: Times, parent: Numbers, first: int) -> tuple[Tim
     return times[last], label[last]
 
 
-def _folded(nesting: Nesting, name: Numbers) -> Nesting:
-    """The nesting with each only child merged into a parent of the same name: its self time is the parent's."""
+def _folded(nesting: Nesting, name: Numbers, outlives: Mask) -> Nesting:
+    """The nesting with each only child merged into a parent of the same name: its self time is the parent's.
+
+    A child that `outlives` its parent stays: together they would take more time than the parent.
+    """
     parent = nesting.parent
     children = np.bincount(parent[parent != ABSENT], minlength=len(nesting))
-    is_folded = (parent != ABSENT) & (name == name[parent]) & (children[parent] == 1)
+    is_folded = (parent != ABSENT) & (name == name[parent]) & (children[parent] == 1) & ~outlives
     if not is_folded.any():
         return nesting
     owner = nesting.nearest(~is_folded)

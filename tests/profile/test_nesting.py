@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import tempfile
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tb_tidy_plugin.profile import nesting
@@ -87,30 +86,76 @@ def profile_of(events: list[dict[str, Any]]) -> Profile:
         return Profile(read_trace(write(Path(folder, "t.json"), kineto_text(events))))
 
 
-@settings(max_examples=300, deadline=None)
-@given(any_events())
-def test_any_events_nest_as_in_torch(events: list[dict[str, Any]]) -> None:
+def overlap(events: list[dict[str, Any]]) -> bool:
+    """True if two events of one thread overlap without one being inside the other."""
+    spans = [(entry["tid"], entry["ts"], entry["ts"] + entry["dur"]) for entry in events]
+    return any(
+        thread == other and start < begin < end < stop
+        for thread, start, end in spans
+        for other, begin, stop in spans
+    )  # fmt: skip
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+@given(any_events().filter(lambda events: not overlap(events)))
+def test_events_inside_or_beside_each_other_nest_as_in_torch(events: list[dict[str, Any]]) -> None:
     profile = profile_of(events)
     table, nested = profile.table, profile.nested
     expected: dict[int, tuple[int | None, int]] = {}
-    overlapping = set()
     for thread in np.unique(table.thread).tolist():
         rows = np.flatnonzero(table.thread == thread)
         rows = rows[np.argsort(table.event_index[rows])]
         calls = [Call(row, profile.name(row), profile.start_ns(row), profile.end_ns(row)) for row in rows.tolist()]
         for call in torchs_calls(calls):
             expected[call.row] = (None if call.parent is None else call.parent.row, call.own)
-            times = sorted((child.start, child.end) for child in call.children)
-            if any(first[1] > second[0] for first, second in pairwise(times)):
-                overlapping.add(call.row)
     found = {
         int(row): (None if above == ABSENT else int(nested.rows[above]), int(self_ns))
         for row, above, self_ns in zip(nested.rows, nested.parent, nested.self_ns, strict=True)
     }
-    assert {row: parent for row, (parent, _) in found.items()} == {row: parent for row, (parent, _) in expected.items()}
-    # Calls that overlap in part are taken off the call around them once, not twice.
-    assert all(found[row][1] >= max(own, 0) for row, (_, own) in expected.items())
-    assert all(found[row][1] == own for row, (_, own) in expected.items() if row not in overlapping)
+    assert found == expected
+
+
+@settings(max_examples=300, deadline=None)
+@given(any_events())
+def test_self_times_add_up_to_each_threads_time_however_its_events_overlap(events: list[dict[str, Any]]) -> None:
+    profile = profile_of(events)
+    nested = profile.nested
+    for thread in {entry["tid"] for entry in events}:
+        spans = [(entry["ts"], entry["ts"] + entry["dur"]) for entry in events if entry["tid"] == thread]
+        covered = {moment for start, end in spans for moment in range(start, end)}
+        mine = [profile.table.threads[number].tid == str(thread) for number in profile.table.thread[nested.rows]]
+        assert int(nested.self_ns[mine].sum()) == 1000 * len(covered)
+
+
+def outliving(late_us: float) -> dict[str, tuple[float, float]]:
+    """Total and self time in µs of three calls inside each other; the innermost ends so much after those around it."""
+    profile = profile_of([
+        event("aten::linear", 0, 900), event("aten::addmm", 10, 880), event("aten::copy_", 20, 870 + late_us),
+        event("aten::relu", 950, 10),
+    ])  # fmt: skip
+    table, nested = profile.table, profile.nested
+    names = [profile.name(row) for row in nested.rows.tolist()]
+    totals = (table.durations_of(nested.rows) / 1000).tolist()
+    return dict(zip(names, zip(totals, (nested.self_ns / 1000).tolist(), strict=True), strict=True))
+
+
+@pytest.mark.parametrize("late_us", [0.001, 0.3, 1, 5, 25])
+def test_a_call_that_ends_after_its_caller_is_inside_it(late_us: float) -> None:
+    """By hand: `copy_` begins 10 µs after `addmm`, which begins 10 µs after `linear`; what is left is `linear`'s."""
+    assert outliving(late_us) == {
+        "aten::linear": (900, max(20 - late_us, 10)),
+        "aten::addmm": (880, 10),
+        "aten::copy_": (870 + late_us, 870 + late_us),
+        "aten::relu": (10, 10),
+    }
+
+
+def test_a_call_that_is_mostly_after_another_is_beside_it() -> None:
+    profile = profile_of([event("a", 0, 100), event("b", 10, 40), event("c", 40, 300)])
+    nested = profile.nested
+    assert [profile.name(row) for row in nested.rows.tolist()] == ["a", "b", "c"]
+    assert nested.parent.tolist() == [ABSENT, 0, ABSENT]
+    assert nested.self_ns.tolist() == [10_000, 30_000, 300_000]
 
 
 @settings(max_examples=200, deadline=None)
