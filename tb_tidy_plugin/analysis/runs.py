@@ -41,6 +41,9 @@ from tb_tidy_plugin.units import Nanoseconds
 STATUSES: tuple[model.Status, ...] = ("not_checked", "clean", "failed", "found")
 """Of several recordings of one run, the last of these statuses counts."""
 
+LONG_AGO_NS = 10**17
+"""Times before 1973 are not of a clock that several recordings share."""
+
 EXPOSED = "exposed-communication"
 _MOST_FINDINGS = 100  # of one rank; a report usually has fewer than 20
 RECORDABLE = ("stacks", "shapes", "memory", "device", "steps")
@@ -155,6 +158,51 @@ def runs_in(summaries: Sequence[RankSummary]) -> list[Run]:
     return [Run(ranks) for _, ranks in sorted(nth.items()) if len(ranks) > 1]
 
 
+def told_apart(
+    profiles: Sequence[model.ProfileReport], summaries: Sequence[RankSummary]
+) -> tuple[Sequence[model.ProfileReport], Sequence[RankSummary]]:
+    """The same, without the ranks that names give to several recordings of one time.
+
+    One process records once at a time: such recordings are of several processes that all named their files alike.
+    """
+    spans: dict[int, list[tuple[int, int, model.ProfileReport]]] = {}
+    by_key = {_key(profile): profile for profile in profiles}
+    for each in summaries:
+        profile = by_key.get((each.worker, each.span, each.rank))
+        if each.world_size is None and profile is not None and each.origin_ns > LONG_AGO_NS:
+            spans.setdefault(each.rank, []).append((each.origin_ns, each.origin_ns + profile.duration_ns, profile))
+    doubtful: dict[tuple[str, str, int | None], str] = {}
+    for rank, found in spans.items():
+        at_once = [
+            profile
+            for start, end, profile in found
+            if sum(other < end and start < stop for other, stop, _ in found) > 1
+        ]
+        note = (
+            f"{len(at_once)} recordings of the same time are named as rank {rank}: their ranks are not known. Name "
+            "files by rank, or initialise torch.distributed before recording."
+        )
+        doubtful |= dict.fromkeys(map(_key, at_once), note)
+    if not doubtful:
+        return profiles, summaries
+    return (
+        [
+            _without_rank(profile, doubtful[_key(profile)]) if _key(profile) in doubtful else profile
+            for profile in profiles
+        ],
+        [each for each in summaries if (each.worker, each.span, each.rank) not in doubtful],
+    )
+
+
+def _key(profile: model.ProfileReport) -> tuple[str, str, int | None]:
+    return profile.worker, profile.span, profile.rank
+
+
+def _without_rank(profile: model.ProfileReport, note: str) -> model.ProfileReport:
+    quality = msgspec.structs.replace(profile.quality, notes=[*profile.quality.notes, note])
+    return msgspec.structs.replace(profile, rank=None, quality=quality)
+
+
 def run_report(
     run: str,
     profiles: Sequence[model.ProfileReport],
@@ -167,6 +215,7 @@ def run_report(
     A run with one recorded rank has no outcomes. If several recordings of the ranks show the same finding, the most
     expensive one counts.
     """
+    profiles, summaries = told_apart(profiles, summaries)
     runs = runs_in(summaries)
     outcomes: list[model.Outcome] = []
     found: dict[str, model.Finding] = {}

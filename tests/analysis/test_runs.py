@@ -252,3 +252,54 @@ def test_two_real_ranks_meet_in_their_collectives() -> None:
     assert [profile.rank for profile in run.profiles] == [0, 1]
     assert [outcome.status for outcome in run.outcomes] == ["not_checked"] * len(RUN_RULES)
     assert run.findings == []
+
+
+class TestFilesNamedAsOneRank:
+    def files(self, folder: Path, *starts_us: int, footer: str = "") -> RunReport:
+        """Recordings of 900 µs with names that all say rank 0, which begin at these times."""
+        base = '"baseTimeNanoseconds": 1700000000000000000'
+        for number, start in enumerate(starts_us):
+            text = kineto_text([event("aten::mm", start, 900)], footer + base)
+            write(folder / f"r0-2025-3-14-14-46.{1741988781221064630 + number}.pt.trace.json", text)
+        return run_of(folder)
+
+    def test_at_the_same_time_have_unknown_ranks_and_this_is_said(self, tmp_path: Path) -> None:
+        run = self.files(tmp_path, 100, 100, 400, 700)
+        assert [profile.rank for profile in run.profiles] == [None] * 4
+        assert len({(profile.worker, profile.span) for profile in run.profiles}) == 4
+        for profile in run.profiles:
+            assert (
+                "4 recordings of the same time are named as rank 0: their ranks are not known. Name files by rank, or "
+                "initialise torch.distributed before recording."
+            ) in profile.quality.notes
+
+    def test_one_after_the_other_are_of_that_rank(self, tmp_path: Path) -> None:
+        run = self.files(tmp_path, 100, 1000, 1900)
+        assert [profile.rank for profile in run.profiles] == [0] * 3
+        assert [profile.quality.notes for profile in run.profiles] == [[]] * 3
+
+    def test_only_those_of_the_same_time_are_in_doubt(self, tmp_path: Path) -> None:
+        run = self.files(tmp_path, 100, 500, 9000)
+        assert sorted(str(profile.rank) for profile in run.profiles) == ["0", "None", "None"]
+
+    def test_a_rank_that_the_recording_states_is_believed(self, tmp_path: Path) -> None:
+        run = self.files(tmp_path, 100, 100, footer='"distributedInfo": {"rank": 0, "world_size": 1},')
+        assert [profile.rank for profile in run.profiles] == [0, 0]
+
+
+def test_ranks_that_share_steps_but_no_collectives_are_not_told_to_share_steps() -> None:
+    ranks = [
+        msgspec.structs.replace(
+            rank, collectives=msgspec.structs.replace(rank.collectives, **{column: [] for column in _COLUMNS})
+        )
+        for rank in draw_run(*((0, 0),) * 4).ranks
+    ]
+    (outcome,) = run_report("job", [], ranks, [CollectiveStraggler()]).outcomes
+    assert outcome.status == "not_checked"
+    assert outcome.reason == (
+        "The ranks share 4 steps besides the warm-up, but recorded the same collectives in none of them: only these "
+        "show which rank comes late."
+    )
+
+
+_COLUMNS = ("operation", "step", "position", "start_ns", "end_ns", "exposed_ns")

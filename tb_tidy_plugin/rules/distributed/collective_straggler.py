@@ -127,9 +127,15 @@ class CollectiveStraggler(RunRule[Evidence]):
     )
 
     def not_applicable(self, run: Run) -> str | None:
-        steps = comparable_steps(run)
-        if steps >= max(self.min_steps, 2):  # one step has no spread
+        steps, needed = comparable_steps(run), max(self.min_steps, 2)  # one step has no spread
+        if steps >= needed:
             return None
+        if len(run.steps) >= needed:
+            where = f"in only {steps} of them" if steps else "in none of them"
+            return (
+                f"The ranks share {len(run.steps)} steps besides the warm-up, but recorded the same collectives "
+                f"{where}: only these show which rank comes late."
+            )
         return (
             f"The ranks share too few steps besides the warm-up: {steps}. Record at least {self.min_steps:.0f}, "
             "the same ones on all ranks, with a `schedule` and `prof.step()`."
@@ -157,7 +163,7 @@ def _evidence(run: Run, found: Straggler) -> Evidence:
         ranks=found.ranks,
         kind=found.operation.kind,
         lost=Nanoseconds(found.lost_ns),
-        share=Share(found.lost_ns / run.step_ns if run.step_ns else 0),
+        share=Share(min(found.lost_ns / run.step_ns, 1.0) if run.step_ns else 0),
         last=found.last_in,
         steps=found.steps,
         by_chance=_chance(found) * found.steps,
