@@ -48,6 +48,7 @@ def quality_of(profile: Profile, estimates: SavingEstimates | None = None) -> Qu
         dropped_events=sum(table.dropped.values()),
         parent_mismatch=mismatch,
         notes=notes,
+        unknown_events=table.metadata.unknown_events,
     )
 
 
@@ -90,6 +91,10 @@ def _launches(profile: Profile) -> Iterator[str]:
     launched = work[launch[work] != ABSENT]
     if len(launched) < len(work):
         yield f"{len(work) - len(launched):,} of {len(work):,} device events have no launch in the file."
+        if earlier := int(profile.device_work.is_earlier.sum()):
+            event = _many(earlier, "device event comes", "device events come")
+            belongs = "it belongs" if earlier == 1 else "they belong"
+            yield f"{event} before all launched work of the stream: {belongs} to no step."
     calls = profile.matching(GIVES_WORK, Category.RUNTIME)
     idle = int((~among(calls, launch[launched])).sum())
     if idle:

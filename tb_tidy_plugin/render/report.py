@@ -82,7 +82,8 @@ def _about(profile: ProfileReport) -> Iterator[Block]:
     length = f"{plural(profile.events, 'event')} over {Nanoseconds(profile.duration_ns)}"
     recorded = ", ".join(profile.recorded) or "nothing but operators"
     hidden = profile.ledger is not None and profile.ledger.recording == "no-device"
-    place = devices or ("a device whose work was not recorded" if hidden else "the CPU")
+    unknown = "an unknown device" if profile.quality.unknown_events else "the CPU"
+    place = devices or ("a device whose work was not recorded" if hidden else unknown)
     yield Paragraph((f"{length} on {place}; recorded: {recorded}",))
     if told(profile) is None:
         yield from _shares(profile.breakdown)

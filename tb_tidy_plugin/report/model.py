@@ -152,12 +152,14 @@ class Quality(Model, frozen=True):
         dropped_events: events that could not be used (negative durations, times of zero, unreadable).
         parent_mismatch: share of Python frames whose recorded parent differs from the rebuilt one, null without stacks.
         notes: sentences for the user.
+        unknown_events: events of a category that is not known; no figure includes them.
     """
 
     partial: bool
     dropped_events: int
     parent_mismatch: float | None
     notes: list[str]
+    unknown_events: int = 0
 
 
 class ProfileReport(Model, frozen=True):

@@ -9,7 +9,14 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from tb_tidy_plugin.trace.categories import INSTANT_NAMES, PROFILER_SPAN, category_of, is_unmarked_annotation
+from tb_tidy_plugin.trace.categories import (
+    AS_OPERATORS,
+    INSTANT_NAMES,
+    PROFILER_SPAN,
+    category_of,
+    is_known,
+    is_unmarked_annotation,
+)
 from tb_tidy_plugin.trace.chunks import ID_FIELDS, NO_TIME, Chunk, ChunkDecoder
 from tb_tidy_plugin.trace.columns import (
     ABSENT,
@@ -33,6 +40,7 @@ from tb_tidy_plugin.trace.limits import LONGEST_EVENT_NAME, MOST_DEVICES
 from tb_tidy_plugin.trace.sets import among, order_by
 from tb_tidy_plugin.trace.strings import NumberTable, numbers_where
 
+SHOWN_LABELS, SHOWN_LETTERS = 3, 40
 MOST_NODES = 1 << 40  # most that autograd ever counts; a larger number, times the threads, would exceed int64
 NARROW_IDS = {"forward_thread": 1 << 20, "device": MOST_DEVICES}
 """Largest values of small ids; a larger one is damage."""
@@ -70,6 +78,10 @@ def table_of(
     start_ns -= origin_ns
     thread, threads = _threads(_joined(columns, "thread"), decoder)
     flows = _flows(_joined(columns, "flow"), phase, label, start_ns, thread, decoder)
+    unknown, note = _unknown(is_complete & ~is_wrong, label, labels)
+    metadata_read = metadata or Metadata()
+    if unknown:
+        metadata_read = replace(metadata_read, unknown_events=unknown, notes=(*metadata_read.notes, note))
     del phase, label, is_complete, is_instant, is_wrong
     event_index = _joined_ids(columns, "event_index")
     rows = rows[_row_order(rows, thread, start_ns, duration_ns, event_index)]
@@ -100,7 +112,7 @@ def table_of(
         names=_texts(decoder.names),
         input_texts=tuple(text.decode("utf-8", "replace") for text in decoder.inputs.values()),
         threads=threads,
-        metadata=metadata or Metadata(),
+        metadata=metadata_read,
         origin_ns=origin_ns,
         dropped=Counter(decoder.dropped) + reasons + Counter({"unreadable metadata": int(metadata is None)}),
         partial=cut_short,
@@ -159,8 +171,26 @@ def _categories(label: Numbers, name: Numbers, labels: tuple[str, ...], names: t
     by_label = np.array([int(category_of(text)) for text in labels] or [0], np.int8)
     category: NDArray[np.int8] = by_label[label]
     unmarked = among(name, numbers_where(names, is_unmarked_annotation))
-    category[unmarked & (label == _number(labels, "Operator"))] = Category.ANNOTATION
+    for text in AS_OPERATORS:
+        category[unmarked & (label == _number(labels, text))] = Category.ANNOTATION
     return category
+
+
+def _unknown(rows: Mask, label: Numbers, labels: tuple[str, ...]) -> tuple[int, str]:
+    """The number of `rows` with a category that is not known, or without one, and a sentence on them."""
+    counts = np.bincount(label[rows], minlength=len(labels)).tolist()
+    unknown = {text: count for text, count in zip(labels, counts, strict=False) if count and not is_known(text)}
+    if not (number := sum(unknown.values())):
+        return 0, ""
+    named = sorted((text for text in unknown if text), key=lambda text: -unknown[text])
+    shown = ", ".join(f"`{text[:SHOWN_LETTERS]}`" for text in named[:SHOWN_LABELS])
+    more = f" and {len(named) - SHOWN_LABELS:,} more" if len(named) > SHOWN_LABELS else ""
+    of = f"an unknown category ({shown}{more})" if named else "no category"
+    one = number == 1
+    return number, (
+        f"{number:,} of {int(rows.sum()):,} events {'has' if one else 'have'} {of}: no figure includes "
+        f"{'it' if one else 'them'}. If this is a device's work, the device is unsupported."
+    )
 
 
 def _impossible(rows: Mask, start_ns: Times, duration_ns: Times, on_device: Mask) -> tuple[Mask, Counter[str]]:

@@ -30,11 +30,19 @@ CATEGORIES = {
     "Memcpy": Category.COPY,
     "Memset": Category.FILL,
 }
+NOT_NEEDED = frozenset({"cuda_sync", "hip_sync", "cuda_profiler_range", "critical_path", "mtia_insight", "Trace"})
+"""Categories that are known and have no use here."""
+
 PROFILER_SPAN = "Trace"
 """The profiler's own span: not part of the run, never a row."""
 
 UNMARKED_ANNOTATIONS = ("ProfilerStep#", "Optimizer.", "enumerate(DataLoader)#")
-"""In 2021 annotations had the category of operators; these are names of the profiler's own ones."""
+"""In 2021, and by profilers of other vendors, annotations have the category of operators; these are names of the
+profiler's own ones.
+"""
+
+AS_OPERATORS = ("Operator", "cpu_op")
+"""Categories of operators."""
 
 INSTANT_NAMES = frozenset({"[memory]", "[OutOfMemory]"})
 """The instants with data; all others only mark the profiler's window."""
@@ -45,6 +53,11 @@ def category_of(label: str) -> Category:
     return CATEGORIES.get(label, Category.OTHER)
 
 
+def is_known(label: str) -> bool:
+    """True if the `cat` of a trace is understood, whether it is of use or not."""
+    return label in CATEGORIES or label in NOT_NEEDED
+
+
 def is_unmarked_annotation(name: str) -> bool:
-    """True if an operator with this name is an annotation from a time without a category for these."""
+    """True if an operator with this name is an annotation."""
     return name.startswith(UNMARKED_ANNOTATIONS)

@@ -252,6 +252,7 @@ class Metadata(msgspec.Struct, frozen=True):
         inferred_devices: kind, by index, of each device whose activity came from a side file (`trace/external.py`).
         notes: sentences for the user about files beside the trace.
         unread: names of files beside the trace that could not be read this time.
+        unknown_events: number of events with a category that is not known.
         base_ns: Unix time in ns that the trace's own times count from.
         captured: data of the capture side file.
     """
@@ -266,6 +267,7 @@ class Metadata(msgspec.Struct, frozen=True):
     inferred_devices: Mapping[int, str] = msgspec.field(default_factory=dict)
     notes: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
+    unknown_events: int = 0
     base_ns: int = 0
     captured: Captured = msgspec.field(default_factory=Captured)
 

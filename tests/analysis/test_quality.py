@@ -8,6 +8,7 @@ import pytest
 
 import tb_tidy_plugin
 from tb_tidy_plugin.report.model import ProfileReport
+from tests.support.commands import tidy
 from tests.support.recordings import shared
 from tests.support.written import event, kineto_text, write
 
@@ -26,6 +27,10 @@ def arrow(phase: str, number: int, ts: float) -> dict[str, object]:
     return {"ph": phase, "id": number, "cat": "ac2g", "name": "ac2g", "pid": 1, "tid": 1, "ts": ts}
 
 
+UNKNOWN = (
+    "3 of 4 events have an unknown category (`npu_task`, `ä`): no figure includes them. If this is a device's work, "
+    "the device is unsupported."
+)
 CASES: dict[str, tuple[list[dict[str, object]], str]] = {
     "kernel without launch": ([kernel(200)], "1 of 1 device events have no launch in the file."),
     "launch without kernel": (
@@ -57,6 +62,14 @@ CASES: dict[str, tuple[list[dict[str, object]], str]] = {
         "Several threads mark steps at the same time. Only the thread with most marks counts: 1 mark is left out.",
     ),
     "a step of no length": ([event("ProfilerStep#2", 1200, 0, cat="user_annotation")], "1 step has no length."),
+    "no category": (
+        [event("AscendCL@aclnnMatmul", 200, 50, cat="")],
+        "1 of 2 events has no category: no figure includes it. If this is a device's work, the device is unsupported.",
+    ),
+    "categories that are not known": (
+        [event("work", 200, 50, cat="npu_task"), event("work", 300, 50, cat="npu_task"), event("x", 400, 5, cat="ä")],
+        UNKNOWN,
+    ),
     "negative duration": ([event("aten::mm", 200, -7)], "1 events left out: negative or impossible duration."),
 }
 
@@ -109,3 +122,23 @@ def test_notes_of_a_real_trace() -> None:
     notes = " ".join(run.profiles[0].quality.notes)
     assert "968 of 3,653 device events have no launch in the file." in notes
     assert "0.89 % of the Python frames" in notes
+
+
+def test_events_that_are_known_and_not_needed_are_not_mentioned(tmp_path: Path) -> None:
+    report = analyzed(tmp_path, [event("Event Sync", 200, 5, cat="cuda_sync"), event("aten::mm", 300, 5)])
+    assert (report.quality.notes, report.quality.unknown_events) == ([], 0)
+
+
+def test_a_device_whose_events_are_not_understood_is_not_called_a_cpu(tmp_path: Path) -> None:
+    work = {key: value for key, value in event("MatMulV2", 200, 900, pid=9002).items() if key != "cat"}
+    report = analyzed(tmp_path, [event("aten::mm", 120, 5), work])
+    assert report.quality.unknown_events == 1
+    text = tidy("check", "--no-cache", "--isolated", tmp_path).stdout
+    assert "3 events over 1 ms on an unknown device" in text
+
+
+def test_marks_of_steps_count_in_the_category_of_operators(tmp_path: Path) -> None:
+    steps = [event(f"ProfilerStep#{at}", 1100 + 100 * at, 100, cat="cpu_op") for at in (2, 3)]
+    inside = [event("aten::mm", 1110 + 100 * at, 50) for at in (2, 3)]
+    report = analyzed(tmp_path, [event("aten::mm", 120, 5), *steps, *inside])
+    assert [item.name for item in report.steps.items] == ["ProfilerStep#1", "ProfilerStep#2", "ProfilerStep#3"]

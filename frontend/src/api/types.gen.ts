@@ -2140,12 +2140,14 @@ export interface OutlierCause {
  *     dropped_events: events that could not be used (negative durations, times of zero, unreadable).
  *     parent_mismatch: share of Python frames whose recorded parent differs from the rebuilt one, null without stacks.
  *     notes: sentences for the user.
+ *     unknown_events: events of a category that is not known; no figure includes them.
  */
 export interface Quality {
   dropped_events: number;
   notes: string[];
   parent_mismatch: number | null;
   partial: boolean;
+  unknown_events?: number;
 }
 /**
  * Iterations and graphs of a profile.
