@@ -20,6 +20,7 @@ from tb_tidy_plugin.analysis.findings import (
     left_out_of,
     measured_in,
     saving_in_report,
+    within_step,
     without_yielded,
     worth_reporting,
     yielding_last,
@@ -292,7 +293,9 @@ def _profile_report(
         outcomes=[_outcome(rule, outcome) for rule, outcome in outcomes.items()],
         findings=[traced.finding for traced in ranked],
         residual=residual,
-        joint_saving=None if joint is None else saving_in_report(profile, joint, *measured_in(ranked)),
+        joint_saving=None
+        if joint is None
+        else saving_in_report(profile, within_step(profile, joint), *measured_in(ranked)),
         settings=table.metadata.captured.settings,
         true_step_ns=profile.pace.true_ns,
         step_ns=profile.pace.step_ns,

@@ -250,7 +250,7 @@ def _finding(profile: Profile, rule: Rule, group: Group, known: Known) -> Traced
     factor = factor_of(measurement, pair, profile.platform)
     edits = [edit for match in matches for edit in rule.remedy(profile, match)]
     fix = Fix(factor.applied(edits) if factor else edits, lost_by(matches))
-    saved = bound(profile, fix.edits, fix.lost) if estimates is None else estimates.saving(fix)
+    saved = within_step(profile, bound(profile, fix.edits, fix.lost) if estimates is None else estimates.saving(fix))
     page = page_of(type(rule))
     places = _places(profile, group.matches, costs)
     step_ns = profile.pace.step_ns
@@ -324,6 +324,14 @@ def lost_by(matches: Sequence[Match]) -> list[tuple[int, int]] | None:
     if all(match.lost is None for match in matches):
         return None
     return [span for match in matches for span in match.lost or ()]
+
+
+def within_step(profile: Profile, saving: estimated.SavedTime) -> estimated.SavedTime:
+    """The saving, at most a whole step: events of a step may take longer than it, on a host that is far ahead."""
+    if not profile.pace.step_ns:
+        return saving
+    times_ns = (saving.expected_ns, saving.low_ns, saving.high_ns)
+    return estimated.SavedTime(*(min(time_ns, profile.pace.step_ns) for time_ns in times_ns), saving.basis)
 
 
 def saving_in_report(profile: Profile, saving: estimated.SavedTime, *further: Basis) -> Saving:

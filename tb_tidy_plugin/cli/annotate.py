@@ -164,5 +164,5 @@ def _remark(cost: LineCost | None) -> str:
 
 def _figures(cost: LineCost, wall_ns: int, *, has_device: bool) -> list[str]:
     device = [str(Nanoseconds(cost.device_ns)) if cost.device_ns else ""] if has_device else []
-    share = str(Share(cost.host_ns / wall_ns)) if wall_ns else ""
+    share = str(Share(min(cost.host_ns / wall_ns, 1.0))) if wall_ns else ""
     return [str(Nanoseconds(cost.host_ns)), share, *device, str(cost.calls)]

@@ -198,6 +198,5 @@ def _foreign(profile: Profile) -> Rows:
 def _unexplained(profile: Profile, host: HostLanes, device: Activities, waits: Sequence[Wait]) -> float:
     lost = device.unexplained.minus(profile.device_busy)
     lost = clipped_to_steps(profile, lost.plus(covered(profile.table, unexplained_waits(profile, waits, host))))
-    steps = profile.steps
-    total_ns = int((steps.ends - steps.starts).sum())
+    total_ns = profile.step_time.total_ns
     return min(lost.total_ns / total_ns, 1.0) if total_ns else 0.0

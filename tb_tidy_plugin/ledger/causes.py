@@ -42,8 +42,10 @@ BETWEEN_NS = 10_000
 """Longest pause between queued kernels that the device's own pace explains."""
 
 STREAM_WAIT_NS = 200_000
-LATENCY_NS, LATENCY_TIMES = 50_000, 5
-"""Launch latency is at most the longer of these: a time in ns, and a multiple of the recording's lower quartile."""
+LATENCY_NS, LATENCY_TIMES, MOST_LATENCY_NS = 50_000, 5, 500_000
+"""Launch latency is at most the longer of these: a time in ns, and a multiple of the recording's lower quartile; and
+never longer than the last one, which no way to a device takes.
+"""
 
 SYNC_NS = 5_000
 """A synchronisation that began this long before the gap was waiting for the device."""
@@ -196,7 +198,7 @@ def _idle(profile: Profile, work: DeviceWork, span: StepSpan, host: Host, busy: 
     late = until > gaps.starts
     rest = gaps.ends - until
     usual = np.append(np.sort(rest[late & ~nothing]), 0)[int((late & ~nothing).sum()) // 4]
-    latency = late & (rest <= max(LATENCY_NS, LATENCY_TIMES * usual))
+    latency = late & (rest <= max(LATENCY_NS, min(LATENCY_TIMES * usual, MOST_LATENCY_NS)))
     reason = _queued(profile, gaps, rest)
     reason[latency] = NUMBER["launch_latency"]
     reason[unknown] = np.where(length[unknown] <= BETWEEN_NS, NUMBER["between_kernels"], NUMBER["unrecorded_launch"])
@@ -211,6 +213,8 @@ def _queued(profile: Profile, gaps: _Gaps, rest: Times) -> Rows:
     table = profile.table
     reason = np.full(len(rest), NUMBER["queued_unknown"], np.int64)
     known = gaps.launch != ABSENT
+    # The first work of a recording cannot wait for another stream's: none was launched.
+    first_launch = profile.device_work.launched_ns.min(initial=np.iinfo(np.int64).max)
     waits = profile.matching(STREAM_WAIT, Category.RUNTIME)
     waits = waits[np.argsort(table.end_ns[waits], kind="stable")]
     for thread in distinct(table.thread[waits]).tolist():
@@ -218,7 +222,7 @@ def _queued(profile: Profile, gaps: _Gaps, rest: Times) -> Rows:
         here = np.flatnonzero(known & (gaps.thread == thread))
         launch = table.start_ns[gaps.launch[here]]
         at = np.searchsorted(times, launch, side="right")
-        near = (at > 0) & (launch - np.append(times, 0)[at - 1] < STREAM_WAIT_NS)
+        near = (at > 0) & (launch - np.append(times, 0)[at - 1] < STREAM_WAIT_NS) & (launch > first_launch)
         reason[here[near]] = NUMBER["stream_wait"]
     is_copy = np.append(table.category, ABSENT)[gaps.work] == Category.COPY
     reason[is_copy] = NUMBER["copy_setup"]

@@ -320,7 +320,7 @@ def _threads_of_groups(profile: Profile, groups: _Groups) -> Rows:
 def _inside_operators(profile: Profile, calls: Rows) -> _ByThread:
     """The time that each thread spent inside operators."""
     table = profile.table
-    rows = profile.nested.rows[calls[profile.nested.outermost(calls)]]
+    rows = profile.nested.rows[calls]  # all, since some end after those around them
     return union_by_lane(table.thread[rows], table.start_ns[rows], table.end_ns[rows])
 
 

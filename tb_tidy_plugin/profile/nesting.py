@@ -147,11 +147,12 @@ def outer_first(table: EventTable, rows: Rows, *ties: NDArray[np.bool_ | np.inte
     return rows[order_by(table.thread[rows], table.start_ns[rows], -table.end_ns[rows], *ties)]
 
 
-def contained(table: EventTable, rows: Rows, end_ns: Times) -> tuple[Numbers, Numbers, Times]:
+def contained(table: EventTable, rows: Rows, end_ns: Times | None = None) -> tuple[Numbers, Numbers, Times]:
     """Parent, last descendant and self time of `rows`, which are sorted by thread, start and descending end.
 
-    `end_ns` are their ends: those of the table, or `fitted`.
+    `end_ns` are their ends, by default those of the table; or `fitted`.
     """
+    end_ns = table.end_ns[rows] if end_ns is None else end_ns
     return _contained_natively(table, rows, end_ns) if IS_COMPILED else _contained(table, rows, end_ns)
 
 

@@ -50,8 +50,8 @@ def pace_of(profile: Profile) -> Pace:
     steps, bounds, true_ns = profile.steps, profile.step_bounds, profile.metadata.captured.step_ns
     if steps.median_ns is None:
         return Pace(None, None, true_ns, 0, 0)
-    whole = [bounds.end_ns - bounds.start_ns]
     # Costs count per marked step, or for the whole trace, but not per repeating unit.
+    whole = [bounds.window[1] - bounds.window[0]]
     lengths = whole if steps.basis in UNMARKED else np.diff(bounds.bounds).tolist()
     median_ns, mean_ns = median_ns_of(lengths), sum(lengths) // len(lengths)
     table, end_ns = profile.table, int(steps.ends.max())

@@ -26,7 +26,7 @@ from tb_tidy_plugin.profile.products import FACTORS, Product, product_of
 from tb_tidy_plugin.profile.replay import Replayed, replayed_of
 from tb_tidy_plugin.profile.signatures import DistinctInputs, Signatures, distinct_inputs, signatures_of
 from tb_tidy_plugin.profile.step_bounds import DeviceWork, StepSpan, span_of, work_of
-from tb_tidy_plugin.profile.steps import ProfileSteps, steps_of
+from tb_tidy_plugin.profile.steps import UNMARKED, ProfileSteps, steps_of
 from tb_tidy_plugin.profile.streams import in_order
 from tb_tidy_plugin.profile.tree import MOST_DEEP, build_tree, forward_threads, innermost
 from tb_tidy_plugin.trace.columns import (
@@ -39,6 +39,7 @@ from tb_tidy_plugin.trace.columns import (
     Metadata,
     Numbers,
     Rows,
+    Times,
     repeated,
 )
 from tb_tidy_plugin.trace.links import launches
@@ -472,14 +473,36 @@ class Profile:
     # Time
 
     def step_of(self, rows: Rows) -> Rows:
-        """Index of each row's step, `ABSENT` outside all steps; device work belongs where it was launched."""
-        launch = self.launch[rows]
-        at = np.where(launch == ABSENT, rows, launch)
-        return self.steps.index_of(self.table.start_ns[at])
+        """Index of each row's step, `ABSENT` outside all steps.
+
+        Device work belongs where it was launched, to no step if that was before the recording.
+        """
+        return self.steps.index_of(self._begun_ns[rows])
+
+    @cached_property
+    def _begun_ns(self) -> Times:
+        """Start of each row, of device work its launch."""
+        work = self.device_work
+        if not len(work.rows):
+            return self.table.start_ns
+        begun = self.table.start_ns.copy()
+        begun[work.rows] = work.launched_ns
+        return begun
 
     def per_step_ns(self, rows: Rows) -> int:
-        """Time that `rows` cover together, per step; over the whole profile without steps."""
-        return per_step(self, covered(self.table, in_steps(self, rows)))
+        """Time that `rows` cover together, per step; over the whole profile without steps.
+
+        Of device work, and without marked steps of all events, only the time in the steps: `StepSpan.window`. At most a
+        step: a host that is far ahead of its device may have a longer one.
+        """
+        rows = in_steps(self, rows)
+        begin, end = self.step_bounds.window
+        is_inside = self.table.is_category(DEVICE_WORK)[rows] if self.steps.basis not in UNMARKED else True
+        starts, ends = self.table.start_ns[rows], self.table.end_ns[rows]
+        starts = np.where(is_inside, np.maximum(starts, begin), starts)
+        ends = np.where(is_inside, np.minimum(ends, end), ends)
+        found_ns = per_step(self, Intervals.union(starts, ends))
+        return min(found_ns, self.pace.mean_ns) if self.pace.mean_ns else found_ns
 
     def per_step_count(self, rows: Rows) -> float:
         """Number of `rows` per step; all of them without steps."""
@@ -488,10 +511,10 @@ class Profile:
     @cached_property
     def step_time(self) -> Intervals:
         """All steps, until all work launched by the last one is done; of a server, including the pauses between."""
-        ends = self.steps.ends
+        starts, ends = np.maximum(self.steps.starts, self.step_bounds.window[0]), self.steps.ends
         if self.steps.basis == "serving_step":
             ends = np.maximum(ends, np.append(self.steps.starts[1:], ends[-1:]))
-        return Intervals.union(self.steps.starts, np.where(ends == ends.max(initial=0), self.pace.done_ns, ends))
+        return Intervals.union(starts, np.where(ends == ends.max(initial=0), self.pace.done_ns, ends))
 
     @cached_property
     def pace(self) -> Pace:
@@ -499,13 +522,13 @@ class Profile:
         return pace_of(self)
 
     def share_of_step(self, time_ns: int) -> float | None:
-        """`time_ns` as a share of the average recorded step, None without steps."""
-        return time_ns / self.pace.mean_ns if self.pace.mean_ns else None
+        """`time_ns` as a share of the average recorded step, at most all of it; None without steps."""
+        return min(time_ns / self.pace.mean_ns, 1.0) if self.pace.mean_ns else None
 
     def share_of_time(self, time_ns: int) -> float:
         """`time_ns` as a share of the recorded step, or of the whole recording without steps."""
         share = self.share_of_step(time_ns)
-        return time_ns / max(self.time_spent.wall_ns, 1) if share is None else share
+        return min(time_ns / max(self.time_spent.wall_ns, 1), 1.0) if share is None else share
 
     def covered(self, rows: Rows) -> Intervals:
         """The time that `rows` cover together."""

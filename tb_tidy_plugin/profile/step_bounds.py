@@ -8,14 +8,16 @@ the first step begins when that is done.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from tb_tidy_plugin.profile.intervals import Intervals
-from tb_tidy_plugin.profile.steps import UNMARKED
+from tb_tidy_plugin.profile.steps import GIVES_WORK, UNMARKED
 from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, HOST_TREE, Category, Mask, Numbers, Rows, Times
 from tb_tidy_plugin.trace.sets import distinct
 from tb_tidy_plugin.vocabulary import StepSource
@@ -34,6 +36,12 @@ was launched long before, or its launching copy blocks for this part of the gap,
 is not recorded.
 """
 
+LEAD_QUIET_NS, LEAD_QUIET = 500_000, 0.1
+"""A host that gives the device nothing for longer than both, a time and a part of the gap, was not running ahead."""
+
+DRAINS = re.compile(r"^(?:cuda|hip|cu)(?:Device|Stream|Ctx)Synchronize")
+"""Calls that return when the device has done what was launched before."""
+
 OUTSIDE = 0.01
 """Recorded time outside the steps of more than this part of theirs is stated."""
 
@@ -44,6 +52,11 @@ _MOST_STEPS = 4096
 """Most steps that are distinguished; a recording with more holds the same ones again."""
 
 _NEVER: Times = np.empty(0, np.int64)
+OF_DEVICE, OF_RECORDING = 0.5, 0.4
+"""Least parts that repeating units cover of the time in which a device works, and of the recording; else that is of
+something else, such as start-up.
+"""
+
 MOST_PERIODS = 8
 LEAST_PERIOD, LEAST_REPEATS, ALIKE = 8, 3, 0.95
 
@@ -62,6 +75,11 @@ class DeviceWork(msgspec.Struct, frozen=True):
     launch: Rows
     launched_ns: Times
 
+    @property
+    def is_earlier(self) -> Mask:
+        """Mask of the work that was launched before the recording."""
+        return self.launched_ns == _BEFORE
+
 
 class _LeftOut(msgspec.Struct, frozen=True):
     """Recorded time outside the steps: its duration, and its content, as the end of a sentence."""
@@ -75,11 +93,13 @@ class StepSpan(msgspec.Struct, frozen=True):
 
     Attributes:
         bounds: ascending, one more than there are steps.
+        window: start and end of the time that costs and savings refer to: all steps, or without marks the recording.
         names: of each step. host_ns: length of each one's mark. main: thread of the marks, `ABSENT` if unknown.
     """
 
     source: StepSource
     bounds: Times
+    window: tuple[int, int]
     names: tuple[str, ...]
     host_ns: Times | None
     main: int
@@ -114,12 +134,16 @@ def work_of(profile: Profile) -> DeviceWork:
     if len(rows) and linked.mean() < LEAST_LINKED:
         launched = starts.copy()
     elif not linked.all():
-        launched = _filled(launched, linked, table.device[rows], table.stream[rows])
+        launched = _filled(launched, linked, starts, ends, table.device[rows], table.stream[rows])
     return DeviceWork(rows, starts, ends, launch, launched)
 
 
-def _filled(launched: Times, linked: Mask, device: Numbers, stream: Times) -> Times:
-    """Launch times; an unknown one is that of the piece before on the same stream."""
+def _filled(launched: Times, linked: Mask, starts: Times, ends: Times, device: Numbers, stream: Times) -> Times:
+    """Launch times; an unknown one is that of the piece before on the same stream.
+
+    Work on a stream before any with a known launch was launched before the recording: a backlog. A stream without any
+    known launch counts when it runs, but for what begins before the backlog of the others is done.
+    """
     order = np.lexsort((np.arange(len(launched)), stream, device))
     new_stream = np.ones(len(order), np.bool_)
     new_stream[1:] = (np.diff(stream[order]) != 0) | (np.diff(device[order]) != 0)
@@ -127,20 +151,31 @@ def _filled(launched: Times, linked: Mask, device: Numbers, stream: Times) -> Ti
     from_ = np.maximum.accumulate(np.where(known, np.arange(len(order)), 0))
     filled = np.empty_like(launched)
     filled[order] = launched[order][from_]
+    number = np.empty(len(order), np.int64)
+    number[order] = np.cumsum(new_stream)
+    is_known = np.bincount(number, linked)[number] > 0
+    backlog_ns = max(int(starts[linked].min()), int(ends[is_known & (filled == _BEFORE)].max(initial=_BEFORE)))
+    late = ~is_known & (starts >= backlog_ns)
+    filled[late] = starts[late]
     return filled
 
 
 def span_of(profile: Profile, work: DeviceWork) -> StepSpan:
     """The bounds of a profile's steps, or of the whole recording if nothing marks any."""
     steps = profile.steps
-    if steps.basis in UNMARKED:
-        ends = _repeated(profile, work)
-        names = tuple(f"step {number}" for number in range(1, len(ends)))
-        marks = _Marks("repeating_unit", names, ends[:-1], ends[1:], ABSENT)
-    else:
+    if steps.basis not in UNMARKED:
         names = tuple(step.name for step in steps.items)
         marks = _Marks(steps.basis, names, steps.starts, steps.ends, steps.thread)
-    return _between_marks(profile, work, marks) or _whole(profile, work)
+        return _between_marks(profile, work, marks) or _whole(profile, work)
+    whole, ends = _whole(profile, work), _repeated(profile, work)
+    names = tuple(f"step {number}" for number in range(1, len(ends)))
+    units = _between_marks(profile, work, _Marks("repeating_unit", names, ends[:-1], ends[1:], ABSENT))
+    if units is None:
+        return whole
+    length = units.end_ns - units.start_ns
+    device_ns = int(work.ends.max() - work.starts.min())
+    is_most = length >= max(OF_DEVICE * device_ns, OF_RECORDING * (whole.end_ns - whole.start_ns))
+    return replace(units, window=whole.window) if is_most else whole
 
 
 # A sequence that repeats
@@ -157,8 +192,8 @@ def _repeated(profile: Profile, work: DeviceWork) -> Times:
         return _NEVER
     lane = table.device[rows].astype(np.int64) * (1 << 32) + (table.stream[rows].astype(np.int64) & 0xFFFFFFFF)
     which = np.unique(lane, return_inverse=True)[1].reshape(-1)
-    rows = rows[which == np.argmax(np.bincount(which))]
-    rows = rows[len(rows) // 4 :]
+    every = rows[which == np.argmax(np.bincount(which))]
+    rows = every[len(every) // 4 :]  # the first ones may be of a warm-up
     names = table.name[rows]
     order = np.argsort(names, kind="stable")
     same = np.diff(names[order]) == 0
@@ -168,8 +203,19 @@ def _repeated(profile: Profile, work: DeviceWork) -> Times:
         if (names[period:] == names[:-period]).mean() > ALIKE:
             once = _once_each(order, same, names, period)
             if once is not None:
-                return distinct(table.end_ns[rows[once]])
+                return distinct(
+                    table.end_ns[every[_extended(table.name[every], once + len(every) - len(rows), period)]]
+                )
     return _NEVER
+
+
+def _extended(names: Rows, once: Rows, period: int) -> Rows:
+    """`once` and the kernels of the same name before it, one period before the next each."""
+    first = int(once[0])
+    before = np.arange(first - period, -1, -period)
+    same = names[before] == names[first]
+    alike = int(np.argmin(np.append(same, False)))
+    return np.append(before[:alike][::-1], once)
 
 
 def _even_distances(order: Rows, same: Mask) -> Rows:
@@ -225,10 +271,11 @@ def _between_marks(profile: Profile, work: DeviceWork, marks: _Marks) -> StepSpa
         last = int(np.flatnonzero(kept)[_MOST_STEPS])
         left.append(_LeftOut(int(bounds[-1] - bounds[last]), f"belong to steps after the first {_MOST_STEPS:,}"))
         kept[last + 1 :] = False
-    left += _outside(profile, work, first, int(bounds[-1]))
     names = tuple(name for name, is_kept in zip(marks.names, kept[1:].tolist(), strict=True) if is_kept)
     host_ns = None if marks.source == "repeating_unit" else (marks.ends - marks.starts)[kept[1:]]
-    return StepSpan(marks.source, bounds[kept], names, host_ns, marks.thread, (*left, *trimmed))
+    left += _outside(profile, work, first, int(bounds[-1]), "repeating unit" if host_ns is None else "step")
+    window = (int(bounds[0]), int(bounds[kept][-1]))
+    return StepSpan(marks.source, bounds[kept], window, names, host_ns, marks.thread, (*left, *trimmed))
 
 
 def _recorded(profile: Profile, work: DeviceWork) -> tuple[Rows, int, int]:
@@ -239,14 +286,14 @@ def _recorded(profile: Profile, work: DeviceWork) -> tuple[Rows, int, int]:
     return host, begin, int(max(table.end_ns[host].max(initial=_BEFORE), work.ends.max(initial=_BEFORE)))
 
 
-def _outside(profile: Profile, work: DeviceWork, first_ns: int, last_ns: int) -> Iterator[_LeftOut]:
+def _outside(profile: Profile, work: DeviceWork, first_ns: int, last_ns: int, unit: str) -> Iterator[_LeftOut]:
     """The recorded time before the first step and after the last one, where it is long enough to be missed."""
     _, begin, end = _recorded(profile, work)
     least_ns = OUTSIDE * (last_ns - first_ns)
     if first_ns - begin > least_ns:
-        yield _LeftOut(first_ns - begin, "precede the first step")
+        yield _LeftOut(first_ns - begin, f"precede the first {unit}")
     if end - last_ns > least_ns:
-        yield _LeftOut(end - last_ns, "follow the last step")
+        yield _LeftOut(end - last_ns, f"follow the last {unit}")
 
 
 def _whole(profile: Profile, work: DeviceWork) -> StepSpan:
@@ -254,14 +301,28 @@ def _whole(profile: Profile, work: DeviceWork) -> StepSpan:
     host, begin, end = _recorded(profile, work)
     left: list[_LeftOut] = []
     if begin > end:
-        return StepSpan("whole_trace", np.array([0, 0], np.int64), ("whole trace",), None, ABSENT, ())
+        return StepSpan("whole_trace", np.array([0, 0], np.int64), (0, 0), ("whole trace",), None, ABSENT, ())
     if len(host) and len(work.rows):
         host_end, host_start = int(table.end_ns[host].max()), int(table.start_ns[host].min())
-        if host_end < work.starts.min() or host_start > work.ends.max():
+        if host_start > work.ends.max() or (host_end < work.starts.min() and _is_apart(profile, work)):
             begin, end = int(work.starts.min()), int(work.ends.max())
             left.append(_LeftOut(host_end - host_start, "hold host events from another time than the device's"))
     begin, trimmed = _lead_trimmed(profile, work, begin, end, end)
-    return StepSpan("whole_trace", np.array([begin, end], np.int64), ("whole trace",), None, ABSENT, (*left, *trimmed))
+    bounds = np.array([begin, end], np.int64)
+    return StepSpan("whole_trace", bounds, (begin, end), ("whole trace",), None, ABSENT, (*left, *trimmed))
+
+
+def _is_apart(profile: Profile, work: DeviceWork) -> bool:
+    """True if host events that end before all device work are of another time, or by another clock.
+
+    Else a host that ended early has only launched work that runs later.
+    """
+    known = work.launch != ABSENT
+    if known.mean() < LEAST_LINKED:
+        return True
+    table = profile.table
+    waits = np.flatnonzero((table.category == Category.RUNTIME) & table.is_named(DRAINS.search))
+    return bool((table.start_ns[waits] > table.start_ns[work.launch[known]].max()).any())
 
 
 def _lead_trimmed(
@@ -284,9 +345,26 @@ def _lead_trimmed(
         launched, returned = int(table.start_ns[work.launch[at]]), int(table.end_ns[work.launch[at]])
         blocked = min(returned, stop) - max(launched, start)
         if returned < start + (stop - start) // 2 and returned < stop - LEAD_NS:
-            new_begin = stop
+            if _runs_ahead(profile, begin, stop - start, launched):
+                new_begin = stop
         elif table.category[work.rows[at]] == Category.COPY and blocked > LEAD_BLOCKED * (stop - start):
             new_begin = min(returned, stop)
     if new_begin == begin:
         return begin, ()
     return new_begin, (_LeftOut(new_begin - begin, "at the start wait for work from before the recording"),)
+
+
+def _runs_ahead(profile: Profile, begin: int, gap_ns: int, launched: int) -> bool:
+    """True if the host may have launched work before `begin` that a device still runs in the gap.
+
+    Not if it gave the device nothing for long, or waited until the device had done everything, before it launched the
+    work behind the gap.
+    """
+    table = profile.table
+    calls = np.flatnonzero((table.category == Category.RUNTIME) & (table.start_ns >= begin))
+    gives = calls[table.is_named(GIVES_WORK.search)[calls]]
+    waits = calls[table.is_named(DRAINS.search)[calls]]
+    if (table.end_ns[waits] <= launched).any():
+        return False
+    first = int(table.start_ns[gives].min(initial=launched))
+    return first - begin <= max(LEAD_QUIET_NS, LEAD_QUIET * gap_ns)

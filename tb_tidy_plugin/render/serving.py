@@ -161,7 +161,7 @@ def _saved_share(finding: Finding) -> float:
     """Part of the step that fixing a finding is expected to save."""
     if finding.saving is None or finding.share is None or not finding.cost_ns:
         return 0.0
-    return finding.share * finding.saving.expected_ns / finding.cost_ns
+    return min(finding.share * finding.saving.expected_ns / finding.cost_ns, 1.0)
 
 
 def _cause(saved: float, finding: Finding) -> Line:

@@ -123,7 +123,7 @@ def by_size(findings: Sequence[Finding]) -> tuple[list[Finding], list[Finding]]:
 def small_title(findings: Sequence[Finding]) -> str:
     """The heading of small findings, with the part of a step that fixing all of them saves."""
     speedups = [each.saving.speedup for each in findings if each.saving and each.saving.speedup]
-    together = Share(sum(1 - 1 / speedup for speedup in speedups))
+    together = Share(min(sum(1 - 1 / speedup for speedup in speedups), 1.0))
     return f"{plural(len(findings), 'small finding')}{', together' if len(findings) > 1 else ':'} {together} of a step"
 
 

@@ -13,7 +13,8 @@ Attributes: `dims`, `strides` and `types` (per input, comma separated; `-` or no
 host waits for the device in it), `seq` (sequence number), `fwd` (forward thread id), `thread` (1 by default), and, as
 often as needed, `kernel=name@start-end`, `graph=name@start-end` (a kernel of a graph's replay),
 `copy=HtoD@start-end:bytes` (or `DtoH`, `DtoD`), `fill=start-end:bytes`:
-device work that the event launches in its first µs. The text goes through the real reader: it is written as Kineto
+device work that the event launches in its first µs. It runs on one stream; work that overlaps earlier lines' runs on
+others. The text goes through the real reader: it is written as Kineto
 would write it.
 
 A line that begins with `# ` is a comment; `# device: A100` names one of the devices below.
@@ -40,6 +41,7 @@ COMMENT = re.compile(r"# (?P<key>\w+): (?P<value>.*\S) *")
 _ANNOTATION = re.compile(
     r"ProfilerStep#|gloo:|nccl:|Optimizer\.|DistributedDataParallel\.|enumerate\(DataLoader\)#|execute_|decode\[|## "
 )
+FIRST_STREAM = 7
 _PYTHON = re.compile(r".*\(\d+\): |nn\.Module: |<built-in ")
 COPY_NAMES = {
     "HtoD": "Memcpy HtoD (Pageable -> Device)",
@@ -104,6 +106,7 @@ def row_of(profile: Profile, name: str, nth: int = 0) -> int:
 def _events(text: str, gpu: Gpu | None) -> Iterator[dict[str, Any]]:
     ids = count(1)
     python_ids = count(1)
+    streams: list[list[tuple[int, int]]] = []
     runtime = "hip" if gpu is not None and gpu.version_key.startswith("hip") else "cuda"
     for match in _lines(text):
         name, start, end = match["name"], int(match["start"]), int(match["end"])
@@ -122,7 +125,9 @@ def _events(text: str, gpu: Gpu | None) -> Iterator[dict[str, Any]]:
         yield _complete(category, name, start, end, args, pid=100, tid=thread)
         for key, value in attributes:
             if key in {"kernel", "graph", "copy", "fill"}:
-                yield from _device_work(key, value, start, next(ids) + 10_000, number, thread, runtime)
+                yield from _on_free_stream(
+                    _device_work(key, value, start, next(ids) + 10_000, number, thread, runtime), streams
+                )
         if "wait" in given:
             since, until = map(int, given["wait"].split("-"))
             args = {"correlation": next(ids) + 10_000}
@@ -153,6 +158,19 @@ def _sizes(text: str) -> list[Any]:
     return [int(size) for size in text.split("x")] if text.strip("-") else []
 
 
+def _on_free_stream(events: Iterator[dict[str, Any]], streams: list[list[tuple[int, int]]]) -> Iterator[dict[str, Any]]:
+    """A launch and its device work, that on the first stream on which nothing runs meanwhile; `streams` hold spans."""
+    launch, work = events
+    start, end = work["ts"], work["ts"] + work["dur"]
+    busy = (any(begin < end and start < stop for begin, stop in spans) for spans in streams)
+    at = next((at for at, is_busy in enumerate(busy) if not is_busy), len(streams))
+    streams += [[]] if at == len(streams) else []
+    streams[at].append((start, end))
+    stream = FIRST_STREAM + at
+    yield launch
+    yield work | {"tid": stream, "args": work["args"] | {"stream": stream}}
+
+
 def _device_work(
     kind: str, value: str, launch: int, correlation: int, external_id: int, thread: int, runtime: str
 ) -> Iterator[dict[str, Any]]:
@@ -165,8 +183,8 @@ def _device_work(
     shared = {"correlation": correlation, "External id": external_id}
     yield _complete("cuda_runtime", runtime + call, launch, launch + 1, shared, pid=100, tid=thread)
     category = {"kernel": "kernel", "graph": "kernel", "copy": "gpu_memcpy", "fill": "gpu_memset"}[kind]
-    args = shared | {"device": 0, "stream": 7} | ({"bytes": int(size)} if size else {})
-    yield _complete(category, COPY_NAMES.get(label, label), start, end, args, pid=0, tid=7)
+    args = shared | {"device": 0, "stream": FIRST_STREAM} | ({"bytes": int(size)} if size else {})
+    yield _complete(category, COPY_NAMES.get(label, label), start, end, args, pid=0, tid=FIRST_STREAM)
 
 
 def _complete(

@@ -99,5 +99,5 @@ class GuardsTakeLong(Rule[Evidence]):
         step_ns = max(1, sum(step.duration_ns for step in steps.items) / len(steps.items))
         is_slow = usual_ns >= max(self.min_lookup_ns, self.min_share * step_ns)
         if count <= self.max_calls and is_slow:
-            evidence = Evidence(round(count), Nanoseconds(time_ns), Share(time_ns / step_ns))
+            evidence = Evidence(round(count), Nanoseconds(time_ns), Share(profile.share_of_step(time_ns) or 0.0))
             yield from (Match(region, (row,), evidence) for region, row in lookups.items())

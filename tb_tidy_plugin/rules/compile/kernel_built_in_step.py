@@ -122,7 +122,7 @@ class KernelBuiltInStep(Rule[Evidence]):
             builder=builder,
             builds=len(rows),
             time=Nanoseconds(time_ns),
-            share=Share(time_ns / sum(step.duration_ns for step in profile.steps.items)),
+            share=Share(profile.share_of_step(time_ns // len(profile.steps.items)) or 0.0),
         )
         yield from (Match(row, (row,), evidence, builder) for row in rows)
 

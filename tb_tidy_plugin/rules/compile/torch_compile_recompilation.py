@@ -153,7 +153,6 @@ class TorchCompileRecompilation(Rule[Evidence]):
     ) -> Iterator[Match[Evidence]]:
         rows = rows_of(each.row for each in again)
         time_ns = profile.covered(rows).total_ns
-        steps_ns = sum(step.duration_ns for step in profile.steps.items)
         anchor, name = _place(profile, function, again)
         failed = [reasons.get(f"{function}/{each.variant}", "") for each in again]
         evidence = Evidence(
@@ -162,7 +161,7 @@ class TorchCompileRecompilation(Rule[Evidence]):
             variants=len({_variant(each) for each in again}),
             late=late,
             time=Nanoseconds(time_ns),
-            share=Share(time_ns / steps_ns),
+            share=Share(profile.share_of_step(time_ns // len(profile.steps.items)) or 0.0),
             reason=reasons.get(f"{function}/{max(each.variant for each in again)}", ""),
             sizes=tuple(dict.fromkeys(size for reason in failed for size in _sizes(reason))),
         )

@@ -160,7 +160,7 @@ class GpuIdleHostBound(Rule[Evidence]):
             events=tuple(idle.longest(EVIDENCE)),
             evidence=Evidence(
                 idle=Nanoseconds(total_ns / steps),
-                share=Share(total_ns / steps / mean_ns),
+                share=Share(min(total_ns / steps / mean_ns, 1.0)),
                 places=_largest(profile, places, total_ns),
                 gaps=round(len(idle.time.starts) / steps),
                 kernel=Nanoseconds(idle.median_kernel_ns),
