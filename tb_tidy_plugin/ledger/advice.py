@@ -259,10 +259,9 @@ def advised(
         return HIDDEN_HOST_WORK, None
     if cause == "data_loading" and known.has_workers:
         return MORE_WORKERS, None
+    usual = BY_KIND[kind or "other"] if cause == "copy" else BY_CAUSE[cause]
     about = kind or "other" if cause == "copy" else cause
-    if known.is_pinned and about in PINNED:
-        return PINNED[about], None
-    return BY_KIND[kind or "other"] if cause == "copy" else BY_CAUSE[cause], None
+    return (PINNED.get(about, usual) if known.is_pinned else usual), None
 
 
 def _on_compute(kind: Kind | None, limit: Limit | None, known: Circumstances) -> tuple[str | None, str | None]:
