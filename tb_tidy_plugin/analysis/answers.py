@@ -98,6 +98,13 @@ def _tables(analysis: Analysis) -> TablesAnswer:
     return TablesAnswer(problem=analysis.problem, report=analysis.report, figures=figures)
 
 
+def _tables_by_line(analysis: Analysis) -> TablesAnswer:
+    from tb_tidy_plugin.analysis.tables import figures_of
+
+    figures = figures_of(analysis.profile, tuple(analysis.traced.values()), analysis.aligner)
+    return TablesAnswer(problem=analysis.problem, report=analysis.report, figures=figures)
+
+
 def _fixes(analysis: Analysis) -> FixesAnswer:
     from tb_tidy_plugin.analysis.runs import summaries_of
     from tb_tidy_plugin.sources.as_recorded import recorded_files
@@ -125,4 +132,6 @@ def _recipes(analysis: Analysis) -> RecipesAnswer:
 
 FIXES = Question("report", FixesAnswer, _fixes)
 TABLES_OF_REPORT = Question("tables", TablesAnswer, _tables)
+TABLES_BY_LINE = Question("tablesbyline", TablesAnswer, _tables_by_line)
+"""The same with operators by the line inside each function, which takes longer."""
 RECIPES = Question("recipes", RecipesAnswer, _recipes, by_measurements=False)

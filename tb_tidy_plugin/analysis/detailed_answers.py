@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from tb_tidy_plugin.analysis.answers import Answer, Question, RankAnswer
 from tb_tidy_plugin.analysis.assemble import Analysis
 from tb_tidy_plugin.analysis.lines import LineCost, OperatorPlaces, line_costs, operator_places
@@ -35,8 +37,8 @@ class LineCostsAnswer(NotedAnswer, frozen=True):
     captured: dict[str, str]
 
 
-class PlacesAnswer(NotedAnswer, frozen=True):
-    """The line of each operator."""
+class PlacesAnswer(LineCostsAnswer, frozen=True, kw_only=True):
+    """The cost of each line, and the line of each operator."""
 
     places: OperatorPlaces
 
@@ -66,7 +68,7 @@ def _lines(analysis: Analysis) -> LineCostsAnswer:
 
 def _places(analysis: Analysis) -> PlacesAnswer:
     places = operator_places(analysis.profile, analysis.aligner)
-    return PlacesAnswer(problem=analysis.problem, places=places, notes=_notes(analysis))
+    return PlacesAnswer(**msgspec.structs.asdict(_lines(analysis)), places=places)
 
 
 def _notes(analysis: Analysis) -> list[str]:

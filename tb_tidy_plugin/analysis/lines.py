@@ -39,7 +39,7 @@ class OperatorPlace(Model, frozen=True):
 
 
 class OperatorPlaces(Model, frozen=True):
-    """`tb-tidy annotate --format json`: `start_ns` of an operator counts from `origin_ns`, both in ns."""
+    """The operators that user code calls: `start_ns` of each counts from `origin_ns`, both in ns."""
 
     origin_ns: int
     operators: list[OperatorPlace]
@@ -64,6 +64,16 @@ class LineCost(msgspec.Struct, frozen=True):
     calls: int
     shared: int = 1
     known_by: KnownBy | None = None
+
+
+class Annotations(Model, frozen=True):
+    """`tb-tidy annotate --format json`: what the text shows, and `OperatorPlaces`."""
+
+    schema: int
+    wall_ns: int
+    lines: list[LineCost]
+    origin_ns: int
+    operators: list[OperatorPlace]
 
 
 class LineCosts(msgspec.Struct, frozen=True):

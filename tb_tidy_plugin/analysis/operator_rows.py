@@ -21,6 +21,7 @@ from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.signatures import Shapes
 from tb_tidy_plugin.report.figures import KernelRow, OperatorGroup, OperatorRow
 from tb_tidy_plugin.report.generated import generated_of
+from tb_tidy_plugin.sources.align import Aligner
 from tb_tidy_plugin.sources.frames import Frame
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
 from tb_tidy_plugin.trace.sets import among, distinct, first_of_each, numbered
@@ -35,6 +36,7 @@ class Parts(msgspec.Struct, frozen=True):
 
     Attributes:
         linked: each finding's calls, as positions in `Profile.nested`.
+        aligner: finds lines inside functions; None where the lines of definitions are enough.
     """
 
     profile: Profile
@@ -42,6 +44,7 @@ class Parts(msgspec.Struct, frozen=True):
     modules: ModuleTree
     cpu: CpuWork
     linked: Mapping[str, Rows]
+    aligner: Aligner | None = None
 
 
 def linked_calls(profile: Profile, traced: Sequence[TracedFinding]) -> dict[str, Rows]:
@@ -71,7 +74,7 @@ def _linked(profile: Profile, rows: Rows) -> Rows:
 
 def operator_rows(parts: Parts, by: OperatorGroup) -> tuple[list[OperatorRow], int]:
     """The rows of one grouping, most host self time first, and the number of rows beyond `MOST_ROWS`."""
-    whole = _with_rest(parts, operator_table(parts.profile, by, parts.estimates, parts.modules))
+    whole = _with_rest(parts, operator_table(parts.profile, by, parts.estimates, parts.modules, parts.aligner))
     table = _largest(whole)
     groups = np.array([row.totals.group for row in table.rows], np.int64)
     keys = np.where(table.keys == ABSENT, ABSENT, np.searchsorted(groups, table.keys))

@@ -8,15 +8,20 @@ from typing import Literal, TypeAlias
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from tb_tidy_plugin.profile.flops import WorkEstimates, WorkRate, estimates_of, rates
 from tb_tidy_plugin.profile.modules import ModuleTree, modules_of
 from tb_tidy_plugin.profile.operators import KernelUse, OperatorTotals, kernels_of, totals
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.signatures import Shapes
+from tb_tidy_plugin.sources.align import Aligner
 from tb_tidy_plugin.sources.frames import Frame
 from tb_tidy_plugin.sources.places import places_of
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Ids, Mask, Rows
+from tb_tidy_plugin.trace.sets import distinct
+from tb_tidy_plugin.trace.strings import NumberTable
+from tb_tidy_plugin.vocabulary import Precision
 
 By: TypeAlias = Literal["name", "shape", "line", "module"]
 _Kind: TypeAlias = Literal["operator", "annotation", "runtime", "mixed"]
@@ -81,7 +86,11 @@ class OperatorTable(msgspec.Struct, frozen=True):
 
 
 def operator_table(
-    profile: Profile, by: By, estimates: WorkEstimates | None = None, modules: ModuleTree | None = None
+    profile: Profile,
+    by: By,
+    estimates: WorkEstimates | None = None,
+    modules: ModuleTree | None = None,
+    aligner: Aligner | None = None,
 ) -> OperatorTable:
     """The calls of a profile, grouped.
 
@@ -89,8 +98,12 @@ def operator_table(
         profile: one trace.
         by: what the calls are grouped by.
         estimates, modules: those of the profile, if the caller has them.
+        aligner: finds the lines inside functions for a table by line; without it, lines are those of definitions.
     """
-    keys, described = GROUPINGS[by](profile, modules)
+    if by == "line" and aligner is not None:
+        keys, described = _by_aligned_line(profile, aligner)
+    else:
+        keys, described = GROUPINGS[by](profile, modules)
     found = totals(profile.operators, keys, outermost=by in {"line", "module"})
     work = rates(profile.operators, estimates or estimates_of(profile), keys)
     return OperatorTable(by, tuple(described(*both) for both in zip(found, work, strict=True)), keys)
@@ -128,6 +141,28 @@ def _by_line(profile: Profile, _: ModuleTree | None) -> tuple[Rows, Described]:
     places = places_of(profile)
     keys = _belonging(profile, places.number)
     return keys, lambda found, rate: _line_row(places.frames[found.group], found, rate)
+
+
+def _by_aligned_line(profile: Profile, aligner: Aligner) -> tuple[Rows, Described]:
+    """Calls by the line inside the function that makes them, where that can be found."""
+    frames = NumberTable[Frame]()
+    numbers = np.full(profile.tree.size, ABSENT, np.int32)  # of each tree row's place in `frames`
+    known: dict[tuple[int, int], int] = {}  # the same by frame and call in it
+    rows = profile.nested.rows
+    causes = distinct(np.where(rows < profile.tree.size, rows, profile.launched_by[rows]))
+    for row in causes[causes != ABSENT].tolist():
+        call = aligner.call_of(row)
+        if call is not None and call in known:
+            numbers[row] = known[call]
+            continue
+        place = aligner.place_of(row)
+        if place is not None:
+            precision: Precision = "definition" if place.precision == "definition" else "aligned"
+            numbers[row] = frames.number(replace(place, text="", ties=(), end_line=None, precision=precision))
+        if call is not None:
+            known[call] = int(numbers[row])
+    keys = _belonging(profile, numbers)
+    return keys, lambda found, rate: _line_row(frames.values()[found.group], found, rate)
 
 
 def _line_row(place: Frame, found: OperatorTotals, rate: WorkRate) -> TableRow:

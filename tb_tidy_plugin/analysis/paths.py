@@ -8,7 +8,7 @@ from contextlib import closing
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -24,7 +24,7 @@ from tb_tidy_plugin.errors import TidyError, TraceError, unexpected
 from tb_tidy_plugin.report import model
 from tb_tidy_plugin.threads import meanwhile
 from tb_tidy_plugin.trace.cache import NOWHERE, UNREAD, state_of
-from tb_tidy_plugin.trace.files import TraceFile, find_traces
+from tb_tidy_plugin.trace.files import TraceFile, find_traces_at
 from tb_tidy_plugin.trace.limits import held_to, likely_text
 from tb_tidy_plugin.trace.remote import absolute, path_or_url, size_of
 from tb_tidy_plugin.visible import log_called
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 _A = TypeVar("_A", bound=Answer)
 
 log = log_called(__name__)
+
+Places: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+"""One path or address, or several; several are analysed together, named as in the folder around them."""
 
 USUAL_RULES = "usual"
 FEWER = "Free memory, give it all of it with `--jobs 1`, or record fewer steps."
@@ -57,11 +60,11 @@ class Analysed(msgspec.Struct, Generic[_A], frozen=True):
     is_whole: bool = True
 
 
-def analyze_path(path: str | os.PathLike[str], job: Job, *, with_changes: bool = True) -> model.Report:
+def analyze_path(path: Places, job: Job, *, with_changes: bool = True) -> model.Report:
     """The report on a trace file, a run folder or a logdir.
 
     Args:
-        path: any of these.
+        path: any of these, or several of them.
         job: settings of the analysis.
         with_changes: True if findings have the code changes, False if they only name the command for them.
 
@@ -101,14 +104,18 @@ def _run_report(
     return run_report(run, reports, summaries, job.of_runs, job.ignores)
 
 
-def analyse(job: Job, path: str | os.PathLike[str], question: Question[_A]) -> Iterator[Analysed[_A]]:
+def analyse(job: Job, path: Places, question: Question[_A]) -> Iterator[Analysed[_A]]:
     """The answer for each trace at `path`, in the order of runs, workers and spans.
 
     Raises:
-        NotFoundError: nothing is there. Traces that cannot be read do not raise.
+        NotFoundError: nothing is there. Traces that cannot be read do not raise, nor does one of several paths.
         EngineError: the engine cannot be used.
     """
-    yield from analyse_files(job, find_traces(path_or_url(path), follow_links=job.follow_links), question)
+    paths = [path] if isinstance(path, str | os.PathLike) else path
+    files, lacking = find_traces_at([path_or_url(each) for each in paths], follow_links=job.follow_links)
+    yield from analyse_files(job, files, question)
+    for place, problem in lacking:
+        yield _unread(TraceFile("", "", "", place), problem)
 
 
 def analyse_files(job: Job, files: Sequence[TraceFile], question: Question[_A]) -> Iterator[Analysed[_A]]:
@@ -234,10 +241,10 @@ def _lost(file: TraceFile, given_up: GivenUp) -> Analysed[_A]:
     return _unread(file, TraceError(error, FEWER))
 
 
-def _unread(file: TraceFile, problem: TraceError) -> Analysed[_A]:
+def _unread(file: TraceFile, problem: TidyError) -> Analysed[_A]:
     """A file in which nothing could be used."""
     return Analysed(file, None, _problem(file, problem))
 
 
-def _problem(file: TraceFile, problem: TraceError) -> model.Problem:
+def _problem(file: TraceFile, problem: TidyError) -> model.Problem:
     return model.Problem(path=str(file.path), error=problem.error, advice=problem.advice, recovered_events=0)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import os
-
 from tb_tidy_plugin import __version__
-from tb_tidy_plugin.analysis.answers import TABLES_OF_REPORT
+from tb_tidy_plugin.analysis.answers import TABLES_BY_LINE, TABLES_OF_REPORT
 from tb_tidy_plugin.analysis.job import Job
-from tb_tidy_plugin.analysis.paths import analyse
+from tb_tidy_plugin.analysis.paths import Places, analyse
 from tb_tidy_plugin.report.figures import Figures
 from tb_tidy_plugin.report.model import SCHEMA_VERSION, Problem, ProfileReport
 from tb_tidy_plugin.report.value import Model
@@ -30,14 +28,16 @@ class Summary(Model, frozen=True):
     problems: list[Problem]
 
 
-def summary_of(path: str | os.PathLike[str], job: Job) -> Summary:
-    """The summary of a trace file, a run folder or a logdir.
+def summary_of(path: Places, job: Job, *, by_line: bool = False) -> Summary:
+    """The summary of a trace file, a run folder or a logdir, or of several.
+
+    With `by_line`, operators by line are on the line inside each function that calls them, else on its definition.
 
     Raises:
         NotFoundError: nothing is there. Traces that cannot be read do not raise: they are in `Summary.problems`.
         EngineError: the engine cannot be used.
     """
-    found = list(analyse(job, path, TABLES_OF_REPORT))
+    found = list(analyse(job, path, TABLES_BY_LINE if by_line else TABLES_OF_REPORT))
     return Summary(
         schema=SCHEMA_VERSION,
         version=__version__,

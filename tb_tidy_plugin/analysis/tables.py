@@ -20,6 +20,7 @@ from tb_tidy_plugin.profile.modules import ModuleTree, modules_of
 from tb_tidy_plugin.profile.paged_attention import with_decode_attention
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report.figures import Figures, OperatorGroup
+from tb_tidy_plugin.sources.align import Aligner
 from tb_tidy_plugin.sources.places import Places, places_of
 from tb_tidy_plugin.trace.columns import ABSENT
 
@@ -28,12 +29,13 @@ NO_MODULES = "No `nn.Module` was called in this recording, or its stacks do not 
 NO_MODULES += "`with_stack=True` of torch 2.0 or later."
 
 
-def figures_of(profile: Profile, traced: Sequence[TracedFinding] = ()) -> Figures:
+def figures_of(profile: Profile, traced: Sequence[TracedFinding] = (), aligner: Aligner | None = None) -> Figures:
     """All tables of a profile.
 
     Args:
         profile: one trace.
         traced: the findings and their events, to link them with rows.
+        aligner: finds the lines inside functions for operators by line; without it, lines are those of definitions.
     """
     modules, places, estimates = modules_of(profile), places_of(profile), estimates_of(profile)
     cpu = cpu_work_of(profile, estimates)
@@ -41,7 +43,7 @@ def figures_of(profile: Profile, traced: Sequence[TracedFinding] = ()) -> Figure
     snapshots, problem = snapshot_rows(profile)
     if problem is not None:
         missing["snapshot"] = problem
-    parts = Parts(profile, estimates, modules, cpu, linked_calls(profile, traced))
+    parts = Parts(profile, estimates, modules, cpu, linked_calls(profile, traced), aligner)
     families, kernels = device_kernels(profile, with_decode_attention(profile, estimates))
     operators = {by: operator_rows(parts, by) for by in GROUPS if by not in missing}
     return Figures(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tb_tidy_plugin.analysis.answers import TABLES_OF_REPORT
+from tb_tidy_plugin.analysis.answers import TABLES_BY_LINE, TABLES_OF_REPORT
 from tb_tidy_plugin.analysis.named import Names, renamed
 from tb_tidy_plugin.analysis.timeline import read_timeline
 from tb_tidy_plugin.ask import arguments
@@ -61,7 +61,8 @@ def operators(folder: Folder, asked: arguments.OperatorsQuestion) -> WholeAnswer
     """One grouping of the operators."""
     _check_order(asked.order, OPERATOR_ORDERS)
     file = folder.trace(asked.path)
-    figures = renamed(answer_of(folder, file, TABLES_OF_REPORT).figures, Names(folder.job).beside(str(file.path)))
+    question = TABLES_BY_LINE if asked.by == "line" else TABLES_OF_REPORT
+    figures = renamed(answer_of(folder, file, question).figures, Names(folder.job).beside(str(file.path)))
     rows = chosen_operators(figures.operators.get(asked.by, []), asked.text, asked.kind)
     head = TableHead(
         trace=folder.id_of(file),

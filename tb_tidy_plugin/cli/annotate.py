@@ -14,17 +14,19 @@ from rich.text import Text
 from tb_tidy_plugin.analysis.answers import Question
 from tb_tidy_plugin.analysis.detailed_answers import LINES, PLACES, LineCostsAnswer, NotedAnswer
 from tb_tidy_plugin.analysis.job import Job
-from tb_tidy_plugin.analysis.lines import LineCost
+from tb_tidy_plugin.analysis.lines import Annotations, LineCost
 from tb_tidy_plugin.analysis.named import Names, renamed
 from tb_tidy_plugin.analysis.paths import analyse_files
-from tb_tidy_plugin.cli.exit_codes import DONE, NOTHING_READ
+from tb_tidy_plugin.cli.exit_codes import DONE, NOT_READ
 from tb_tidy_plugin.cli.jobs import with_job_without_rules
+from tb_tidy_plugin.cli.output import say_problems
 from tb_tidy_plugin.cli.places import PLACE
 from tb_tidy_plugin.cli.printed import say
 from tb_tidy_plugin.cli.progress import progress_bar
 from tb_tidy_plugin.errors import NotFoundError
 from tb_tidy_plugin.render.terminal import plain
 from tb_tidy_plugin.render.words import KNOWN_BY_WORDS
+from tb_tidy_plugin.report.model import SCHEMA_VERSION
 from tb_tidy_plugin.sources.align import Sources
 from tb_tidy_plugin.sources.lookup import FoundSources
 from tb_tidy_plugin.trace.files import TraceFile, find_traces
@@ -48,18 +50,29 @@ def annotate(job: Job, path: AnyPath, file: str | None, form: str) -> None:
     PATH is a trace file, or a folder with exactly one. A line's time is that of all calls on it, including everything
     that they call, over the whole recording. So the lines of a function add up to the times on its callers' lines.
 
-    JSON is `{"origin_ns", "operators": [{"start_ns", "name", "file", "line", "end_line", "function", "precision",
-    "tie", "generated"}]}`: every operator called from user code; `tie` lists equally likely lines. For kernels that
+    JSON is `{"schema", "wall_ns", "lines", "origin_ns", "operators"}`. `lines` is the table that the text shows:
+    `[{"file", "line", "host_ns", "device_ns", "calls", "shared", "known_by"}]`, out of `wall_ns`. `operators` is every
+    operator called from user code: `[{"start_ns", "name", "file", "line", "end_line", "function", "precision", "tie",
+    "generated"}]`, with `start_ns` from `origin_ns` on; `tie` lists equally likely lines. For kernels that
     `torch.compile` generated, `generated` says whether they belong to the forward or the backward pass, and which
     further lines they compute.
 
-    Exit codes: 0 done, 2 nothing could be read.
+    Exit codes: 0 done, 2 the trace could not be read.
     """
     trace = _only(path, follow_links=job.follow_links)
     named = Names(job).beside(str(trace.path))
     if form == "json":
-        places = renamed(_answer_to(PLACES, trace, job).places, named)
-        click.echo(msgspec.json.format(msgspec.json.encode(places), indent=2).decode())
+        answer = _answer_to(PLACES, trace, job)
+        places = answer.places
+        by_file = _asked(answer, file, named) if file else _by_file(answer)
+        shown = Annotations(
+            schema=SCHEMA_VERSION,
+            origin_ns=places.origin_ns,
+            wall_ns=answer.wall_ns,
+            lines=[cost for costs in by_file.values() for cost in costs],
+            operators=[each for each in places.operators if file is None or _is_called(each.file, file, named)],
+        )
+        click.echo(msgspec.json.format(msgspec.json.encode(renamed(shown, named)), indent=2).decode())
     else:
         lines = _answer_to(LINES, trace, job)
         sources = FoundSources(trace, job.source_roots, lines.captured)
@@ -75,8 +88,8 @@ def _answer_to(question: Question[N], trace: TraceFile, job: Job) -> N:
         (found,) = analyse_files(watched, [trace], question)
     if found.answer is None:
         assert found.problem is not None
-        click.echo(f"{visible(found.problem.path)}: {visible(found.problem.error)}\n{found.problem.advice}", err=True)
-        sys.exit(NOTHING_READ)
+        say_problems([found.problem])
+        sys.exit(NOT_READ)
     _say_notes(found.answer.notes)
     return found.answer
 
@@ -101,21 +114,32 @@ def _only(path: AnyPath, *, follow_links: bool) -> TraceFile:
 
 
 def _asked(answer: LineCostsAnswer, file: str | None, named: Callable[[str], str]) -> dict[str, list[LineCost]]:
-    """The costs by recorded file, most time first; of one file if it is named, possibly by the end of its path."""
-    by_file: dict[str, list[LineCost]] = {}
-    for cost in answer.costs:
-        by_file.setdefault(cost.file, []).append(cost)
+    """The costs by recorded file, most time first; of one file if it is named, possibly by the end of its path.
+
+    Raises:
+        NotFoundError: there are none.
+    """
+    by_file = _by_file(answer)
     if file is not None:
-        by_file = {
-            name: lines
-            for name, lines in by_file.items()
-            if any(f"/{each}".endswith(f"/{file}") for each in (name, named(name)))
-        }
+        by_file = {name: lines for name, lines in by_file.items() if _is_called(name, file, named)}
         if not by_file:
             raise NotFoundError(f"No line of `{file}` was recorded, or its source was not found.", _how(answer))
     if not by_file:
         raise NotFoundError("No line of your own code could be found.", _how(answer))
+    return by_file
+
+
+def _by_file(answer: LineCostsAnswer) -> dict[str, list[LineCost]]:
+    """The costs by file, most time first."""
+    by_file: dict[str, list[LineCost]] = {}
+    for cost in answer.costs:
+        by_file.setdefault(cost.file, []).append(cost)
     return dict(sorted(by_file.items(), key=lambda each: -max(line.host_ns for line in each[1])))
+
+
+def _is_called(name: str, file: str, named: Callable[[str], str]) -> bool:
+    """True if a recorded file is the one that the user named, possibly by the end of its path."""
+    return any(f"/{each}".endswith(f"/{file}") for each in (name, named(name)))
 
 
 def _how(answer: LineCostsAnswer) -> str:

@@ -18,7 +18,7 @@ from tb_tidy_plugin.ask.questions import (
     schema_of,
 )
 from tb_tidy_plugin.cli.asked import folder_at, with_apply
-from tb_tidy_plugin.cli.exit_codes import DONE, NOTHING_READ
+from tb_tidy_plugin.cli.exit_codes import DONE, NOT_READ
 from tb_tidy_plugin.cli.jobs import with_job
 from tb_tidy_plugin.cli.places import PLACE
 from tb_tidy_plugin.errors import TidyError
@@ -58,6 +58,6 @@ def ask(job: Job, question: str | None, path: AnyPath, lists: bool, allow_apply:
         said = answer(text, folder_at(path, job, allow_apply=allow_apply))
     except TidyError as problem:
         click.echo(error(problem))
-        sys.exit(NOTHING_READ)
+        sys.exit(NOT_READ)
     click.echo(said)
     sys.exit(DONE)

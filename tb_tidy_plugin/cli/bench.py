@@ -23,13 +23,15 @@ from tb_tidy_plugin.benchmarks.measurement import Measurement, NotMeasured
 from tb_tidy_plugin.benchmarks.process import NO_TORCH, MeasuringProgress
 from tb_tidy_plugin.benchmarks.runner import has_torch
 from tb_tidy_plugin.benchmarks.store import StoreError, keep, save_beside
-from tb_tidy_plugin.cli.exit_codes import DONE, INTERRUPTED, NOTHING_READ
+from tb_tidy_plugin.cli.exit_codes import INTERRUPTED, code_of
 from tb_tidy_plugin.cli.jobs import with_job
-from tb_tidy_plugin.cli.places import PLACE
+from tb_tidy_plugin.cli.output import say_problems
+from tb_tidy_plugin.cli.places import with_paths
 from tb_tidy_plugin.cli.printed import say
 from tb_tidy_plugin.cli.progress import progress_bar
 from tb_tidy_plugin.errors import NotFoundError, TidyError
 from tb_tidy_plugin.render.terminal import plain
+from tb_tidy_plugin.report.model import Problem, has_unread
 from tb_tidy_plugin.trace.remote import AnyPath
 from tb_tidy_plugin.units import Nanoseconds
 from tb_tidy_plugin.visible import visible
@@ -53,7 +55,7 @@ class BenchRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @click.command(short_help="Measure how much fixes save on this machine.")
-@click.argument("path", type=PLACE)
+@with_paths
 @click.option("--finding", metavar="ID", help="Measure only this finding.")
 @click.option(
     "--device", default="", help="cuda, cuda:1, rocm, mps, xpu or cpu; by default a device of the recording's kind."
@@ -68,17 +70,20 @@ class BenchRow(msgspec.Struct, frozen=True, kw_only=True):
 @click.option("--save", is_flag=True, help="Write the results beside each trace, for other machines.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @with_job
-def bench(job: Job, path: AnyPath, finding: str | None, device: str, budget: float, save: bool, form: str) -> None:
-    """Measure how much the fixes of the findings in PATH save on this machine.
+def bench(
+    job: Job, path: tuple[AnyPath, ...], finding: str | None, device: str, budget: float, save: bool, form: str
+) -> None:
+    """Measure how much the fixes of the findings in PATH save on this machine; several PATHs are measured together.
 
     For each finding, two statements, with the pattern and without it, run in turns in a separate process. They come
     from the rules, with the recorded shapes; no code of the recorded program runs. The results are cached. From then on
     `tb-tidy check` shows them, and uses them in its savings if the recording is from the same kind of device.
 
-    Exit codes: 0 done, 2 nothing could be read, measured or stored, 130 interrupted.
+    Exit codes: 0 done, 2 a trace could not be read, or nothing could be measured or stored, 130 interrupted.
     """
     how = Measuring(asked=device, budget_s=budget)
     done = bench_all(path, job, how, finding=finding, save=save)
+    say_problems(done.problems)
     if form == "json":
         click.echo(msgspec.json.format(msgspec.json.encode([_row(*each) for each in done.results]), indent=2).decode())
     else:
@@ -87,18 +92,28 @@ def bench(job: Job, path: AnyPath, finding: str | None, device: str, budget: flo
         raise done.not_kept
     if not done.is_whole:
         sys.exit(INTERRUPTED)
-    sys.exit(DONE if any(isinstance(result, Measurement) for _, result in done.results) else NOTHING_READ)
+    is_empty = not any(isinstance(result, Measurement) for _, result in done.results)
+    sys.exit(code_of(found=False, unread=is_empty or has_unread(done.problems)))
 
 
 class Benched(msgspec.Struct, frozen=True):
-    """The measurements, True if they are complete, and the reason if some could not be stored."""
+    """The measurements, and what is missing.
+
+    Attributes:
+        is_whole: False after Ctrl-C.
+        not_kept: the reason if some could not be stored.
+        problems: traces that could not be read, or not completely.
+    """
 
     results: list[PairResult]
     is_whole: bool
     not_kept: StoreError | None
+    problems: list[Problem]
 
 
-def bench_all(path: AnyPath, job: Job, how: Measuring, *, finding: str | None = None, save: bool = False) -> Benched:
+def bench_all(
+    path: tuple[AnyPath, ...], job: Job, how: Measuring, *, finding: str | None = None, save: bool = False
+) -> Benched:
     """Measures, and stores what it can.
 
     Raises:
@@ -107,10 +122,14 @@ def bench_all(path: AnyPath, job: Job, how: Measuring, *, finding: str | None = 
     if not has_torch():
         raise TidyError(NO_TORCH.error, NO_TORCH.advice)
     with progress_bar(job) as watched:
-        pairs = pairs_in(analyse(watched, path, RECIPES), job.rules, finding)
+        found = list(analyse(watched, path, RECIPES))
+    pairs = pairs_in(found, job.rules, finding)
+    problems = [each.problem for each in found if each.problem is not None]
     if not pairs:
+        say_problems(problems)
         what = f"The finding `{finding}` has no" if finding else "No finding has"
-        raise NotFoundError(f"{what} statements to measure in `{path}`.", "`tb-tidy check` lists the findings.")
+        names = " and ".join(f"`{each}`" for each in path)
+        raise NotFoundError(f"{what} statements to measure in {names}.", "`tb-tidy check` lists the findings.")
     results: list[PairResult] = []
     is_whole, not_kept = True, None
     with _bar(len(pairs)) as show:
@@ -120,10 +139,10 @@ def bench_all(path: AnyPath, job: Job, how: Measuring, *, finding: str | None = 
                 not_kept = _kept(pair, result, save=save) or not_kept
         except KeyboardInterrupt:
             is_whole = False
-    return Benched(results, is_whole, not_kept)
+    return Benched(results, is_whole, not_kept, problems)
 
 
-def bench_for_report(path: AnyPath, job: Job) -> None:
+def bench_for_report(path: tuple[AnyPath, ...], job: Job) -> None:
     """Measures a report's findings, for the report to show; says so if the results cannot be stored and thus not shown.
 
     Raises:

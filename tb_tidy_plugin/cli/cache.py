@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import click
+import msgspec
 
 from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.private import complaint_about_folder
+from tb_tidy_plugin.report.model import SCHEMA_VERSION
 from tb_tidy_plugin.trace.cache import USUAL_CACHE_BYTES, Cache, default_folder
 from tb_tidy_plugin.units import Bytes
 
@@ -31,19 +32,53 @@ def cache() -> None:
     """
 
 
+class CacheKind(msgspec.Struct, frozen=True):
+    """Entries of one kind in the JSON of `tb-tidy cache info`."""
+
+    entries: int
+    bytes: int
+
+
+class CacheInfo(msgspec.Struct, frozen=True, kw_only=True):
+    """`tb-tidy cache info --format json`; `problem` says why the cache is not used, if so."""
+
+    schema: int = SCHEMA_VERSION
+    folder: str
+    bytes: int
+    most_bytes: int
+    problem: str | None
+    kinds: dict[str, CacheKind]
+
+
 @cache.command()
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @IN_FOLDER
-def info(folder: Path) -> None:
-    """Show the cache's folder, size and contents."""
+def info(folder: Path, form: str) -> None:
+    """Show the cache's folder, size and contents.
+
+    JSON is `{"schema", "folder", "bytes", "most_bytes", "problem", "kinds": {"…": {"entries", "bytes"}}}`.
+    """
     with _told(folder):
         entries = Cache(folder).entries()
-    size = sum(entry.size for entry in entries)
-    click.echo(f"{folder}: {Bytes(size)} of at most {Bytes(USUAL_CACHE_BYTES)}")
-    if problem := complaint_about_folder(folder):
-        click.echo(f"  {problem}")
-    for kind, count in sorted(Counter(entry.kind for entry in entries).items()):
-        size = sum(entry.size for entry in entries if entry.kind == kind)
-        click.echo(f"  {kind}: {count}, {Bytes(size)}")
+    sizes: dict[str, list[int]] = {}
+    for entry in entries:
+        sizes.setdefault(entry.kind, []).append(entry.size)
+    problem = complaint_about_folder(folder)
+    found = CacheInfo(
+        folder=str(folder),
+        bytes=sum(map(sum, sizes.values())),
+        most_bytes=USUAL_CACHE_BYTES,
+        problem=None if problem is None else str(problem),
+        kinds={kind: CacheKind(len(of_kind), sum(of_kind)) for kind, of_kind in sorted(sizes.items())},
+    )
+    if form == "json":
+        click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())
+        return
+    click.echo(f"{folder}: {Bytes(found.bytes)} of at most {Bytes(found.most_bytes)}")
+    if found.problem:
+        click.echo(f"  {found.problem}")
+    for kind, each in found.kinds.items():
+        click.echo(f"  {kind}: {each.entries}, {Bytes(each.bytes)}")
 
 
 @cache.command()

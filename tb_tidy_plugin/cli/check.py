@@ -12,14 +12,14 @@ import msgspec
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.named import Names
 from tb_tidy_plugin.analysis.paths import analyze_path
-from tb_tidy_plugin.cli.exit_codes import DONE, FAIL_ON_REACHED, NOTHING_READ
+from tb_tidy_plugin.cli.exit_codes import code_of
 from tb_tidy_plugin.cli.jobs import with_job
 from tb_tidy_plugin.cli.output import as_text, print_document, write_output
-from tb_tidy_plugin.cli.places import PLACE
+from tb_tidy_plugin.cli.places import with_paths
 from tb_tidy_plugin.cli.progress import progress_bar
 from tb_tidy_plugin.render.document import Form
 from tb_tidy_plugin.report.json import to_json
-from tb_tidy_plugin.report.model import Report
+from tb_tidy_plugin.report.model import Report, has_unread
 from tb_tidy_plugin.report.value import Severity
 from tb_tidy_plugin.trace.remote import AnyPath
 
@@ -46,7 +46,7 @@ def _also(_context: click.Context, _option: click.Parameter, given: tuple[str, .
 
 
 @click.command(short_help="Report the anti-patterns in traces.")
-@click.argument("path", type=PLACE)
+@with_paths
 @click.option(
     "--format",
     "form",
@@ -71,7 +71,7 @@ def _also(_context: click.Context, _option: click.Parameter, given: tuple[str, .
 )
 @click.option(
     "--fail-on",
-    type=click.Choice(SEVERITIES[:3]),
+    type=click.Choice(SEVERITIES[:3], case_sensitive=False),
     help="Exit with 1 if there is a finding of this severity or higher: its fix saves 5 % (high) or 1 % (medium) of a "
     "step, or less (low).",
 )
@@ -97,7 +97,7 @@ def _also(_context: click.Context, _option: click.Parameter, given: tuple[str, .
 @with_job
 def check(
     job: Job,
-    path: AnyPath,
+    path: tuple[AnyPath, ...],
     verbose: bool,
     bench: bool,
     form: _Form,
@@ -107,9 +107,9 @@ def check(
     baseline: Path | None,
     write_baseline: Path | None,
 ) -> None:
-    """Report the anti-patterns in PATH: a trace file, a run folder or a logdir.
+    """Report the anti-patterns in PATH: a trace file, a run folder or a logdir, or several, analysed together.
 
-    Exit codes: 0 done, 1 `--fail-on` reached, 2 nothing could be read.
+    Exit codes: 0 done, 1 `--fail-on` reached, 2 a trace could not be read.
     """
     known = None if baseline is None else _read_baseline(baseline)
     if bench:
@@ -136,7 +136,7 @@ def check(
         print_document(report_document(shown, "text", verbose=verbose))
     else:
         click.echo(_written(shown, job, form, verbose), nl=False)
-    sys.exit(_exit_code(report, fail_on, known))
+    sys.exit(code_of(found=_is_reached(report, fail_on, known), unread=has_unread(report.problems)))
 
 
 def _written(report: Report, job: Job, form: _Form, verbose: bool) -> str:
@@ -158,15 +158,12 @@ def _read_baseline(file: Path) -> FindingsBaseline:
     return read_baseline(file)
 
 
-def _exit_code(report: Report, fail_on: Severity | None, known: FindingsBaseline | None) -> int:
-    """The exit code; only findings that are not `known` count."""
-    if not report.runs:
-        return NOTHING_READ
+def _is_reached(report: Report, fail_on: Severity | None, known: FindingsBaseline | None) -> bool:
+    """True if there is a finding of this severity or a higher one; only findings that are not `known` count."""
     if fail_on is None:
-        return DONE
+        return False
     from tb_tidy_plugin.compare.baseline import all_findings, new_findings
 
     counted = SEVERITIES[: SEVERITIES.index(fail_on) + 1]
     new = None if known is None else new_findings(report, known)
-    reached = any(each.severity in counted and (new is None or each.id in new) for each in all_findings(report))
-    return FAIL_ON_REACHED if reached else DONE
+    return any(each.severity in counted and (new is None or each.id in new) for each in all_findings(report))

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.named import Names, renamed
-from tb_tidy_plugin.cli.exit_codes import DONE, FAIL_ON_REACHED, NOTHING_READ
+from tb_tidy_plugin.cli.exit_codes import NOT_READ, code_of
 from tb_tidy_plugin.cli.jobs import with_job
 from tb_tidy_plugin.cli.output import as_text, print_document
 from tb_tidy_plugin.cli.places import PLACE, ArgumentType
@@ -92,7 +92,7 @@ def compare(
     have moved. The comparison accounts for noise between steps and between recordings: "no clear difference" is a
     possible answer.
 
-    Exit codes: 0 done, 1 `--fail-on` reached, 2 a recording could not be read.
+    Exit codes: 0 done, 1 `--fail-on` reached, 2 a trace could not be read.
     """
     if candidate is None and (steps is None or other_steps is None):
         raise click.UsageError("Give a CANDIDATE, or two ranges of steps of one recording: --steps 3-7 --with 8-12.")
@@ -103,7 +103,7 @@ def compare(
         if not side.recordings:
             why = f" {visible(side.problem.error)}\n{visible(side.problem.advice)}" if side.problem else ""
             click.echo(f"tb-tidy: nothing in `{visible(side.path)}` could be read.{why}", err=True)
-            sys.exit(NOTHING_READ)
+            sys.exit(NOT_READ)
     comparison = renamed(first_rows(compared(before, after), _MOST_ROWS), Names(job).of)
     if form == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(comparison), indent=2).decode())
@@ -111,17 +111,17 @@ def compare(
         click.echo(as_text(comparison_document(comparison, form), form), nl=False)
     else:
         print_document(comparison_document(comparison, form))
-    sys.exit(_exit_code(comparison, fail_on))
+    sys.exit(code_of(found=_is_slower(comparison, fail_on), unread=bool(before.lost + after.lost)))
 
 
-def _exit_code(comparison: Comparison, fail_on: float | None) -> int:
+def _is_slower(comparison: Comparison, fail_on: float | None) -> bool:
     """A regression needs a whole interval above 1, and a ratio above the allowed one; per unit of other work."""
     if fail_on is None or comparison.step_ratio is None:
-        return DONE
+        return False
     ratio = comparison.step_ratio
     if comparison.work is not None:
         if comparison.work.time_per_unit is None:
             click.echo("tb-tidy: the work per step changed, so `--fail-on` cannot tell whether it is slower.", err=True)
-            return DONE
+            return False
         ratio = comparison.work.time_per_unit
-    return FAIL_ON_REACHED if verdict_of(ratio) == "slower" and ratio.value > 1 + fail_on else DONE
+    return verdict_of(ratio) == "slower" and ratio.value > 1 + fail_on

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.cli.places import PLACE
@@ -84,22 +85,60 @@ def with_limits(command: Callable[..., _R]) -> Callable[..., _R]:
     return limited
 
 
+def rule_names(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Completes the name of a rule of the catalogue; an own rule is not imported for a key press."""
+    return _completed(begun, "", with_categories=False)
+
+
+def selectors(_context: click.Context, _parameter: click.Parameter, begun: str) -> list[CompletionItem]:
+    """Completes the last of several names of rules, codes or categories, separated by commas."""
+    before, comma, last = begun.rpartition(",")
+    return _completed(last, before + comma, with_categories=True)
+
+
+def _completed(begun: str, before: str, *, with_categories: bool) -> list[CompletionItem]:
+    from tb_tidy_plugin.rulekit.page import page_of
+    from tb_tidy_plugin.rules import catalogue
+
+    known = {rule.name(): page_of(rule).title for rule in catalogue()}
+    if with_categories:
+        known |= {"ALL": "all rules"} | {rule.category(): "a category" for rule in catalogue()}
+    if begun[:1].isupper():
+        known |= {rule.code: page_of(rule).title for rule in catalogue()}
+    return [CompletionItem(before + name, help=text) for name, text in known.items() if name.startswith(begun)]
+
+
 def with_checks(command: Callable[..., _R]) -> Callable[..., _R]:
     """Gives `command` the job for its configuration, `--rule`, `--select` and `--ignore`, as `job`."""
 
     @with_configuration
-    @click.option("--rule", "only", multiple=True, metavar="RULE", help="Check only this rule; can be repeated.")
+    @click.option(
+        "--rule",
+        "only",
+        multiple=True,
+        metavar="RULE",
+        shell_complete=rule_names,
+        help="Check only this rule; can be repeated.",
+    )
     @click.option(
         "--select",
         callback=_listed,
         multiple=True,
         metavar="RULES",
+        shell_complete=selectors,
         help=(
             "Check these rules instead of those that the configuration selects: names, codes, code prefixes, "
             "categories or ALL, separated by commas."
         ),
     )
-    @click.option("--ignore", callback=_listed, multiple=True, metavar="RULES", help="Do not check these rules.")
+    @click.option(
+        "--ignore",
+        callback=_listed,
+        multiple=True,
+        metavar="RULES",
+        shell_complete=selectors,
+        help="Do not check these rules.",
+    )
     @_with_limit_options
     @wraps(command)
     def chosen(
@@ -141,9 +180,10 @@ def _configuration(config: Path | None, isolated: bool) -> Configuration:
 def _analysed(context: click.Context) -> Iterator[Path]:
     """The paths on this machine that the command analyses."""
     for parameter in context.command.params:
-        place = context.params.get(parameter.name or "") if parameter.type is PLACE else None
-        if place is not None and (path := on_this_machine(place)) is not None:
-            yield path
+        given = context.params.get(parameter.name or "") if parameter.type is PLACE else None
+        for place in given if isinstance(given, tuple) else [given]:
+            if place is not None and (path := on_this_machine(place)) is not None:
+                yield path
 
 
 def _say_what_is_withheld(configuration: Configuration, folder: Path) -> None:

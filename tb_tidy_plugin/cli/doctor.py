@@ -11,10 +11,9 @@ import msgspec
 
 from tb_tidy_plugin import __version__
 from tb_tidy_plugin.cli.examined import Check, of_analysis, of_cache, of_logdir, of_package, of_plugin, of_tensorboard
+from tb_tidy_plugin.cli.exit_codes import code_of
 from tb_tidy_plugin.cli.places import PLACE, with_links
 from tb_tidy_plugin.trace.remote import AnyPath
-
-FINE, SOMETHING_WRONG = 0, 1
 
 
 class Examination(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,7 +48,7 @@ def doctor(logdir: AnyPath | None, form: str, follow_links: bool) -> None:
     )
     for line in _lines(found) if form == "text" else [msgspec.json.format(msgspec.json.encode(found)).decode()]:
         click.echo(line)
-    sys.exit(FINE if found.ok else SOMETHING_WRONG)
+    sys.exit(code_of(found=not found.ok, unread=False))
 
 
 def _lines(found: Examination) -> Iterator[str]:

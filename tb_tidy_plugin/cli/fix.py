@@ -17,14 +17,15 @@ from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.named import Names, renamed
 from tb_tidy_plugin.analysis.paths import analyse
 from tb_tidy_plugin.analysis.runs import run_report
-from tb_tidy_plugin.cli.exit_codes import DONE, NOTHING_READ
+from tb_tidy_plugin.cli.exit_codes import code_of
 from tb_tidy_plugin.cli.jobs import with_job
-from tb_tidy_plugin.cli.places import PLACE
+from tb_tidy_plugin.cli.output import say_problems
+from tb_tidy_plugin.cli.places import with_paths
 from tb_tidy_plugin.cli.progress import progress_bar
 from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.fixes.installed import has_libcst
 from tb_tidy_plugin.report.fix_model import Fixes, Unfixed
-from tb_tidy_plugin.report.model import SCHEMA_VERSION, Problem, Report, RunReport
+from tb_tidy_plugin.report.model import SCHEMA_VERSION, Problem, Report, RunReport, has_unread
 from tb_tidy_plugin.sources.files import BOM, OwnFile
 from tb_tidy_plugin.trace.remote import AnyPath
 from tb_tidy_plugin.units import Nanoseconds, plural
@@ -33,26 +34,27 @@ from tb_tidy_plugin.visible import visible
 if TYPE_CHECKING:
     from tb_tidy_plugin.analysis.fixing import Proposal
 
-NOT_WRITTEN = 1
 OPTIONS = ("--reviewed", "--unsafe-fixes")
 _MARK = BOM.decode()
 
 
 @click.command(short_help="Print or write fixes in your own code.")
-@click.argument("path", type=PLACE)
+@with_paths
 @click.option("--apply", is_flag=True, help="Write the fixes that need no review and do not change behaviour.")
 @click.option("--reviewed", is_flag=True, help="With --apply: also write fixes that need review.")
 @click.option("--unsafe-fixes", "unsafe", is_flag=True, help="With --apply: also write fixes that change behaviour.")
 @click.option("--safe-only", is_flag=True, help="Only fixes that keep results the same and need no review.")
 @click.option("--format", "form", type=click.Choice(["text", "json", "sarif"]), default="text", show_default=True)
 @with_job
-def fix(job: Job, path: AnyPath, apply: bool, reviewed: bool, unsafe: bool, safe_only: bool, form: str) -> None:
-    """Print the fixes of the findings in PATH as diffs of your own files: a trace file, a run folder or a logdir.
+def fix(
+    job: Job, path: tuple[AnyPath, ...], apply: bool, reviewed: bool, unsafe: bool, safe_only: bool, form: str
+) -> None:
+    """Print the fixes of the findings in PATH as diffs of your own files: trace files, run folders or logdirs.
 
     `git apply` takes them in the root of the repository. `--apply` writes them to files in the current folder or under
     a `--source-root` that are unchanged since the recording.
 
-    Exit codes: 0 done, 1 `--apply` could not write a fix, 2 nothing could be read.
+    Exit codes: 0 done, 1 `--apply` could not write a fix, 2 a trace could not be read.
     """
     if not has_libcst():
         raise TidyError("`tb-tidy fix` needs LibCST.", "Run `pip install 'tb-tidy-plugin[fix]'`.")
@@ -92,16 +94,16 @@ def fix(job: Job, path: AnyPath, apply: bool, reviewed: bool, unsafe: bool, safe
         )
         click.echo(msgspec.json.format(msgspec.json.encode(answer), indent=2).decode())
     else:
-        _say_problems(report.problems)
+        say_problems(report.problems)
         _say(proposals, unfixed, done, names)
         if left:
             click.echo(left_out)
         elif not proposals and not unfixed:
             click.echo("No finding has a fix.")
-    sys.exit(NOTHING_READ if not report.runs else NOT_WRITTEN if failed else DONE)
+    sys.exit(code_of(found=bool(failed), unread=has_unread(report.problems)))
 
 
-def _found(path: AnyPath, job: Job) -> tuple[Report, list[Proposal], list[Unfixed]]:
+def _found(path: tuple[AnyPath, ...], job: Job) -> tuple[Report, list[Proposal], list[Unfixed]]:
     """The report, the fixes of its findings and the places without one; each finding once for all ranks."""
     from tb_tidy_plugin.analysis.fixing import Fixer
 
@@ -138,11 +140,6 @@ def _left_out(needs: Counter[str]) -> str:
     count = sum(needs.values())
     parts = ", ".join(f"{number} {'needs' if number == 1 else 'need'} {what}" for what, number in needs.items())
     return f"{plural(count, 'fix was', 'fixes were')} not written: {parts}."
-
-
-def _say_problems(problems: Sequence[Problem]) -> None:
-    for problem in problems:
-        click.echo(f"{visible(problem.path)}: {visible(problem.error)}\n{visible(problem.advice)}", err=True)
 
 
 def _say(proposals: Sequence[Proposal], unfixed: Sequence[Unfixed], done: Sequence[Proposal], names: Names) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import io
 import logging
 import os
 import sys
@@ -16,7 +17,7 @@ from typing import NoReturn
 import click
 
 from tb_tidy_plugin import __version__, allocator, allowance
-from tb_tidy_plugin.cli.exit_codes import NOTHING_READ
+from tb_tidy_plugin.cli.exit_codes import INTERRUPTED, NOT_READ, READER_GONE
 from tb_tidy_plugin.collector import held_off
 from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.visible import log_called, visible
@@ -56,6 +57,26 @@ class Commands(click.Group):
         with held_off():
             command: click.Command = getattr(import_module(f"tb_tidy_plugin.cli.{name}"), name)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if not ctx.resilient_parsing and args[0] not in COMMANDS and args[0][:1].isalnum():
+            from tb_tidy_plugin.configuration.files import near
+
+            meant = near(args[0].lower().replace("_", "-"), COMMANDS) or "`tb-tidy --help` lists all commands."
+            raise TidyError(f"There is no command `{args[0]}`.", meant)
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:  # click would exit with 1
+            raise _ReaderGoneError from None
+
+
+class _ReaderGoneError(Exception):
+    """The process that reads the output has ended, such as `head`."""
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
@@ -98,43 +119,76 @@ def main() -> None:
     log.addHandler(shown)
     allowance.enforce(raising=True)
     allocator.spare_memory()
-    for stream in ("stdout", "stderr"):
-        if getattr(sys, stream) is None:  # the parent process has closed it
-            setattr(sys, stream, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115 - open until the end
+    _open_streams()
+    code = 0
     try:
-        commands()
+        code = commands(standalone_mode=False)  # an exit code only after an option such as --help
+    except click.ClickException as error:
+        error.show()
+        code = error.exit_code
     except TidyError as error:
-        _end(error)
+        code = _end(error)
+    except (click.Abort, KeyboardInterrupt) as end:
+        if isinstance(end.__cause__, EOFError):  # click takes it for Ctrl-D
+            _end_unexpectedly()
+        with suppress(OSError):
+            click.echo("Interrupted.", err=True)
+        code = INTERRUPTED
+    except _ReaderGoneError:
+        _say_no_more()
+        code = READER_GONE
     except ModuleNotFoundError as missing:  # at any time, since commands import lazily
         advice = "`pip install tb-tidy-plugin` installs what is missing; in a checkout, `pip install -e .`."
-        _end(TidyError(f"The package {missing.name}, which TorchTidy needs, is not installed.", advice))
+        code = _end(TidyError(f"The package {missing.name}, which TorchTidy needs, is not installed.", advice))
     except OSError as problem:
         if problem.filename is not None:  # of a file, and not of an open stream: a bug of ours
             _end_unexpectedly()
         reason = problem.strerror or type(problem).__name__
-        _end(TidyError(f"The output could not be written: {reason}.", "Free disk space, or write elsewhere."))
+        code = _end(TidyError(f"The output could not be written: {reason}.", "Free disk space, or write elsewhere."))
     except Exception:  # noqa: BLE001 - a bug; Python's own exit code for it, 1, means that `--fail-on` was reached
         _end_unexpectedly()
     finally:
         log.removeHandler(shown)
+    sys.exit(code or 0)
 
 
 def _end_unexpectedly() -> NoReturn:
     """Ends with the traceback of the exception that is being handled."""
     with suppress(OSError):
         traceback.print_exc()
-    sys.exit(NOTHING_READ)
+    sys.exit(NOT_READ)
 
 
-def _end(error: TidyError) -> None:
-    """Prints the error, if possible, and ends; further output would fail again when Python ends."""
+def _open_streams() -> None:
+    """Makes stdin, stdout and stderr UTF-8, except on a terminal, which shows `?` for what its encoding lacks.
+
+    Pipes and files have another encoding by default on Windows, and everywhere under `PYTHONIOENCODING`. JSON, Markdown
+    and diffs are UTF-8 for whoever reads them, and the characters of a report are in few encodings.
+    """
+    for name in ("stdin", "stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:  # the parent process has closed it
+            mode = "r" if name == "stdin" else "w"
+            setattr(sys, name, Path(os.devnull).open(mode, encoding="utf-8"))  # noqa: SIM115 - open until the end
+        elif isinstance(stream, io.TextIOWrapper):
+            with suppress(io.UnsupportedOperation):  # something has read from it before
+                stream.reconfigure(encoding=stream.encoding if stream.isatty() else "utf-8", errors="replace")
+
+
+def _end(error: TidyError) -> int:
+    """Prints the error, if possible; returns the exit code."""
     with suppress(OSError):
         said = [f"    {visible(line)}" for line in error.said]
         click.echo("\n".join([f"tb-tidy: {visible(error.error)}", visible(error.advice), *said]), err=True)
+    _say_no_more()
+    return NOT_READ
+
+
+def _say_no_more() -> None:
+    """Sends output that cannot be written nowhere; it would fail again when Python ends."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
         except OSError:
             with Path(os.devnull).open("wb") as nothing:
                 os.dup2(nothing.fileno(), stream.fileno())
-    sys.exit(NOTHING_READ)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
@@ -10,6 +11,8 @@ import click
 from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.files import write_whole as replaced
 from tb_tidy_plugin.render.document import Document, Form
+from tb_tidy_plugin.report.model import Problem
+from tb_tidy_plugin.visible import visible
 
 STANDARD = "-"
 """Stdin as a path to read, stdout as one to write."""
@@ -34,6 +37,12 @@ def write_output(path: Path, text: str) -> None:
     except OSError as problem:
         reason = problem.strerror or type(problem).__name__
         raise TidyError(f"`{path}` could not be written: {reason}.", "Choose another path with `-o`.") from None
+
+
+def say_problems(problems: Iterable[Problem]) -> None:
+    """Prints traces that could not be read to stderr, since stdout may be JSON."""
+    for problem in problems:
+        click.echo(f"{visible(problem.path)}: {visible(problem.error)}\n{visible(problem.advice)}", err=True)
 
 
 def _behind_links(path: Path) -> Path:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
 from tb_tidy_plugin.cli.output import STANDARD
 from tb_tidy_plugin.errors import TidyError
@@ -47,6 +48,9 @@ class PlaceParameter(ArgumentType[AnyPath]):
     ) -> AnyPath:
         return _standard_input() if str(value) == STANDARD else path_or_url(value)
 
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        return [CompletionItem(incomplete, type="file")]
+
 
 def _standard_input() -> Path:
     """The trace on stdin, plain or gz, as a file that lasts as long as this process.
@@ -65,6 +69,9 @@ def _standard_input() -> Path:
 
 
 PLACE = PlaceParameter()
+
+with_paths = click.argument("path", type=PLACE, nargs=-1, required=True, metavar="PATH...")
+"""Gives a command one or several places, as a tuple `path`; several are analysed together."""
 
 with_links = click.option(FOLLOW, is_flag=True, help="Follow links that lead out of the folder.")
 """Gives a command the option to follow links out of its folders, as `follow_links`."""

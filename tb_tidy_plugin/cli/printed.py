@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Literal, TextIO
 
 import click
@@ -25,6 +25,13 @@ def say(*parts: RenderableType, no_wrap: bool = False) -> None:
     else:
         lines = _lines(*parts, no_wrap=no_wrap, colours="auto")
         click.echo(lines, nl=False, color=True)  # any colours are there because of `FORCE_COLOR`
+
+
+def say_aligned(rows: Sequence[Sequence[str]]) -> None:
+    """Prints a table with one line for each row, for pipes, where nothing may be cut or wrapped."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        click.echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
 def as_lines(*parts: RenderableType) -> str:

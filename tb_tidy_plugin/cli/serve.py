@@ -12,6 +12,7 @@ from pathlib import Path
 
 import click
 
+from tb_tidy_plugin.cli.exit_codes import INTERRUPTED
 from tb_tidy_plugin.cli.places import PLACE, with_links, with_source_roots
 from tb_tidy_plugin.errors import NotFoundError
 from tb_tidy_plugin.plugin.allowed_hosts import LOOPBACK
@@ -73,7 +74,8 @@ def serve(
     """Serve the page for PATH: a trace file, a run folder or a logdir.
 
     The page is the same as the TensorBoard tab, but does not need TensorBoard. The address contains a token, without
-    which the server refuses requests. It picks up new traces by itself. Ctrl-C ends the server.
+    which the server refuses requests. It picks up new traces by itself. Ctrl-C ends the server, with exit
+    code 130.
     """
     if isinstance(path, Path) and not path.exists():
         raise NotFoundError(f"`{path}` does not exist.", "Check the path.")
@@ -103,6 +105,7 @@ def serve(
         )
         with server_of(wanted, token, listener) as server:
             server.serve_forever()
+    sys.exit(INTERRUPTED)  # nothing else ends the server
 
 
 def _has_browser() -> bool:

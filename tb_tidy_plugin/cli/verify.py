@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.paths import analyze_path
-from tb_tidy_plugin.cli.exit_codes import DONE
+from tb_tidy_plugin.cli.exit_codes import code_of
 from tb_tidy_plugin.cli.jobs import with_job
 from tb_tidy_plugin.cli.places import PLACE
 from tb_tidy_plugin.errors import TidyError
@@ -26,7 +26,6 @@ from tb_tidy_plugin.verify.programs import ended_by_signals
 from tb_tidy_plugin.verify.verify import Plan, promises_in, verified
 from tb_tidy_plugin.visible import visible
 
-NOT_PROVEN = 1
 _USUAL = Plan()
 
 
@@ -121,8 +120,7 @@ def verify(
         click.echo("\n".join(visible(line) for line in _lines(found)))
         if promise is not None and not promises:
             click.echo("promised: nothing, since no finding of the recording has its fix in the changed files")
-    is_proven = found.verdict != "slower" and found.results != "different"
-    sys.exit(DONE if is_proven else NOT_PROVEN)
+    sys.exit(code_of(found=found.verdict == "slower" or found.results == "different", unread=False))
 
 
 def _lines(found: Verification) -> Iterator[str]:

@@ -60,6 +60,7 @@ class Asked(msgspec.Struct, frozen=True):
         unread: number of traces that could not be read, or not with all files beside them.
         of_runs: what rules over several ranks say about its runs; it is known for all steps only.
         problem: the first problem in reading, and what to do about it; None without any.
+        lost: number of traces that could not be read at all.
     """
 
     path: str
@@ -68,6 +69,7 @@ class Asked(msgspec.Struct, frozen=True):
     unread: int = 0
     of_runs: Sequence[AboutRun] = ()
     problem: Problem | None = None
+    lost: int = 0
 
 
 def compared(base: Asked, candidate: Asked) -> Comparison:

@@ -7,7 +7,7 @@ from itertools import groupby
 
 from tb_tidy_plugin.analysis.detailed_answers import COSTS
 from tb_tidy_plugin.analysis.job import Job
-from tb_tidy_plugin.analysis.paths import analyse
+from tb_tidy_plugin.analysis.paths import Places, analyse
 from tb_tidy_plugin.analysis.runs import about_run, run_report
 from tb_tidy_plugin.compare.compare import Asked
 from tb_tidy_plugin.compare.recording import Recording, StepRange
@@ -15,7 +15,7 @@ from tb_tidy_plugin.report.left_out import AboutRun, LeftOut
 from tb_tidy_plugin.report.model import Problem
 
 
-def left_out_at(path: str | os.PathLike[str], job: Job) -> list[LeftOut]:
+def left_out_at(path: Places, job: Job) -> list[LeftOut]:
     """What the reports on all traces at `path` leave out; raises as `asked_for`."""
     asked = asked_for(path, job)
     of_profiles = [each for recording in asked.recordings for each in recording.costs.left_out]
@@ -42,4 +42,5 @@ def asked_for(path: str | os.PathLike[str], job: Job, steps: StepRange | None = 
         summaries = [summary for answer in answers for summary in answer.summaries]
         about = run_report(run, (), summaries, job.of_runs, job.ignores)
         of_runs.append(about_run(about, summaries, job.of_runs, job.ignores))
-    return Asked(str(path), recordings, steps, len(problems) + without_all, of_runs, next(iter(problems), None))
+    first, lost = next(iter(problems), None), sum(not each.recovered_events for each in problems)
+    return Asked(str(path), recordings, steps, len(problems) + without_all, of_runs, first, lost)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 
 import msgspec
 
@@ -45,9 +46,24 @@ def cleaned(definition: dict[str, object]) -> dict[str, object]:
     return definition | {"description": inspect.cleandoc(description)} if isinstance(description, str) else definition
 
 
+def open_to_new_fields(definition: object) -> object:
+    """A schema whose objects may have fields that it does not know; maps keep the type of their values.
+
+    Programs validate reports of later versions with it, and a later version may add fields.
+    """
+    if isinstance(definition, dict):
+        return {
+            key: open_to_new_fields(value)
+            for key, value in definition.items()
+            if not (key == "additionalProperties" and value is False)
+        }
+    return list(map(open_to_new_fields, definition)) if isinstance(definition, list) else definition
+
+
 def report_schema() -> str:
     """Schema of `tb-tidy check --format json`."""
-    return schema("TorchTidy report", Report)
+    published = open_to_new_fields(json.loads(schema("TorchTidy report", Report)))
+    return msgspec.json.format(msgspec.json.encode(published, order="deterministic"), indent=2).decode() + "\n"
 
 
 def api_schema() -> str:

@@ -7,6 +7,7 @@ never renamed. Two sums always hold: over the entries, `ns_total` is the window'
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, TypeAlias, get_args
 
 import msgspec
@@ -120,6 +121,11 @@ class Owner(Value, frozen=True):
     ns: int = 0
     neighbours: str | None = None
     replayed: KnownBy | None = None
+
+
+def is_own(owners: Sequence[Owner]) -> bool:
+    """True if the first owner is a function in the user's own files, not one of an installed package."""
+    return bool(owners) and owners[0].own is not None and owners[0].library in (None, owners[0].own)
 
 
 class Limit(Value, frozen=True):

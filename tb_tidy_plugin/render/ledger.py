@@ -22,10 +22,13 @@ BUSY = frozenset({"compute", "communication", "copy"})
 
 
 def step_line(profile: ProfileReport, *, has_spread: bool = False) -> Line:
-    """`3 steps, median 29.3 ms (profiler steps), device busy 61 %`: the same step everywhere."""
-    ledger = told(profile)
+    """`3 steps, median 29.3 ms (profiler steps), device busy 61 %`: the same step everywhere.
+
+    With the duration of a step without the profiler, if known: the other figures are of recorded steps.
+    """
+    ledger, true = told(profile), true_step(profile)
     if ledger is None:
-        return words.steps_line(profile.steps)
+        return (*words.steps_line(profile.steps), true)
     steps, host, busy = ledger.step_ns, "", ""
     count = "1 step of " if steps.n == 1 else f"{plural(steps.n, 'step')}, median "
     if ledger.host_step_ns is not None and abs(ledger.host_step_ns - steps.median) * 50 > steps.median:
@@ -36,8 +39,15 @@ def step_line(profile: ProfileReport, *, has_spread: bool = False) -> Line:
     mean = ""
     if abs(steps.mean - steps.median) * 50 > steps.median:
         mean = f", mean {Nanoseconds(steps.mean)}"
-    source = f"{mean}{spread} ({words.STEP_BASIS[ledger.step_source]}){busy}{host}"
+    source = f"{mean}{spread} ({words.STEP_BASIS[ledger.step_source]}){busy}{host}{true}"
     return (count, Span(str(Nanoseconds(steps.median)), "strong"), source)
+
+
+def true_step(profile: ProfileReport) -> str:
+    """`, recorded; 14.4 ms without the profiler`; empty if that is unknown, or if there is no step."""
+    if not profile.true_step_ns or profile.steps.median_ns is None:
+        return ""
+    return f", recorded; {words.time_text(profile.true_step_ns)} without the profiler"
 
 
 def lengths_of(ledger: Ledger) -> list[int]:

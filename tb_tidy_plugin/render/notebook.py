@@ -8,10 +8,17 @@ import msgspec
 
 
 class Cell(msgspec.Struct, frozen=True):
-    """A page that a notebook shows in a frame of `height_px`; it runs no script, and opens links beside the frame."""
+    """A page that a notebook shows in a frame of `height_px`; it runs no script, and opens links beside the frame.
+
+    `title` stands for it where only text is shown: in a terminal, and in the plain text that a notebook stores.
+    """
 
     page: str
     height_px: int
+    title: str = "TorchTidy"
+
+    def __repr__(self) -> str:
+        return f"<{self.title}>"
 
     def _repr_html_(self) -> str:
         return (

@@ -19,8 +19,8 @@ from tb_tidy_plugin.render.ranks import ToldOnce, elsewhere_text, ranks_blocks
 from tb_tidy_plugin.render.serving import serving_section
 from tb_tidy_plugin.render.words import ODDITIES, percentiles, place_line, time_text
 from tb_tidy_plugin.report.code_model import NEEDS_EXTRA
-from tb_tidy_plugin.report.model import Finding, Note, Outcome, Place, Problem, ProfileReport, RunReport, Saving
-from tb_tidy_plugin.report.savings import NO_SAVING, basis_text, likelihood_text, saving_text
+from tb_tidy_plugin.report.model import Finding, Note, Place, Problem, ProfileReport, RunReport, Saving
+from tb_tidy_plugin.report.savings import NO_SAVING, basis_text, has_two_clocks, likelihood_text, saving_text
 from tb_tidy_plugin.report.step_model import Lane
 from tb_tidy_plugin.sources.files import recorded_at
 from tb_tidy_plugin.units import Count, Share, between, plural
@@ -255,7 +255,7 @@ def _worth_most(part: ProfileReport | RunReport, anchor: str, unit: str) -> Iter
 def _findings(part: ProfileReport | RunReport, anchor: str, unit: str, elsewhere: int = 0) -> Iterator[Block]:
     """The findings in full, and the other checks."""
     if part.findings:
-        cards = (_card(each, f"{anchor}-{at}", part.outcomes, unit) for at, each in enumerate(part.findings, 1))
+        cards = (_card(each, f"{anchor}-{at}", part, unit) for at, each in enumerate(part.findings, 1))
         yield section(plural(len(part.findings), "finding"), *cards, *words.extra_hint(part.findings))
     if elsewhere:
         yield sentence(elsewhere_text(elsewhere))
@@ -282,16 +282,16 @@ def _row(finding: Finding, anchor: str, unit: str, most_ns: int) -> tuple[Line, 
     return title, (*expected, bounds, Span(f"{expected_ns / most_ns}", "meter"))
 
 
-def _card(finding: Finding, anchor: str, outcomes: Sequence[Outcome], unit: str) -> Block:
+def _card(finding: Finding, anchor: str, part: ProfileReport | RunReport, unit: str) -> Block:
     ranks = f" · {'rank' if len(finding.ranks) == 1 else 'ranks'} {', '.join(map(str, finding.ranks))}"
     kind = (f"{_capital(finding.severity)} · ", code(finding.rule), ranks if finding.ranks else "")
     why = [sentence(detail.text) for detail in finding.details if isinstance(detail, Note)]
-    found = [each.reason for each in outcomes if (each.rule, each.status) == (finding.rule, "found")]
+    found = [each.reason for each in part.outcomes if (each.rule, each.status) == (finding.rule, "found")]
     why += [sentence(reason, style="muted") for reason in found if reason]
     blocks: list[Block] = [
         sentence(f"{finding.message}."),
         Paragraph(kind, style="muted"),
-        doc.FigureStrip(tuple(_worth(finding, unit))),
+        doc.FigureStrip(tuple(_worth(finding, unit, two_clocks=has_two_clocks(part)))),
     ]
     blocks += [section("Why", *why, level=5)] if why else []
     blocks += [section("Source", *_source(finding, unit), level=5), section("Fix", *_fix(finding), level=5)]
@@ -300,16 +300,18 @@ def _card(finding: Finding, anchor: str, outcomes: Sequence[Outcome], unit: str)
     return doc.Section((message(finding.title),), tuple(blocks), 4, anchor, finding.severity)
 
 
-def _worth(finding: Finding, unit: str) -> Iterator[Figure]:
+def _worth(finding: Finding, unit: str, *, two_clocks: bool) -> Iterator[Figure]:
     per = f" per {unit}"
     if saving := finding.saving:
         speed = f" · {saving.speedup:.2f}× speed" if (saving.speedup or 0) >= WORTH_TELLING else ""
         notes = (f"{_capital(likelihood_text(saving))}{speed}".removeprefix(" · "), _capital(basis_text(saving.basis)))
         if saving.expected_ns:
-            yield Figure("Fix saves about", time_text(saving.expected_ns), notes, per, strong=True)
+            clock = ("Of a step without the profiler",) if two_clocks else ()
+            yield Figure("Fix saves about", time_text(saving.expected_ns), (*notes, *clock), per, strong=True)
         else:
             yield Figure("Fix saves", NO_SAVING, notes)
-    share = () if finding.share is None else (f"{Share(finding.share)} of the {unit} time",)
+    recorded = "recorded " if two_clocks else ""
+    share = () if finding.share is None else (f"{Share(finding.share)} of the {recorded}{unit} time",)
     yield Figure("Costs", time_text(finding.cost_ns), share, per)
     per_step = (f"{finding.matches_per_step:,.1f}".removesuffix(".0") + per,) if unit == "step" else ()
     yield Figure("Matches", str(Count(finding.matches)), per_step)

@@ -12,7 +12,7 @@ from tb_tidy_plugin.render.ledger import ledger_blocks, step_line, told, verdict
 from tb_tidy_plugin.render.ranks import ToldOnce, elsewhere_text, ranks_blocks, shown_profiles, told_once
 from tb_tidy_plugin.render.serving import serving_blocks, serving_section
 from tb_tidy_plugin.report.model import Finding, Note, Outcome, Problem, ProfileReport, Report, RunReport, Saving
-from tb_tidy_plugin.report.savings import NO_SAVING, basis_text, saving_text
+from tb_tidy_plugin.report.savings import NO_SAVING, basis_text, has_two_clocks, saving_text
 from tb_tidy_plugin.report.step_model import Breakdown
 from tb_tidy_plugin.units import Count, Nanoseconds, Share, plural
 
@@ -73,9 +73,7 @@ def _terminal(runs: Sequence[ToldOnce], problems: Sequence[Problem], verbose: bo
 
 
 def _about(profile: ProfileReport) -> Iterator[Block]:
-    has_both = profile.true_step_ns and profile.steps.median_ns is not None
-    true = f", {words.time_text(profile.true_step_ns)} without the profiler" if has_both else ""
-    yield Paragraph((*step_line(profile), true))
+    yield Paragraph(step_line(profile))
     yield from serving_blocks(profile)
     yield from ledger_blocks(profile, is_terminal=True)
     devices = ", ".join(f"{device.kind}:{device.index} {device.name}".strip() for device in profile.devices)
@@ -115,7 +113,7 @@ def _cards(part: ProfileReport | RunReport, verbose: bool, elsewhere: int = 0) -
     for finding in part.findings if verbose else large:
         saving = finding.saving if finding.share is not None else None
         worth = _worth(saving) if saving else ""
-        blocks = tuple(_card(finding, saving))
+        blocks = tuple(_card(finding, saving, two_clocks=has_two_clocks(part)))
         yield doc.Section((message(finding.title),), blocks, 3, severity=finding.severity, aside=worth)
     if small and not verbose:
         title = f"{words.small_title(small)} (`-v` shows them in full)"
@@ -133,12 +131,13 @@ def _in_one_line(finding: Finding) -> Line:
     return (*where, message(finding.title), saves)
 
 
-def _card(finding: Finding, saving: Saving | None) -> Iterator[Block]:
+def _card(finding: Finding, saving: Saving | None, *, two_clocks: bool) -> Iterator[Block]:
     yield sentence(finding.message)
     yield words.places_listing(finding, MOST_PLACES_ON_SCREEN, "place")
     if saving and finding.share is not None:
-        taken = f"{Nanoseconds(finding.cost_ns)} per step ({Share(finding.share)})"
+        taken = f"{Nanoseconds(finding.cost_ns)} per {'recorded ' if two_clocks else ''}step ({Share(finding.share)})"
         saves = f"{'saves ' if saving.expected_ns else ''}{saving_text(saving)} ({basis_text(saving.basis)})"
+        saves = f"without the profiler, {saves}" if two_clocks else saves
         yield Paragraph(
             (f"{Count(finding.matches)}×, costs {taken}; {saves}; confidence {finding.confidence}{_replayed(finding)}",)
         )
@@ -218,16 +217,20 @@ def _in_short(profile: ProfileReport, elsewhere: int) -> Line:
 
 def _tabled(part: ProfileReport | RunReport) -> Iterator[Block]:
     large, small = words.by_size(part.findings)
-    yield from _table_of(large)
+    two_clocks = has_two_clocks(part)
+    yield from _table_of(large, two_clocks=two_clocks)
     if small:
-        yield doc.Fold((words.small_title(small),), tuple(_table_of(small)), "details")
+        yield doc.Fold((words.small_title(small),), tuple(_table_of(small, two_clocks=two_clocks)), "details")
     yield from words.extra_hint(part.findings)
     yield from words.checks(part.outcomes, "failed", "not_checked")
 
 
-def _table_of(findings: Sequence[Finding]) -> Iterator[Block]:
+def _table_of(findings: Sequence[Finding], *, two_clocks: bool) -> Iterator[Block]:
     if findings:
-        yield doc.Table(("severity", "rule", "place"), ("costs per step", "could save"), tuple(map(_row, findings)))
+        figures = ("costs per step", "could save")
+        if two_clocks:
+            figures = ("costs per recorded step", "could save without the profiler")
+        yield doc.Table(("severity", "rule", "place"), figures, tuple(map(_row, findings)))
     for finding in findings:
         title = (code(finding.rule), ": ", message(finding.title))
         yield doc.Fold(title, tuple(_details(finding)), "details")

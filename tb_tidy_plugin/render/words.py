@@ -166,15 +166,19 @@ def extra_hint(findings: Iterable[Finding]) -> Iterator[Block]:
 
 
 def checks(outcomes: Sequence[Outcome], *statuses: Status) -> Iterator[Block]:
-    """Checks with these outcomes, each with its reason."""
+    """Checks with these outcomes, those with the same reason in one item."""
     for status in statuses:
-        items = [
-            (code(each.rule), *((": ", message(each.reason)) if each.reason else ()))
-            for each in outcomes
-            if each.status == status
-        ]
+        by_reason: dict[str, list[str]] = {}
+        for each in outcomes:
+            if each.status == status:
+                by_reason.setdefault(each.reason or "", []).append(each.rule)
+        items = []
+        for reason, rules in by_reason.items():
+            names = [piece for rule in rules for piece in (", ", code(rule))][1:]
+            items.append((*names, *((": ", message(reason)) if reason else ())))
         if items:
-            yield doc.Fold((f"{CHECKS[status]}: {Count(len(items))}",), (doc.Listing(tuple(items)),))
+            count = Count(sum(map(len, by_reason.values())))
+            yield doc.Fold((f"{CHECKS[status]}: {count}",), (doc.Listing(tuple(items)),))
 
 
 def part_text(part: str) -> str:

@@ -6,6 +6,7 @@ added in a later version but is never renamed. `docs/report.schema.json` is gene
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -219,6 +220,11 @@ class Problem(Model, frozen=True):
     error: str
     advice: str
     recovered_events: int
+
+
+def has_unread(problems: Iterable[Problem]) -> bool:
+    """True if one of these traces could not be used at all; of a truncated one, a part was read."""
+    return any(not each.recovered_events for each in problems)
 
 
 class Report(Model, frozen=True):

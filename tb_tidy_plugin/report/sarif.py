@@ -17,7 +17,7 @@ import msgspec
 from tb_tidy_plugin.report.code_model import CodeFix, Replacement
 from tb_tidy_plugin.report.generated import place_text
 from tb_tidy_plugin.report.model import Finding, Place, Problem, ProfileReport, Report
-from tb_tidy_plugin.report.savings import basis_text, expected_text, likelihood_text
+from tb_tidy_plugin.report.savings import basis_text, expected_text, has_two_clocks, likelihood_text
 from tb_tidy_plugin.report.value import Severity
 from tb_tidy_plugin.rulekit import AnyRule
 from tb_tidy_plugin.rulekit.page import page_of
@@ -136,7 +136,7 @@ def _result(found: _Found, codes: Mapping[str, str], index: Mapping[str, int]) -
         "ruleId": codes[finding.rule],
         "ruleIndex": index[finding.rule],
         "level": LEVELS[finding.severity],
-        "message": _message(_sentences(finding)),
+        "message": _message(_sentences(finding, two_clocks=has_two_clocks(profile))),
         "locations": [_location(place) for place in finding.places],
         "partialFingerprints": {FINGERPRINT: finding.id},
         "occurrenceCount": found.count,
@@ -174,13 +174,15 @@ def _replacement(replacement: Replacement) -> _Json:
     return {"deletedRegion": region, "insertedContent": {"text": replacement.text}}
 
 
-def _sentences(finding: Finding) -> str:
+def _sentences(finding: Finding, *, two_clocks: bool) -> str:
     parts = [*([f"{finding.action}."] if finding.action not in ("", finding.fix) else []), f"{finding.message}."]
     if finding.share is not None:
-        parts.append(f"Costs {Nanoseconds(finding.cost_ns)} per step ({Share(finding.share)}).")
+        step = "recorded step" if two_clocks else "step"
+        parts.append(f"Costs {Nanoseconds(finding.cost_ns)} per {step} ({Share(finding.share)}).")
     if finding.share is not None and (saving := finding.saving):
         known = "; ".join(filter(None, (likelihood_text(saving), basis_text(saving.basis))))
-        parts.append(f"Could save {expected_text(saving)} per step ({known}).")
+        step = "step without the profiler" if two_clocks else "step"
+        parts.append(f"Could save {expected_text(saving)} per {step} ({known}).")
     return " ".join([*parts, f"{finding.fix}."])
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tb_tidy_plugin.report.model import Saving
+from tb_tidy_plugin.report.model import ProfileReport, RunReport, Saving
 from tb_tidy_plugin.units import Nanoseconds
 from tb_tidy_plugin.vocabulary import Basis
 
@@ -39,6 +39,11 @@ def likelihood_text(saving: Saving) -> str:
 def basis_text(basis: Sequence[Basis]) -> str:
     """`computed from the timeline, measured`."""
     return ", ".join(KNOWN_HOW[each] for each in basis)
+
+
+def has_two_clocks(part: ProfileReport | RunReport | None) -> bool:
+    """True if costs are parts of recorded steps, and savings parts of a step without the profiler."""
+    return isinstance(part, ProfileReport) and bool(part.true_step_ns) and part.step_ns == part.true_step_ns
 
 
 def saving_text(saving: Saving) -> str:

@@ -106,6 +106,15 @@ class Aligner:
         child = self._observer.child(at, int(self.places.child[cause]))
         return self._with_text(self._span(at, place, events) if child is None else self._line_to(at, place, child))
 
+    def call_of(self, row: int) -> tuple[int, int] | None:
+        """The rows of the frame around a host event, and of the call in that frame which leads to the event.
+
+        All events with the same call have the same place. None if there is no such frame or call.
+        """
+        at = int(self.places.row[row])
+        child = None if at == ABSENT else self._observer.child(at, int(self.places.child[row]))
+        return None if child is None else (at, child)
+
     def stack_of(self, row: int, told: int | None = None) -> list[Frame]:
         """The user's own frames around an event, innermost first, each with the line that leads to the event.
 

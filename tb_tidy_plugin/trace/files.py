@@ -13,8 +13,9 @@ import stat
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -85,6 +86,62 @@ def find_traces(path: AnyPath, *, follow_links: bool = False) -> list[TraceFile]
     for sentence in links:
         log_once(log, sentence)
     return traces
+
+
+class Lacking(NamedTuple):
+    """A place without traces, and what is wrong with it."""
+
+    path: AnyPath
+    problem: NotFoundError
+
+
+def find_traces_at(paths: Sequence[AnyPath], *, follow_links: bool = False) -> tuple[list[TraceFile], list[Lacking]]:
+    """Trace files at one or several paths, each file once, and the paths at which there are none.
+
+    Files of several paths are named as in the folder around all of them: `find_traces_at(["runs/a", "runs/b"])` names
+    them as `find_traces("runs")` does, whatever else is in `runs`.
+
+    Raises:
+        NotFoundError: no trace file is at any of them.
+    """
+    if len(paths) == 1:
+        return find_traces(paths[0], follow_links=follow_links), []
+    found: dict[str, TraceFile] = {}  # by full path
+    lacking: list[Lacking] = []
+    for path in paths:
+        try:
+            found |= {_full(file.path): file for file in find_traces(path, follow_links=follow_links)}
+        except NotFoundError as problem:
+            lacking.append(Lacking(path, problem))
+    if not found:
+        raise lacking[0].problem
+    around = _around([*(name.rpartition("/")[0] for name in found), *map(_full, _folders(paths))])
+    return sorted((_named_below(around, name, file.path) for name, file in found.items()), key=_in_order), lacking
+
+
+def _folders(paths: Iterable[AnyPath]) -> Iterator[AnyPath]:
+    """Those that are folders on this machine; folders on stores are known by their files."""
+    return (path for path in paths if isinstance(path, Path) and os.path.isdir(path))  # noqa: PTH112 - others raise
+
+
+def _full(path: AnyPath) -> str:
+    """The full path with `/` between its parts; links keep their names."""
+    return path.address if isinstance(path, RemotePath) else os.path.abspath(path).replace(os.sep, "/")  # noqa: PTH100
+
+
+def _around(folders: Sequence[str]) -> str:
+    """The deepest folder around all of these, without a slash at its end; empty if they have none in common."""
+    parts = [folder.split("/") for folder in folders]
+    shared = takewhile(lambda names: len(set(names)) == 1, zip(*parts, strict=False))
+    return "/".join(names[0] for names in shared)
+
+
+def _named_below(around: str, name: str, path: AnyPath) -> TraceFile:
+    """The trace of this full name, with its run and worker as in the folder `around`."""
+    run = name[len(around) :].rpartition("/")[0].strip("/")
+    above, _, last = run.rpartition("/")
+    run, rank_folder = (above, last) if RANK_FOLDER.fullmatch(last) else (run, "")
+    return _file(run or around.rpartition("/")[2], path, rank_folder)
 
 
 def _in_order(file: TraceFile) -> tuple[object, ...]:

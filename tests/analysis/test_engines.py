@@ -173,7 +173,7 @@ def test_ctrl_c_ends_the_workers(runs: Path, tmp_path: Path) -> None:
     with at_work(runs, tmp_path) as main:
         os.killpg(main.pid, signal.SIGINT)  # as a terminal does: to all of them
         _, said = main.communicate(timeout=240)
-        assert (main.returncode, said.decode().strip()) == (1, "Aborted!")
+        assert (main.returncode, said.decode().strip()) == (130, "Interrupted.")
 
 
 def test_workers_end_after_the_command_was_killed(runs: Path, tmp_path: Path) -> None:

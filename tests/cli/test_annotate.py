@@ -76,6 +76,25 @@ def test_every_operator_as_json(run: Path) -> None:
     }  # fmt: skip
 
 
+def test_the_costs_of_lines_as_json(run: Path) -> None:
+    """The same as in the text, which has 200 µs of 1 ms on each of two lines."""
+    (run / "train.py").write_text(SOURCE)
+    answer = json.loads(annotate(run, "--format", "json").output)
+    assert list(answer) == ["schema", "wall_ns", "lines", "origin_ns", "operators"]
+    assert (answer["schema"], answer["wall_ns"]) == (1, 1_000_000)
+    assert answer["lines"] == [
+        {"file": "train.py", "line": line, "host_ns": 200_000, "device_ns": 0, "calls": calls, "shared": 1,
+         "known_by": None}
+        for line, calls in ((5, 1), (7, 2))
+    ]  # fmt: skip
+
+
+def test_one_file_as_json(run: Path) -> None:
+    (run / "train.py").write_text(SOURCE)
+    assert json.loads(annotate(run, "train.py", "--format", "json").output)["operators"]
+    assert isinstance(annotate(run, "other.py", "--format", "json").exception, NotFoundError)
+
+
 def test_without_the_source_the_function_is_all_that_is_known(run: Path) -> None:
     operators = json.loads(annotate(run, "--format", "json").output)["operators"]
     assert {(each["line"], each["precision"]) for each in operators} == {(4, "definition")}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import pkgutil
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -21,8 +22,10 @@ from tb_tidy_plugin.cli import main
 from tb_tidy_plugin.cli.main import COMMANDS
 from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.report.model import Report
+from tb_tidy_plugin.rulekit.page import page_of
 from tb_tidy_plugin.rules import all_rules, catalogue
 from tests.support import commands
+from tests.support.environments import same_imports
 from tests.support.recordings import ROOT, shared, shared_names
 from tests.support.written import event, kineto_text, write
 
@@ -145,6 +148,90 @@ class TestCheck:
         assert "[bold]" in done.stdout
 
 
+class TestMistyped:
+    """A name that is almost right is suggested."""
+
+    @pytest.mark.parametrize(
+        ("typed", "meant"),
+        [
+            (("chekc", SAMPLES), "Did you mean `check`?"),
+            (("Check", SAMPLES), "Did you mean `check`?"),
+            (("merge_device_events",), "Did you mean `merge-device-events`?"),
+            (("xyzzy",), "`tb-tidy --help` lists all commands."),
+            (("explain", "zero-grad-mem"), "Did you mean `zero-grad-memset`?"),
+        ],
+    )
+    def test_a_name(self, typed: tuple[str, ...], meant: str) -> None:
+        done = tidy(*typed)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.splitlines()[-1] == meant
+
+    @pytest.mark.parametrize("limit", ["high", "HIGH", "High"])
+    def test_severities_in_any_case(self, limit: str) -> None:
+        assert tidy("check", SAMPLES / "image_classifier_untidy", "--fail-on", limit).returncode == 1
+
+
+class TestSeveralPaths:
+    """They are analysed together, named as in the folder around them."""
+
+    def test_named_as_in_the_folder_around_them(self, tmp_path: Path) -> None:
+        for name in ("a/run", "b/run", "c"):
+            traced(tmp_path / name)
+        paths = [tmp_path / "a" / "run", tmp_path / "b" / "run" / "w.1.pt.trace.json"]
+        done = tidy("check", *paths, "--format", "json")
+        assert [run.run for run in decode(done.stdout, Report).runs] == ["a/run", "b/run"]
+
+    @pytest.mark.parametrize("command", ["check", "summary", "fix"])
+    def test_one_that_is_not_there_does_not_hide_the_others(self, tmp_path: Path, command: str) -> None:
+        traced(tmp_path / "a")
+        done = tidy(command, tmp_path / "a", tmp_path / "nowhere", "--format", "json")
+        (problem,) = json.loads(done.stdout)["problems"]
+        assert (done.returncode, problem["path"]) == (2, str(tmp_path / "nowhere"))
+        assert "does not exist" in problem["error"]
+
+    def test_none_of_them_is_there(self, tmp_path: Path) -> None:
+        done = tidy("check", tmp_path / "x", tmp_path / "y")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.startswith(f"tb-tidy: `{tmp_path / 'x'}` does not exist.")
+
+    def test_configurations_in_none_of_them_are_trusted(self, tmp_path: Path) -> None:
+        for name in ("a", "b"):
+            traced(tmp_path / name)
+        (tmp_path / "b" / "tb-tidy.toml").write_text('rules = ["own.py"]\n')
+        (tmp_path / "b" / "own.py").write_text("print('run')\n")
+        done = commands.tidy("check", "../a", ".", cwd=tmp_path / "b")
+        assert "is not used" in done.stderr
+        assert done.returncode == 0
+
+
+COMPLETED = {
+    "che": {"check"},
+    "explain zero-g": {"zero-grad-memset"},
+    "explain TT30": {rule.code for rule in catalogue() if rule.code.startswith("TT30")},
+    "check --rule zero-g": {"zero-grad-memset"},
+    "check --select memory,zero-g": {"memory,zero-grad-memset"},
+    "check --ignore optim": {"optimizer", "optimizer-single-tensor"},
+    "check --fail-on h": {"high"},
+}
+
+
+@pytest.mark.parametrize("typed", COMPLETED)
+def test_a_shell_completes(typed: str) -> None:
+    environment = {
+        "_TB_TIDY_COMPLETE": "bash_complete",
+        "COMP_WORDS": f"tb-tidy {typed}",
+        "COMP_CWORD": str(len(typed.split())),
+    }
+    start = "import sys; sys.argv[0] = 'tb-tidy'; from tb_tidy_plugin.cli.main import script; script()"
+    done = subprocess.run(
+        [sys.executable, "-c", start], cwd=ROOT, env=same_imports() | environment, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    offered = {line.removeprefix("plain,") for line in done.stdout.splitlines()}
+    assert COMPLETED[typed] <= offered
+    assert all(each.startswith(typed.rsplit(maxsplit=1)[-1]) for each in offered)
+
+
 class TestBadInput:
     def test_nothing_there(self, tmp_path: Path) -> None:
         done = tidy("check", tmp_path / "nowhere")
@@ -172,7 +259,7 @@ class TestBadInput:
         (tmp_path / "bad" / "w.1.pt.trace.json").write_bytes(b"")
         done = tidy("check", tmp_path, "--format", "json")
         report = decode(done.stdout, Report)
-        assert done.returncode == 0
+        assert done.returncode == 2
         assert [run.run for run in report.runs] == ["good"]
         (problem,) = report.problems
         assert (problem.error, problem.recovered_events) == ("The file is empty.", 0)
@@ -203,6 +290,35 @@ class TestRules:
         assert done.returncode == 0, done.stderr
         for heading in ("What it finds", "Why it is slow", "Example", "When it stays quiet"):
             assert heading in done.stdout
+
+    def test_a_pipe_gets_whole_lines(self) -> None:
+        """However long, since rows may not be cut or wrapped; columns are apart by two spaces or more."""
+        done = tidy("rules", width=40)
+        heading, *rows = [re.split(r"\s{2,}", line) for line in done.stdout.splitlines()]
+        assert heading == ["Code", "Rule", "Category", "Needs", "Finds"]
+        assert [(code, name, category) for code, name, category, *_ in rows] == [
+            (rule.code, rule.name(), rule.category()) for rule in catalogue()
+        ]
+        assert [finds for *_, finds in rows] == [page_of(rule).title for rule in catalogue()]
+        assert {len(row) for row in rows} == {5}
+
+    def test_as_json(self) -> None:
+        listed = json.loads(tidy("rules", "--format", "json").stdout)
+        assert listed["schema"] == 1
+        assert [(row["code"], row["rule"]) for row in listed["rules"]] == [
+            (rule.code, rule.name()) for rule in catalogue()
+        ]
+        explained = json.loads(tidy("explain", "tt302", "--format", "json").stdout)
+        assert list(explained.pop("sections")) == [
+            "What it finds", "Why it is slow", "Example", "How the saving is estimated", "When it stays quiet",
+        ]  # fmt: skip
+        assert explained.pop("schema") == 1
+        assert explained in listed["rules"]
+
+    def test_a_page_as_markdown(self) -> None:
+        page = tidy("explain", "TT302", "--format", "markdown").stdout
+        assert page.startswith("# Gradients filled with zeros")
+        assert "```python" in page
 
     def test_explain_what_is_not_there(self) -> None:
         done = tidy("explain", "no-such-rule")

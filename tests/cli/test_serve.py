@@ -61,7 +61,7 @@ def test_the_page_is_served_without_tensorboard_until_ctrl_c(tmp_path: Path) -> 
             assert b'"state":"done"' in answer.read().splitlines()[-1]
         process.send_signal(signal.SIGINT)
         _, complained = process.communicate(timeout=PATIENCE_S)
-    assert (process.returncode, complained) == (0, "")
+    assert (process.returncode, complained) == (130, "")
 
 
 def test_a_path_that_is_not_there_is_said() -> None:

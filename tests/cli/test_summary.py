@@ -58,6 +58,18 @@ def test_text() -> None:
     assert done.stderr == ""
 
 
+def test_lines_are_those_of_annotate(tmp_path: Path) -> None:
+    """Not those of the functions' definitions."""
+    source = "import torch\n\n\ndef step(x):\n    y = x.relu()\n    return y * 2\n"
+    (tmp_path / "train.py").write_text(source)
+    step = event("train.py(4): step", 0, 1000, cat="python_function", args={"Python id": 1})
+    calls = [event("aten::relu", 10, 300), event("aten::mul", 400, 500)]
+    write(tmp_path / "w.1.pt.trace.json", kineto_text([step, *calls]))
+    lines = section(tidy("summary", tmp_path, "--group", "line").stdout, "Operators by source line")
+    assert [line.split()[:3] for line in lines[1:]] == [["train.py:6", "step", "1"], ["train.py:5", "step", "1"]]
+    assert [line.split()[3] for line in lines[1:]] == ["500", "300"]
+
+
 def test_parts_of_the_step_add_up() -> None:
     lines = ledger_in(tidy("summary", SAMPLE).stdout)
     shares = [re.search(r"([\d.]+) %  +[\d.]+ \w+$", line) for line in lines]

@@ -50,6 +50,32 @@ def checked(path: Path, *options: str) -> str:
     return result.output
 
 
+class TestAdviceOnPython:
+    """Only about functions that the user can change: nobody rewrites a framework's loop."""
+
+    @pytest.mark.parametrize(
+        ("inner", "is_own"),
+        [
+            ("train.py(20): collate", True),
+            ("model/blocks.py(3): forward", True),
+            ("lightning/pytorch/loops/loop.py(34): restarting", False),
+            ("transformers/modeling_utils.py(1200): num_parameters", False),
+            ("/venv/lib/python3.12/site-packages/some_package/loop.py(3): run", False),
+        ],
+    )
+    def test_names_who_can_change_it(self, inner: str, is_own: bool) -> None:
+        profile = draw(f"""
+            ProfilerStep#1       0-1000
+              train.py(9): main  0-1000
+                {inner}          10-990
+                  aten::add      20-30
+        """)
+        (entry,) = [each for each in account_of(profile).ledger.entries if each.kind == "python"]
+        assert entry.owner.library is not None
+        assert inner.startswith(entry.owner.library.file)
+        assert (entry.advice is not None) == is_own
+
+
 class TestTerminal:
     def test_it_begins_with_the_ledger(self, tmp_path: Path) -> None:
         text = checked(late_host().written(tmp_path)).splitlines()

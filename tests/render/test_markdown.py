@@ -146,6 +146,17 @@ class TestShows:
         assert text.endswith("## TorchTidy: could not be read\n\n- `/logs/x.json`: It is empty. Record again.\n")
 
 
+def test_a_reason_of_several_rules_is_printed_once(report: Report) -> None:
+    """As in the text: a recording without a device lacks the same thing for many rules."""
+    outcomes = [Outcome(rule=f"rule-{at}", status="not_checked", reason="It has no device.") for at in range(22)]
+    outcomes.append(Outcome(rule="other", status="not_checked", reason="It has no shapes."))
+    text = to_markdown(report_document(changed(report, outcomes=outcomes), "markdown"))
+    assert text.count("It has no device.") == 1
+    assert "<summary>Not checked: 23</summary>" in text
+    assert all(f"`rule-{at}`" in text for at in range(22))
+    assert "- `other`: It has no shapes.\n" in text
+
+
 class TestLedger:
     def test_the_largest_entries_with_what_to_do(self, whole: Report) -> None:
         lines = markdown_of(whole).splitlines()

@@ -31,6 +31,12 @@ def test_the_report_of_a_folder_is_shown(tmp_path: Path) -> None:
     assert "job" in cell.page
 
 
+def test_as_text_a_cell_is_one_line(tmp_path: Path) -> None:
+    """Which a notebook stores beside the page, and IPython prints in a terminal."""
+    trace(tmp_path / "job" / "w.7.pt.trace.json")
+    assert re.fullmatch("<TorchTidy: [0-9]+ findings? in job>", repr(tb_tidy_plugin.show(tmp_path)))
+
+
 def test_a_path_that_is_not_there_is_an_error() -> None:
     with pytest.raises(NotFoundError):
         tb_tidy_plugin.show("nowhere")

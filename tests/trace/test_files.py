@@ -8,13 +8,15 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import fsspec
 import pytest
 
 from tb_tidy_plugin.errors import NotFoundError
 from tb_tidy_plugin.trace import files, head
-from tb_tidy_plugin.trace.files import NAMED_LINKS, find_traces
+from tb_tidy_plugin.trace.files import NAMED_LINKS, find_traces, find_traces_at
 from tb_tidy_plugin.trace.head import HEAD_BYTES
 from tb_tidy_plugin.trace.names import rank_in_names, reading_order
+from tb_tidy_plugin.trace.remote import path_or_url
 from tests.faults.injected import Fault, injected
 
 NAMES = {
@@ -36,6 +38,45 @@ def test_names(tmp_path: Path, name: str) -> None:
     touch(tmp_path / "run" / name)
     (file,) = find_traces(tmp_path)
     assert (file.run, file.worker, file.span) == ("run", *NAMES[name])
+
+
+class TestSeveralPaths:
+    """Their files have the names that the folder around all of them gives them."""
+
+    TREE = ("a/run/w.1.pt.trace.json", "b/run/w.1.pt.trace.json", "b/w.1.pt.trace.json", "job/rank_0/n.1.pt.trace.json",
+            "job/rank_1/n.1.pt.trace.json", "x.1.pt.trace.json")  # fmt: skip
+
+    @pytest.mark.parametrize(
+        "given",
+        [
+            ("a", "b"),
+            ("a/run", "b/run"),
+            ("a/run/w.1.pt.trace.json", "b"),
+            ("job/rank_0", "job/rank_1"),
+            ("job/rank_0/n.1.pt.trace.json", "job/rank_1/n.1.pt.trace.json"),
+            ("b/w.1.pt.trace.json", "b/run"),
+            ("x.1.pt.trace.json", "b", "b/run", "b"),
+            (".", "job"),
+        ],
+    )
+    def test_names(self, tmp_path: Path, given: tuple[str, ...]) -> None:
+        for name in self.TREE:
+            touch(tmp_path / "logs" / name)
+        paths = [tmp_path / "logs" / each for each in given]
+        files, lacking = find_traces_at(paths)
+        around = Path(os.path.commonpath([path if path.is_dir() else path.parent for path in paths]))
+        wanted = {file.path for path in paths for file in find_traces(path)}
+        assert lacking == []
+        assert files == [file for file in find_traces(around) if file.path in wanted]
+
+    def test_places_that_have_no_folder_in_common(self, tmp_path: Path) -> None:
+        touch(tmp_path / "a.1.pt.trace.json")
+        store = fsspec.filesystem("memory")
+        store.pipe_file("/bucket/run/b.1.pt.trace.json", b"{}")
+        files, _ = find_traces_at([tmp_path, path_or_url("memory://bucket/run")])
+        assert {file.worker for file in files} == {"a", "b"}
+        assert len({file.run for file in files}) == 2
+        store.rm("/bucket", recursive=True)
 
 
 @pytest.mark.parametrize(

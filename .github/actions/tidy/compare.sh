@@ -21,7 +21,7 @@ options=(--format=markdown)
 [[ -z "$TIDY_FAIL_ON_REGRESSION" ]] || options+=("--fail-on=regression:$TIDY_FAIL_ON_REGRESSION")
 code=0
 tb-tidy compare "${options[@]}" -- "$folder/base" "$TIDY_TRACES" > "$folder/comparison.md" || code=$?
-((code <= 1)) || exit "$code"
+((code <= 1)) || [[ "$code" == 2 && -s "$folder/comparison.md" ]] || exit "$code"
 
 cat "$folder/comparison.md" >> "$GITHUB_STEP_SUMMARY"
 {
