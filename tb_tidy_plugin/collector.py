@@ -6,14 +6,18 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from tb_tidy_plugin.process_setting import ProcessSetting
+
+
+def _collect(on: bool) -> None:
+    (gc.enable if on else gc.disable)()
+
+
+_COLLECTION = ProcessSetting(gc.isenabled, _collect)
+
 
 @contextmanager
 def held_off() -> Iterator[None]:
     """Pauses collection meanwhile, in all threads: portable decoding then takes a third of the time."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
+    with _COLLECTION.at(False):
         yield
-    finally:
-        if was_on:
-            gc.enable()

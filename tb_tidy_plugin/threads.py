@@ -11,6 +11,7 @@ from threading import Thread
 from typing import ClassVar, TypeVar
 
 from tb_tidy_plugin.allowance import LimitReachedError, sharing_limits
+from tb_tidy_plugin.process_setting import ProcessSetting
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
@@ -22,6 +23,8 @@ SWITCH_S = 0.0005
 """Interpreter switch interval in s, a tenth of the default: work on whole columns needs the interpreter only for a
 moment between two operations.
 """
+
+_SWITCHES = ProcessSetting(sys.getswitchinterval, sys.setswitchinterval)
 
 PATIENCE_S = 2.0
 """Longest wait for a side thread after a limit was reached: it ends as soon as it runs Python."""
@@ -67,22 +70,19 @@ def meanwhile(*tasks: Callable[[], object]) -> Iterator[bool]:
     if not tasks or cores() < 2:
         yield False
         return
-    usual_s = sys.getswitchinterval()
     work = (sharing_limits(run_ahead), tasks)
     thread = Thread(target=_until_a_limit, args=work, name="torchtidy-meanwhile", daemon=True)
-    sys.setswitchinterval(SWITCH_S)
-    thread.start()
-    try:
-        yield True
-        _join(thread)
-    except LimitReachedError:
-        _join_soon(thread)
-        raise
-    except Exception:  # not for an interrupt, which should end at once
-        _join(thread)
-        raise
-    finally:
-        sys.setswitchinterval(usual_s)
+    with _SWITCHES.at(SWITCH_S):
+        thread.start()
+        try:
+            yield True
+            _join(thread)
+        except LimitReachedError:
+            _join_soon(thread)
+            raise
+        except Exception:  # not for an interrupt, which should end at once
+            _join(thread)
+            raise
 
 
 def _until_a_limit(run: Callable[..., None], tasks: Sequence[Callable[[], object]]) -> None:

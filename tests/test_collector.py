@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,26 @@ def test_it_is_as_it_was_afterwards() -> None:
     with pytest.raises(ValueError, match="wrong"), held_off():
         raise ValueError("wrong")
     assert gc.isenabled()
+
+
+def test_blocks_of_two_threads_overlap() -> None:
+    first, second = held_off(), held_off()
+    with first, ExitStack() as later:
+        later.enter_context(second)
+        outlives = later.pop_all()
+    assert not gc.isenabled()
+    outlives.close()
+    assert gc.isenabled()
+
+
+def test_it_stays_off_where_the_user_turned_it_off() -> None:
+    gc.disable()
+    try:
+        with held_off():
+            pass
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
 
 
 def test_commands_analyse_without_it(tmp_path: Path, states: list[bool]) -> None:

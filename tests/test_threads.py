@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import ExitStack
 from threading import Barrier, Event, Timer, current_thread, main_thread
 
 import msgspec
@@ -28,6 +29,17 @@ def test_tasks_are_done_in_another_thread_when_the_block_ends() -> None:
         pass
     assert len(threads) == 2
     assert main_thread() not in threads
+
+
+@needs_two_cores
+def test_blocks_of_two_threads_leave_the_switch_interval_as_it_was() -> None:
+    usual_s = sys.getswitchinterval()
+    with meanwhile(lambda: None), ExitStack() as later:
+        later.enter_context(meanwhile(lambda: None))
+        outlives = later.pop_all()
+    assert sys.getswitchinterval() == pytest.approx(threads.SWITCH_S)
+    outlives.close()
+    assert sys.getswitchinterval() == pytest.approx(usual_s)
 
 
 @needs_two_cores
