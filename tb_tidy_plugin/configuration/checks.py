@@ -132,14 +132,14 @@ def _thresholds(configuration: Configuration, known: Sequence[type[AnyRule]]) ->
 
 
 def _threshold(configuration: Configuration, rule: type[AnyRule], key: str, value: float) -> tuple[str, float]:
-    from tb_tidy_plugin.rulekit.thresholds import shown_name, thresholds_of
+    from tb_tidy_plugin.rulekit import thresholds
 
-    attributes = {shown_name(attribute): attribute for attribute in thresholds_of(rule)}
+    attributes = {thresholds.shown_name(attribute): attribute for attribute in thresholds.thresholds_of(rule)}
     where = f"`thresholds.{rule.name()}` in `{configuration.path}`"
     if key not in attributes:
         advice = near(key, attributes) or f"It has {', '.join(f'`{each}`' for each in attributes)}."
         raise ConfigurationError(f"{where} has no threshold `{key}`.", advice)
     if not 0 <= value <= LARGEST_SETTING:
-        default = thresholds_of(rule)[attributes[key]].default
+        default = thresholds.thresholds_of(rule)[attributes[key]].default
         raise ConfigurationError(f"`{key}` of {where} must be a number, 0 or greater.", f"The default is {default}.")
     return attributes[key], value
