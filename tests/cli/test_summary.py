@@ -17,6 +17,7 @@ from tb_tidy_plugin.dev.schemas import schema
 from tb_tidy_plugin.render.summary import largest
 from tb_tidy_plugin.render.words import part_text
 from tb_tidy_plugin.report.figures import ModuleRow
+from tests.cli.test_annotate import EVENTS, SOURCE
 from tests.support.commands import tidy
 from tests.support.recordings import ROOT, shared, shared_names
 from tests.support.written import event, kineto_text, write
@@ -60,14 +61,13 @@ def test_text() -> None:
 
 def test_lines_are_those_of_annotate(tmp_path: Path) -> None:
     """Not those of the functions' definitions."""
-    source = "import torch\n\n\ndef step(x):\n    y = x.relu()\n    return y * 2\n"
-    (tmp_path / "train.py").write_text(source)
-    step = event("train.py(4): step", 0, 1000, cat="python_function", args={"Python id": 1})
-    calls = [event("aten::relu", 10, 300), event("aten::mul", 400, 500)]
-    write(tmp_path / "w.1.pt.trace.json", kineto_text([step, *calls]))
+    (tmp_path / "train.py").write_text(SOURCE)
+    write(tmp_path / "w.1.pt.trace.json", kineto_text(EVENTS))
     lines = section(tidy("summary", tmp_path, "--group", "line").stdout, "Operators by source line")
-    assert [line.split()[:3] for line in lines[1:]] == [["train.py:6", "step", "1"], ["train.py:5", "step", "1"]]
-    assert [line.split()[3] for line in lines[1:]] == ["500", "300"]
+    assert [line.split()[:5] for line in lines[1:]] == [
+        ["train.py:7", "step", "2", "200", "µs"],
+        ["train.py:5", "step", "1", "180", "µs"],
+    ]
 
 
 def test_parts_of_the_step_add_up() -> None:
@@ -156,7 +156,7 @@ def test_a_broken_trace_leaves_the_others_unharmed(tmp_path: Path) -> None:
     (tmp_path / "bad").mkdir()
     (tmp_path / "bad" / "w.1.pt.trace.json").touch()
     done = tidy("summary", tmp_path)
-    assert done.returncode == 0
+    assert done.returncode == 2
     assert "good · w · 1" in done.stdout
     assert "\nproblem:" in done.stdout
 
