@@ -20,7 +20,7 @@ DEMO := .venv-demo
 TEST := .venv
 MIN := .venv-min
 BIN := $(TEST)/bin
-DEMO_SOURCES := sample_runs/image_classifier_untidy,sample_runs/text_generation_eval
+DEMO_SOURCES := sample_runs/image_classifier_untidy,sample_runs/text_generation_eval,sample_runs/decoder_training_gpu_untidy
 # Most modules of what is installed are never imported: to compile all of them takes 40 s. Where Python may not keep what
 # it compiles, each process would compile torch again.
 INSTALL := bin/pip install --quiet --disable-pip-version-check $(if $(PYTHONDONTWRITEBYTECODE),,--no-compile)

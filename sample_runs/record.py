@@ -1,6 +1,6 @@
 """Record sample runs again, free of everything that names the machine they were recorded on.
 
-`python sample_runs/record.py --all` records every run; name one or more folders for those only.
+`python sample_runs/record.py --all` records every run that needs no GPU; name one or more folders for those only.
 """
 
 import argparse
@@ -22,10 +22,11 @@ ABSOLUTE_PATH = re.compile(r"(?:^|[\s(<'\"=:])(?:/\w[^/]*/|[A-Za-z]:[\\/])")
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("runs", nargs="*", help="folders below sample_runs")
-    parser.add_argument("--all", action="store_true", help="record every run")
+    parser.add_argument("--all", action="store_true", help="record every run that needs no GPU")
     parser.add_argument("--attempts", type=int, default=5, help="recordings of a run, of which the fastest is kept")
     arguments = parser.parse_args()
-    names = sorted(script.parent.name for script in SAMPLES.glob("*/*.py")) if arguments.all else arguments.runs
+    every = sorted(script.parent.name for script in SAMPLES.glob("*/*.py") if "_gpu_" not in script.parent.name)
+    names = every if arguments.all else arguments.runs
     if not names:
         parser.error("name a run, or give --all")
     for name in names:
