@@ -328,10 +328,11 @@ def lost_by(matches: Sequence[Match]) -> list[tuple[int, int]] | None:
 
 def within_step(profile: Profile, saving: estimated.SavedTime) -> estimated.SavedTime:
     """The saving, at most a whole step: events of a step may take longer than it, on a host that is far ahead."""
-    if not profile.pace.step_ns:
+    step_ns = profile.pace.step_ns
+    if not step_ns:
         return saving
-    times_ns = (saving.expected_ns, saving.low_ns, saving.high_ns)
-    return estimated.SavedTime(*(min(time_ns, profile.pace.step_ns) for time_ns in times_ns), saving.basis)
+    expected_ns, low_ns, high_ns = (min(each, step_ns) for each in (saving.expected_ns, saving.low_ns, saving.high_ns))
+    return estimated.SavedTime(expected_ns, low_ns, high_ns, saving.basis)
 
 
 def saving_in_report(profile: Profile, saving: estimated.SavedTime, *further: Basis) -> Saving:

@@ -306,7 +306,8 @@ class _Book:
     def _pinned(self) -> Mask:
         """Mask of copies from or to pinned memory, by row."""
         table = self.profile.table
-        return (table.category == Category.COPY) & table.is_named(lambda name: "Pinned" in name)
+        pinned: Mask = (table.category == Category.COPY) & table.is_named(lambda name: "Pinned" in name)
+        return pinned
 
     @property
     def _has_workers(self) -> bool:

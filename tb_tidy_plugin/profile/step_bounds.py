@@ -78,7 +78,8 @@ class DeviceWork(msgspec.Struct, frozen=True):
     @property
     def is_earlier(self) -> Mask:
         """Mask of the work that was launched before the recording."""
-        return self.launched_ns == _BEFORE
+        earlier: Mask = self.launched_ns == _BEFORE
+        return earlier
 
 
 class _LeftOut(msgspec.Struct, frozen=True):
