@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from itertools import groupby
 
 from tb_tidy_plugin.analysis.detailed_answers import COSTS
@@ -22,8 +21,8 @@ def left_out_at(path: Places, job: Job) -> list[LeftOut]:
     return of_profiles + [each for run in asked.of_runs for each in run.left_out]
 
 
-def asked_for(path: str | os.PathLike[str], job: Job, steps: StepRange | None = None) -> Asked:
-    """One side of a comparison: a trace file, a run folder or a logdir.
+def asked_for(path: Places, job: Job, steps: StepRange | None = None) -> Asked:
+    """One side of a comparison: trace files, run folders or logdirs.
 
     Raises:
         NotFoundError: nothing is there. Traces that cannot be read do not raise: `Asked.unread` counts them.
