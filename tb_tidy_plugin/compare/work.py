@@ -1,4 +1,4 @@
-"""Whether both sides do the same work per step, by the shapes and calls of matrix products, convolutions and attention.
+"""Changes of the work per step, by the shapes and calls of matrix products, convolutions and attention.
 
 A longer step is not slower if it does more. A fix must not count as other work, though: it may remove products that
 were not needed, join small ones, or use attention that skips masked pairs. So other work is only what a change of the
