@@ -34,7 +34,7 @@ from tb_tidy_plugin.compare.model import (
 )
 from tb_tidy_plugin.compare.operators import kernel_changes, operator_changes, part_changes
 from tb_tidy_plugin.compare.recording import Chosen, Recording, StepRange, chosen_steps, durations_by_recording
-from tb_tidy_plugin.compare.settings import other_machine, setting_changes
+from tb_tidy_plugin.compare.settings import other_machine, ranks_by_run, setting_changes
 from tb_tidy_plugin.compare.steps import around, is_vague, step_ratio, verdict_of
 from tb_tidy_plugin.compare.work import work_change
 from tb_tidy_plugin.profile.steps import median_ns_of
@@ -45,6 +45,7 @@ from tb_tidy_plugin.units import plural
 
 FEW_STEPS = 5
 ENOUGH_STEPS = 10  # as the docs ask for
+MOST_NAMED = 3  # runs in a note
 
 CHANCE = 0.05
 """A finding of some steps is gone or new only if its absence from the other side's steps is less likely than this."""
@@ -75,7 +76,8 @@ class Asked(msgspec.Struct, frozen=True):
 def compared(base: Asked, candidate: Asked) -> Comparison:
     """Differences from `base` to `candidate`.
 
-    Steps of all ranks count together; a finding that several ranks share counts once, at its mean cost.
+    Steps of all runs and ranks of a side count together; a finding that several of them share counts once, at its mean
+    cost.
 
     Raises:
         StepsError: one side has none of the requested steps.
@@ -107,8 +109,9 @@ def compared(base: Asked, candidate: Asked) -> Comparison:
         verdict=verdict,
         step_ratio=ratio,
         notes=[
+            *_pooled(one, other),
             *_notes(settings, machine),
-            *_few(before, after, ratio),
+            *few_steps(before, after, ratio),
             *_unread(base, candidate),
             *_unseen_work(verdict, one, other),
         ],
@@ -202,6 +205,7 @@ def _side(asked: Asked, of: Sequence[Chosen], steps: Sequence[int]) -> Side:
         host_median_ns=median_ns_of([time for each in of for time in each.host_ns]),
         chosen=str(asked.steps or ""),
         warming_up=sum(each.warming_up for each in of),
+        ranks=max(ranks_by_run(of).values(), default=1),
     )
 
 
@@ -240,12 +244,30 @@ def _notes(settings: Sequence[SettingChange], machine: Machine | None) -> Iterat
         )
 
 
-def _few(before: Sequence[int], after: Sequence[int], ratio: Ratio | None) -> Iterator[str]:
+def _pooled(*sides: Sequence[Chosen]) -> Iterator[str]:
+    """What to know about a side of several runs: they need not be recordings of one program."""
+    runs = [[run or "." for run in dict.fromkeys(each.recording.run for each in side)] for side in sides]
+    told = dict(zip(("the baseline", "the candidate"), runs, strict=True))
+    for side, found in ({"both sides": runs[0]} if runs[0] == runs[1] else told).items():
+        if len(found) > 1:
+            shown = [f"`{run}`" for run in found[:MOST_NAMED]]
+            more = len(found) - len(shown)
+            listed = f"{', '.join(shown)} and {more} more" if more else f"{', '.join(shown[:-1])} and {shown[-1]}"
+            yield (
+                f"The steps of {len(found)} runs count together on {side}: {listed}. "
+                "If these are not recordings of one program, compare one run with one run."
+            )
+
+
+def few_steps(before: Sequence[int], after: Sequence[int], ratio: Ratio | None) -> Iterator[str]:
+    """The advice if there are few steps, given the durations on both sides, or steps that differ too much."""
     fewest = min(len(before), len(after))
     if ratio is not None and is_vague(ratio):
         counted = f"{len(before)} and {plural(len(after), 'step')}"
         if fewest < FEW_STEPS:
             yield f"{counted} are too few to compare times. Record {ENOUGH_STEPS} or more on each side."
+        elif fewest < ENOUGH_STEPS:
+            yield f"{counted} are too few for how much they differ. Record {ENOUGH_STEPS} or more on each side."
         else:
             yield f"The {counted} differ too much among themselves to compare times. Record both sides again, in turns."
     elif 0 < fewest < FEW_STEPS:

@@ -33,7 +33,8 @@ class Side(Model, frozen=True):
 
     Attributes:
         path: a path, or a run of the logdir.
-        profiles: trace files, one per rank and span.
+        runs: their steps count together. ranks: most ranks of one run; recordings that state no rank are one.
+        profiles: trace files, one per rank and span of each run.
         steps: number of steps that count. warming_up: how many of them warm up, and have no part in the interval; 0 if
             steps were requested.
         median_ns: the ledger's step. host_median_ns: the mark on the host of the same steps, null without marks; it is
@@ -49,6 +50,7 @@ class Side(Model, frozen=True):
     chosen: str
     host_median_ns: int | None = None
     warming_up: int = 0
+    ranks: int = 1
 
 
 class FindingChange(Model, frozen=True):

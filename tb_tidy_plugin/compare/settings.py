@@ -43,7 +43,15 @@ def _facts(side: Sequence[Chosen]) -> dict[str, str]:
         for name, text in facts.items():
             found.setdefault(name, {})[text] = None
     facts = {name: "; ".join(sorted(texts)) for name, texts in found.items()}
-    return facts | {"ranks": str(len({(each.recording.run, each.recording.report.worker) for each in side}))}
+    return facts | {"ranks": "; ".join(map(str, sorted(set(ranks_by_run(side).values()))))}
+
+
+def ranks_by_run(side: Iterable[Chosen]) -> dict[str, int]:
+    """The number of ranks of each run; recordings that state no rank are one rank, however many they are."""
+    ranks: dict[str, set[int | None]] = {}
+    for each in side:
+        ranks.setdefault(each.recording.run, set()).add(each.recording.report.rank)
+    return {run: max(len(found - {None}), 1) for run, found in ranks.items()}
 
 
 def _of_report(report: ProfileReport) -> Iterator[tuple[str, str]]:

@@ -102,7 +102,15 @@ def _side(side: Side) -> str:
             host = f"; the host's own mark takes {time_text(host_ns)}"
         warming_up = f", {side.warming_up} of them warm-up" if side.warming_up else ""
         steps = f"{plural(side.steps, 'step')}{warming_up}, median {time_text(side.median_ns)}{host}"
-    return f"{side.path} ({plural(side.profiles, 'profile')}, {steps})"
+    return f"{side.path} ({_pooled(side)}{plural(side.profiles, 'profile')}, {steps})"
+
+
+def _pooled(side: Side) -> str:
+    """Whose steps count together, with a comma: `7 runs, `, `2 runs of up to 4 ranks, `; empty for one rank."""
+    ranks = plural(side.ranks, "rank")
+    if len(side.runs) > 1:
+        return f"{len(side.runs)} runs{f' of up to {ranks}' if side.ranks > 1 else ''}, "
+    return f"{ranks}, " if side.ranks > 1 else ""
 
 
 def _promise(comparison: Comparison) -> str:

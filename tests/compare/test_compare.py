@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +119,64 @@ def test_what_makes_numbers_doubtful_comes_first(tmp_path: Path) -> None:
     assert as_json(base, candidate)["notes"] == ["Only 3 steps on one side: record more for a narrower interval."]
     shapes = as_json(UNTIDY, recording(tmp_path / "c", 100))["notes"]
     assert "Different recorded: stacks, shapes against none." in shapes
+
+
+class TestRunsAndRanks:
+    """The steps of several runs of a folder count together, and runs are not called ranks."""
+
+    def logdir(self, folder: Path, runs: int, *, ranks: int = 1) -> Path:
+        for run in range(runs):
+            for rank in range(ranks):
+                recording(folder / f"run_{run}", 100, worker=f"rank{rank}" if ranks > 1 else "w")
+        return folder
+
+    @pytest.mark.parametrize("form", ["text", "markdown", "json"])
+    def test_runs_are_pooled_aloud(self, form: str, tmp_path: Path) -> None:
+        """Seven runs of six steps against one of twelve."""
+        base, candidate = self.logdir(tmp_path / "a", 7), recording(tmp_path / "b" / "one", 100, steps=12)
+        output = " ".join(compare(base, candidate, "--format", form).output.replace("\\", "").split())
+        assert "Different ranks" not in output
+        assert re.search(
+            r"The steps of 7 runs count together on the baseline: .*run_0.*run_1.*run_2.* and 4 more\.", output
+        )
+        assert "on the candidate" not in output
+        if form == "text":
+            assert "(7 runs, 7 profiles, 42 steps, " in output
+            assert "(1 profile, 12 steps, " in output
+
+    def test_the_same_runs_on_both_sides_need_one_sentence(self, tmp_path: Path) -> None:
+        base, candidate = (self.logdir(tmp_path / side, 2) for side in ("a", "b"))
+        [note] = as_json(base, candidate)["notes"]
+        assert note == (
+            "The steps of 2 runs count together on both sides: `run_0` and `run_1`. "
+            "If these are not recordings of one program, compare one run with one run."
+        )
+
+    def test_ranks_of_one_run_are_ranks(self, tmp_path: Path) -> None:
+        base, candidate = self.logdir(tmp_path / "a", 1, ranks=4), self.logdir(tmp_path / "b", 1, ranks=2)
+        answer = as_json(base, candidate)
+        assert [(answer[side]["ranks"], len(answer[side]["runs"])) for side in ("base", "candidate")] == [
+            (4, 1),
+            (2, 1),
+        ]
+        assert [note for note in answer["notes"] if "rank" in note or "runs" in note] == [
+            "Different ranks: 4 against 2."
+        ]
+        assert "(4 ranks, 4 profiles, 24 steps, " in " ".join(compare(base, candidate).output.split())
+
+    def test_runs_of_several_ranks_are_both(self, tmp_path: Path) -> None:
+        base, candidate = self.logdir(tmp_path / "a", 3, ranks=2), self.logdir(tmp_path / "b", 1, ranks=2)
+        answer = as_json(base, candidate)
+        assert (answer["base"]["ranks"], len(answer["base"]["runs"]), answer["base"]["profiles"]) == (2, 3, 6)
+        assert not [note for note in answer["notes"] if note.startswith("Different")]
+        assert "(3 runs of up to 2 ranks, 6 profiles, " in " ".join(compare(base, candidate).output.split())
+
+    def test_recordings_that_state_no_rank_are_not_ranks(self, tmp_path: Path) -> None:
+        for name in ("monday", "tuesday", "wednesday"):
+            recording(tmp_path / "a", 100, worker=name)
+        answer = as_json(tmp_path / "a", recording(tmp_path / "b", 100))
+        assert (answer["base"]["ranks"], answer["base"]["profiles"]) == (1, 3)
+        assert not [note for note in answer["notes"] if note.startswith("Different")]
 
 
 @pytest.mark.parametrize(("limit", "code"), [("regression", 1), ("regression:60%", 1), ("regression:70%", 0)])

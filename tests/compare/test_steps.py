@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from tb_tidy_plugin.cli.main import commands
+from tb_tidy_plugin.compare.compare import few_steps
 from tb_tidy_plugin.compare.model import Ratio
 from tb_tidy_plugin.compare.steps import is_vague, step_ratio, verdict_of
 from tb_tidy_plugin.vocabulary import Verdict
@@ -92,6 +93,24 @@ class TestIntervalsThatSayNothing:
         ratio = step_ratio([[100, 110, 105, 95, 150]], [[100, 90, 105, 95, 150]])
         assert ratio is not None
         assert not is_vague(ratio)
+
+    @pytest.mark.parametrize(
+        ("steps", "advice"),
+        [
+            (6, "6 and 6 steps are too few for how much they differ. Record 10 or more on each side."),
+            (
+                12,
+                "12 and 12 steps differ too much among themselves to compare times. Record both sides again, in turns.",
+            ),
+        ],
+    )
+    def test_more_steps_are_asked_for_while_there_are_few(self, steps: int, advice: str) -> None:
+        """Every other step takes ten thousand times as long."""
+        noisy = [1000, 10_000_000] * (steps // 2)
+        ratio = step_ratio([noisy], [noisy])
+        assert ratio is not None
+        assert is_vague(ratio)
+        assert [advice] == [note.removeprefix("The ") for note in few_steps(noisy, noisy, ratio)]
 
     @pytest.mark.parametrize("form", ["text", "markdown", "json"])
     def test_the_comparison_says_what_to_record(self, tmp_path: Path, form: str) -> None:

@@ -352,7 +352,8 @@ export interface Comparison {
  *
  * Attributes:
  *     path: a path, or a run of the logdir.
- *     profiles: trace files, one per rank and span.
+ *     runs: their steps count together. ranks: most ranks of one run; recordings that state no rank are one.
+ *     profiles: trace files, one per rank and span of each run.
  *     steps: number of steps that count. warming_up: how many of them warm up, and have no part in the interval; 0 if
  *         steps were requested.
  *     median_ns: the ledger's step. host_median_ns: the mark on the host of the same steps, null without marks; it is
@@ -365,6 +366,7 @@ export interface Side {
   median_ns: number | null;
   path: string;
   profiles: number;
+  ranks?: number;
   runs: string[];
   steps: number;
   warming_up?: number;

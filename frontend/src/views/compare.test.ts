@@ -301,6 +301,18 @@ describe('what came of it', () => {
     expect(await text()).not.toMatch(/476 times|0\.0005/);
   });
 
+  it.each([
+    [{ profiles: 3 }, '3 recordings'],
+    [{ profiles: 8, ranks: 4 }, '4 ranks, 8 recordings'],
+    [{ profiles: 4, ranks: 4 }, '4 ranks'],
+    [{ profiles: 3, runs: ['a', 'b', 'c'] }, '3 runs'],
+    [{ profiles: 6, runs: ['a', 'b', 'c'], ranks: 2 }, '3 runs, 2 ranks at most, 6 recordings'],
+  ])('tells runs, ranks and recordings apart: %o', async (changes, words) => {
+    await open({ base: { ...compareAnswer().comparison.base, ...changes } });
+    await verdict();
+    expect(screen.getByText(`median 100 ms of 10 steps, ${words}`)).toBeTruthy();
+  });
+
   it('has the host’s pace where it is another one than the step’s, and says which steps warm up', async () => {
     const { base, candidate } = compareAnswer().comparison;
     await open({ base: { ...base, host_median_ns: 70e6, warming_up: 2 }, candidate: { ...candidate, host_median_ns: 80.1e6 } });

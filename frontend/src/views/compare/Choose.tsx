@@ -44,7 +44,13 @@ function factsOf(side: Comparison['base'] | undefined): string {
   const host = pace === null ? '' : `; the host’s own mark takes ${nanoseconds(pace)}`;
   const warmUp = side.warming_up ? `, ${side.warming_up} of them warm-up` : '';
   const median = side.median_ns === null ? 'no steps' : `median ${nanoseconds(side.median_ns)} of ${plural(side.steps, 'step')}${warmUp}${host}`;
-  return side.profiles > 1 ? `${median}, ${side.profiles} recordings` : median;
+  return [median, ...pooled(side)].join(', ');
+}
+
+/** The runs, ranks and recordings whose steps count together; none for a single recording. */
+function pooled({ runs, ranks = 1, profiles }: Comparison['base']): string[] {
+  const several = [[runs.length, 'runs'], [ranks, runs.length > 1 ? 'ranks at most' : 'ranks'], [profiles, 'recordings']] as const;
+  return several.filter(([number, word]) => number > 1 && (word !== 'recordings' || number !== Math.max(runs.length, ranks))).map(([number, word]) => `${number} ${word}`);
 }
 
 interface CardProps { name: SideName; side: Side; report: ProfileReport | null; most: number; facts: string }
@@ -59,7 +65,7 @@ function Card({ name, side, report, most, facts }: CardProps) {
     <section class="side-card" aria-label={TITLES[name]}>
       <div class="side-head"><h2>{TITLES[name]}</h2><span class="muted number">{facts}</span></div>
       <div class="side-picks">
-        <Picks side={side} onChange={(changes) => changeSide(name, changes)} />
+        <Picks side={side} several={report?.rank === null ? 'Recording' : 'Rank'} onChange={(changes) => changeSide(name, changes)} />
         <StepsField steps={steps} fault={(text) => rangeFault(text, items)} onSteps={choose} />
         {steps && <Button kind="quiet" onClick={() => choose('')}>All steps</Button>}
       </div>
@@ -68,7 +74,7 @@ function Card({ name, side, report, most, facts }: CardProps) {
           marks={ticks(most, 3).map((ns) => ({ height: ns / most, text: ns === 0 ? '0' : nanoseconds(ns) }))} chosen={rangeIn(items, steps)}
           onChoose={(range) => choose(range ? rangeText(items, range) : '')} />
       )}
-      {report && new Set(profilesOf(side).map(({ worker }) => worker)).size > 1 && <p class="muted side-note">Shown are the steps of {report.worker}; those of all ranks count.</p>}
+      {report && new Set(profilesOf(side).map(({ worker }) => worker)).size > 1 && <p class="muted side-note">Shown are the steps of {report.worker}; those of all {report.rank === null ? 'recordings' : 'ranks'} count.</p>}
       <Outliers report={report} chosen={items && rangeIn(items, steps)} />
     </section>
   );
@@ -90,8 +96,13 @@ function Outliers({ report, chosen }: { report: ProfileReport | null; chosen: Ra
 
 const ALL = { value: '', label: 'all' };
 
-/** Run, rank and span. Parts without a choice are hidden; a missing part named by a link is reported. */
-function Picks({ side, onChange }: { side: Side; onChange: (changes: Partial<Side>) => void }) {
+interface PicksProps { side: Side; several: 'Rank' | 'Recording'; onChange: (changes: Partial<Side>) => void }
+
+/**
+ * Run, rank and span; recordings of a run that state no rank are not called ranks. Parts without a choice are hidden; a
+ * missing part named by a link is reported.
+ */
+function Picks({ side, several, onChange }: PicksProps) {
   const all = runs.value?.runs ?? [];
   const profiles = all.find(({ run }) => run === side.run)?.profiles ?? [];
   const workers = [...new Set(profiles.map(({ worker }) => worker))];
@@ -101,7 +112,7 @@ function Picks({ side, onChange }: { side: Side; onChange: (changes: Partial<Sid
       <Select label="Run" value={side.run ?? ''} options={withGone(all.map(({ run }) => ({ value: run, label: run || '.' })), side.run ?? '')}
         onChange={(run) => onChange({ run, rank: '', span: '', steps: '' })} />
       {(workers.length > 1 || side.rank) && (
-        <Select label="Rank" value={side.rank} options={withGone([ALL, ...workers.map((value) => ({ value, label: value }))], side.rank)}
+        <Select label={several} value={side.rank} options={withGone([ALL, ...workers.map((value) => ({ value, label: value }))], side.rank)}
           onChange={(rank) => onChange({ rank, span: '' })} />
       )}
       {(spans.length > 1 || side.span) && (
