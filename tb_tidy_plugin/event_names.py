@@ -17,7 +17,7 @@ GIVES_WORK = rf"{KERNEL_LAUNCH}|{GRAPH_LAUNCH}|{ASYNC_COPY_OR_FILL}|AppendLaunch
 
 STREAM_WAIT = r"StreamWaitEvent"
 
-RECORDER = (
+RECORDER_FRAMES = (
     r"(?:^|[/\\])torch[/\\]profiler[/\\]profiler\.py\(\d+\): "
     r"|(?:^|[/\\])tb_tidy_plugin[/\\]capture[/\\](?:profiling|loops|lightning|transformers|recording)\.py\(\d+\): "
 )

@@ -13,7 +13,7 @@ import msgspec
 from tb_tidy_plugin.profile.rank_summary import RankSummary
 from tb_tidy_plugin.report.figures import Figures
 from tb_tidy_plugin.report.model import Problem, ProfileReport
-from tb_tidy_plugin.sources.files import Recorded
+from tb_tidy_plugin.sources.files import RecordedFile
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.analysis.assemble import Analysis
@@ -55,11 +55,11 @@ class FixesAnswer(RankAnswer, frozen=True):
 
     facts: dict[str, Recipe]
     captured: dict[str, str]
-    recorded: dict[str, Recorded]
+    recorded: dict[str, RecordedFile]
 
-    def known(self, file: str) -> str | Recorded:
+    def known(self, file: str) -> str | RecordedFile:
         """The text of a file as it ran, else what the recording says about it."""
-        return self.captured[file] if file in self.captured else self.recorded.get(file, Recorded())
+        return self.captured[file] if file in self.captured else self.recorded.get(file, RecordedFile())
 
 
 class RecipesAnswer(Answer, frozen=True):

@@ -27,7 +27,7 @@ from tb_tidy_plugin.analysis.findings import (
 )
 from tb_tidy_plugin.analysis.ignores import NOTHING_IGNORED, PathIgnores
 from tb_tidy_plugin.analysis.job import Job
-from tb_tidy_plugin.analysis.left_out import Reported, left_out_of_profile
+from tb_tidy_plugin.analysis.left_out import ReportedFindings, left_out_of_profile
 from tb_tidy_plugin.analysis.outliers import has_outliers, outliers_of
 from tb_tidy_plugin.analysis.quality import quality_of
 from tb_tidy_plugin.analysis.reading import trace_in
@@ -94,7 +94,7 @@ class Analysis(msgspec.Struct, frozen=True, dict=True):
     def step_costs(self) -> StepCosts:
         costs = with_costs_of_findings(self._contents, self.profile, self._ranked)
         costs_of = partial(costs_of_matches, self.profile)
-        reported = Reported(self.profile, self._ranked, self._known, self.job.ignores, costs_of)
+        reported = ReportedFindings(self.profile, self._ranked, self._known, self.job.ignores, costs_of)
         left_out = left_out_of_profile(reported, self.job.of_profiles, self._checked[0])
         self.profile.forget_calls()
         return msgspec.structs.replace(costs, left_out=left_out)

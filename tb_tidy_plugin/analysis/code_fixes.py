@@ -17,7 +17,7 @@ from tb_tidy_plugin.recipe import Recipe
 from tb_tidy_plugin.report.code_model import NEEDS_EXTRA, NOT_MADE, CodeFix, CodeFixes
 from tb_tidy_plugin.report.fix_model import Unfixed
 from tb_tidy_plugin.report.model import Finding, Place, ProfileReport
-from tb_tidy_plugin.sources.files import Recorded
+from tb_tidy_plugin.sources.files import RecordedFile
 from tb_tidy_plugin.trace.cache import code_state, key_of
 from tb_tidy_plugin.trace.recover import NOT_JSON
 from tb_tidy_plugin.visible import log_called
@@ -46,7 +46,7 @@ class _Place(NamedTuple):
     finding: Finding
     place: Place
     facts: Recipe
-    known: str | Recorded
+    known: str | RecordedFile
 
 
 class _Outcome(msgspec.Struct, frozen=True):
@@ -80,12 +80,12 @@ def with_code_fixes(answers: Sequence[FixesAnswer], job: Job) -> list[ProfileRep
 
 def _agreed(answers: Sequence[FixesAnswer]) -> list[FixesAnswer]:
     """The answers with what all recordings of a run together say about each file: their ranks ran the same one."""
-    found: dict[str, list[Recorded]] = {}
+    found: dict[str, list[RecordedFile]] = {}
     for answer in answers:
         for file, known in answer.recorded.items():
             found.setdefault(file, []).append(known)
     agreed = {
-        file: Recorded(
+        file: RecordedFile(
             tuple(sorted({each for known in all_known for each in known.functions})),
             tuple(sorted({each for known in all_known for each in known.on})),
             min((known.until_s for known in all_known if known.until_s is not None), default=None),

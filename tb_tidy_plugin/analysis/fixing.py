@@ -17,7 +17,7 @@ import msgspec
 from tb_tidy_plugin.analysis.answers import FixesAnswer
 from tb_tidy_plugin.analysis.checker import Failed, unless_broken
 from tb_tidy_plugin.analysis.job import Job
-from tb_tidy_plugin.analysis.named import Names
+from tb_tidy_plugin.analysis.named import ShownNames
 from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.files import NotReplaceableError, replace_whole
 from tb_tidy_plugin.fixes.change import (
@@ -37,7 +37,7 @@ from tb_tidy_plugin.report.fix_model import Unfixed
 from tb_tidy_plugin.report.model import Finding, Place
 from tb_tidy_plugin.sources.align import LONGEST_TEXT
 from tb_tidy_plugin.sources.as_recorded import contradiction
-from tb_tidy_plugin.sources.files import BOM, OwnFile, Recorded, Unavailable, lines_of, own_file
+from tb_tidy_plugin.sources.files import BOM, OwnFile, RecordedFile, Unavailable, lines_of, own_file
 from tb_tidy_plugin.trace.files import is_under
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class Proposal(msgspec.Struct, frozen=True):
         """True if the changed program behaves in another way."""
         return self.change.safety not in (SAME_RESULTS, SAME_UP_TO_ROUNDING)
 
-    def shown(self, names: Names) -> CodeFix:
+    def shown(self, names: ShownNames) -> CodeFix:
         """The fix with a name of the file for readers, and a diff that `git apply` takes in the repository's root."""
         own = self.file.path if isinstance(self.file, OwnFile) else None
         name = names.of(self.fix.file) if own is None else names.of_path(own, self.fix.file)
@@ -81,7 +81,7 @@ class Proposal(msgspec.Struct, frozen=True):
         return _patch(name, mark + before, mark + after)
 
 
-class Asked(msgspec.Struct, frozen=True):
+class FixRequest(msgspec.Struct, frozen=True):
     """Fixes that may be written: also those that need a review, and those that change behaviour."""
 
     reviewed: bool = False
@@ -99,7 +99,7 @@ class Asked(msgspec.Struct, frozen=True):
         return " and ".join(needs)
 
 
-def patches(proposals: Sequence[Proposal], names: Names) -> list[str | None]:
+def patches(proposals: Sequence[Proposal], names: ShownNames) -> list[str | None]:
     """The fixes as patches that apply one after the other; empty for one that an earlier one makes as well.
 
     None for a fix that changes the same characters as an earlier one.
@@ -129,7 +129,7 @@ class Fixer(msgspec.Struct, frozen=True):
     most_nodes: int | None = None
     _files: dict[str, OwnFile | Unavailable] = msgspec.field(default_factory=dict)
     _codes: dict[str, Code | Unfixable] = msgspec.field(default_factory=dict)
-    _differences: dict[tuple[str, Recorded], str] = msgspec.field(default_factory=dict)
+    _differences: dict[tuple[str, RecordedFile], str] = msgspec.field(default_factory=dict)
 
     def proposals(self, answer: FixesAnswer) -> Iterator[Proposal | Unfixed]:
         """A fix, or the reason why there is none, for each place of each finding whose rule can change code."""
@@ -147,7 +147,7 @@ class Fixer(msgspec.Struct, frozen=True):
                     made.add(key)
                     yield found
 
-    def proposal(self, finding: Finding, place: Place, facts: Recipe, known: str | Recorded) -> Proposal | Unfixed:
+    def proposal(self, finding: Finding, place: Place, facts: Recipe, known: str | RecordedFile) -> Proposal | Unfixed:
         """The fix of one place, or the reason why there is none.
 
         `known` is the text of its file as it ran, else what the recording says about it.
@@ -164,10 +164,10 @@ class Fixer(msgspec.Struct, frozen=True):
             return f"unavailable: {file.reason}"
         return f"{file.path} of {file.changed_s if self._is_dated(file) else ''}: {file.text}"
 
-    def _proposal(self, finding: Finding, place: Place, facts: Recipe, known: str | Recorded) -> Proposal:
+    def _proposal(self, finding: Finding, place: Place, facts: Recipe, known: str | RecordedFile) -> Proposal:
         file = self._file(place.file)
         if isinstance(file, Unavailable):
-            if isinstance(known, Recorded):
+            if isinstance(known, RecordedFile):
                 raise Unfixable(file.reason)
             text = known
         else:
@@ -218,10 +218,10 @@ class Fixer(msgspec.Struct, frozen=True):
                 self._files[name] = Unavailable(f"`{name}` could not be read: {reason}.")
         return self._files[name]
 
-    def _hold_as_recorded(self, file: OwnFile, place: Place, known: str | Recorded) -> None:
+    def _hold_as_recorded(self, file: OwnFile, place: Place, known: str | RecordedFile) -> None:
         """Raises Unfixable unless nothing shows that a file is not as recorded."""
         lines = lines_of(file.text)
-        if not isinstance(known, Recorded):
+        if not isinstance(known, RecordedFile):
             if lines != lines_of(known):
                 raise Unfixable(NOT_AS_RECORDED)
             return

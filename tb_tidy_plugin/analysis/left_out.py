@@ -15,7 +15,7 @@ import numpy as np
 from tb_tidy_plugin.analysis.checker import Clean, Failed, Found, RuleOutcome, check_rule, unless_broken
 from tb_tidy_plugin.analysis.findings import Group, Known, TracedFinding, groups_of, id_of, without_yielded
 from tb_tidy_plugin.analysis.ignores import PathIgnores
-from tb_tidy_plugin.report.left_out import LeftOut, LeftOutFor
+from tb_tidy_plugin.report.left_out import LeftOutFinding, LeftOutFor
 from tb_tidy_plugin.report.model import Finding
 from tb_tidy_plugin.rulekit import Match, Profile, Rows, Rule
 from tb_tidy_plugin.rulekit.thresholds import relaxed_settings, thresholds_of
@@ -28,10 +28,10 @@ _MOST_MATCHES = 3000
 """Most matches of one rule whose place is looked up, most expensive first."""
 
 
-def left_out_as(finding: Finding) -> LeftOut:
+def left_out_as(finding: Finding) -> LeftOutFinding:
     """A finding that was made with weaker limits."""
     lines = [(place.function, place.text) for place in finding.places if place.text]
-    return LeftOut(
+    return LeftOutFinding(
         id=finding.id, rule=finding.rule, reason="limit", cost_ns=finding.cost_ns, share=finding.share, lines=lines
     )
 
@@ -40,7 +40,7 @@ CostInSteps: TypeAlias = Callable[[Sequence[Match]], Times]
 """Cost in ns of matches in each step."""
 
 
-class Reported(NamedTuple):
+class ReportedFindings(NamedTuple):
     """A report's findings and what they were made with.
 
     Attributes:
@@ -67,11 +67,11 @@ class Reported(NamedTuple):
 
 
 def left_out_of_profile(
-    reported: Reported, rules: Sequence[Rule], outcomes: Mapping[str, RuleOutcome]
-) -> list[LeftOut]:
+    reported: ReportedFindings, rules: Sequence[Rule], outcomes: Mapping[str, RuleOutcome]
+) -> list[LeftOutFinding]:
     """The findings of `rules` with these `outcomes` that are not among the `reported` ones."""
     claimed = reported.claimed()
-    found: list[LeftOut] = []
+    found: list[LeftOutFinding] = []
     for rule in rules:
         if _may_have_left_out(rule, outcomes[rule.name()]):
             each = unless_broken(rule, partial(_of_rule, reported, rule, claimed))
@@ -86,12 +86,12 @@ def _may_have_left_out(rule: Rule, outcome: RuleOutcome) -> bool:
     )
 
 
-def _of_rule(reported: Reported, rule: Rule, claimed: Mapping[str, Rows]) -> list[LeftOut]:
+def _of_rule(reported: ReportedFindings, rule: Rule, claimed: Mapping[str, Rows]) -> list[LeftOutFinding]:
     profile, known_ids = reported.profile, reported.ids
     outcome = check_rule(profile, type(rule)(relaxed_settings(rule)))
     if not isinstance(outcome, Found):
         return []
-    found: list[LeftOut] = []
+    found: list[LeftOutFinding] = []
     matches = _most_expensive(profile, outcome.matches)
     left, yielded = without_yielded(profile, rule, matches, claimed)
     kept = {id(match) for match in left}
@@ -116,9 +116,9 @@ def _most_expensive(profile: Profile, matches: Sequence[Match]) -> Sequence[Matc
     return [matches[at] for at in np.sort(np.argsort(-costs, kind="stable")[:_MOST_MATCHES]).tolist()]
 
 
-def _left_out(rule: Rule, group: Group, reason: LeftOutFor, by: str, costs_of: CostInSteps) -> LeftOut:
+def _left_out(rule: Rule, group: Group, reason: LeftOutFor, by: str, costs_of: CostInSteps) -> LeftOutFinding:
     frames = [frame for _, frame in group.matches if frame is not None and frame.text]
-    return LeftOut(
+    return LeftOutFinding(
         id=id_of(rule, group),
         rule=rule.name(),
         reason=reason,

@@ -36,7 +36,7 @@ _SENTENCES: dict[type, tuple[str, ...]] = {
 _IN_SENTENCES = re.compile(r"[^\s():`«»,;]+\.py(?=:\d)")
 
 
-class Names(msgspec.Struct, frozen=True):
+class ShownNames(msgspec.Struct, frozen=True):
     """Finds and names source files; each name is looked up once.
 
     Attributes:

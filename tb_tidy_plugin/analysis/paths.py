@@ -36,7 +36,7 @@ _A = TypeVar("_A", bound=Answer)
 
 log = log_called(__name__)
 
-Places: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
+TracePaths: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 """One path or address, or several; several are analysed together, named as in the folder around them."""
 
 USUAL_RULES = "usual"
@@ -60,7 +60,7 @@ class Analysed(msgspec.Struct, Generic[_A], frozen=True):
     is_whole: bool = True
 
 
-def analyze_path(path: Places, job: Job, *, with_changes: bool = True) -> model.Report:
+def analyze_path(path: TracePaths, job: Job, *, with_changes: bool = True) -> model.Report:
     """The report on a trace file, a run folder or a logdir.
 
     Args:
@@ -104,7 +104,7 @@ def _run_report(
     return run_report(run, reports, summaries, job.of_runs, job.ignores)
 
 
-def analyse(job: Job, path: Places, question: Question[_A]) -> Iterator[Analysed[_A]]:
+def analyse(job: Job, path: TracePaths, question: Question[_A]) -> Iterator[Analysed[_A]]:
     """The answer for each trace at `path`, in the order of runs, workers and spans.
 
     Raises:

@@ -29,7 +29,7 @@ from tb_tidy_plugin.profile.rank_summary import (
 )
 from tb_tidy_plugin.profile.run import MOST_COLLECTIVES, Run
 from tb_tidy_plugin.report import model
-from tb_tidy_plugin.report.left_out import AboutRun, LeftOut
+from tb_tidy_plugin.report.left_out import AboutRun, LeftOutFinding
 from tb_tidy_plugin.rulekit import RunMatch, RunRule
 from tb_tidy_plugin.rulekit.page import page_of
 from tb_tidy_plugin.rulekit.thresholds import relaxed_settings
@@ -238,7 +238,7 @@ def about_run(
 ) -> AboutRun:
     """The part of a run's `report` that compares with another run's; each rule also looks with weaker limits."""
     ids = {finding.id for finding in report.findings}
-    left_out: dict[str, LeftOut] = {}
+    left_out: dict[str, LeftOutFinding] = {}
     for rule in rules:
         for run in runs_in(summaries):
             _, found = _checked(run, type(rule)(relaxed_settings(rule)), ignores)

@@ -23,7 +23,7 @@ from tb_tidy_plugin.profile.lanes import COMPILATION, GARBAGE_COLLECTION, SYNCHR
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.signatures import flat_shapes
 from tb_tidy_plugin.profile.steps import LOADER_NEXT
-from tb_tidy_plugin.report.left_out import LeftOut
+from tb_tidy_plugin.report.left_out import LeftOutFinding
 from tb_tidy_plugin.report.value import Model
 from tb_tidy_plugin.rulekit import Match
 from tb_tidy_plugin.trace.columns import ABSENT, HOST_TREE, Category, Numbers, Rows, Times
@@ -47,7 +47,7 @@ WAITS: tuple[tuple[WaitKind, re.Pattern[str], tuple[Category, ...]], ...] = (
 )
 
 
-PRODUCTS = frozenset(
+PRODUCT_OPERATORS = frozenset(
     {"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::mv", "aten::addmv", "aten::_scaled_mm"}
     | {"aten::convolution", "aten::convolution_backward"}
     | {f"aten::_scaled_dot_product_{kind}_attention" for kind in ("flash", "efficient", "cudnn")}
@@ -67,7 +67,7 @@ class CallCosts(Model, frozen=True):
         host_ns: self time of the calls; 0 for kernels.
         device_ns: time of the device work that the calls launched themselves; of a kernel, its own.
         known_by: the least certain way in which calls of replayed graphs are known; None without any.
-        flops: estimated operations of one call of a `PRODUCTS` operator; None for others, and if it is unknown.
+        flops: estimated operations of one call of one of `PRODUCT_OPERATORS`; None for others, and if unknown.
     """
 
     name: str
@@ -96,7 +96,7 @@ class StepCosts(Model, frozen=True):
     findings: dict[str, list[int]]
     waits: dict[WaitKind, list[int]]
     options: list[str]
-    left_out: list[LeftOut] = msgspec.field(default_factory=list)
+    left_out: list[LeftOutFinding] = msgspec.field(default_factory=list)
 
 
 def step_costs_of(profile: Profile) -> StepCosts:
@@ -234,7 +234,7 @@ def _grouped(profile: Profile, entries: _Entries) -> list[CallCosts]:
 
 
 def _flops(name: str, inputs: Inputs) -> int | None:
-    found = estimate(name, inputs) if name in PRODUCTS else None
+    found = estimate(name, inputs) if name in PRODUCT_OPERATORS else None
     return None if found is None else found.flops
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tb_tidy_plugin import __version__
 from tb_tidy_plugin.analysis.answers import TABLES_BY_LINE, TABLES_OF_REPORT
 from tb_tidy_plugin.analysis.job import Job
-from tb_tidy_plugin.analysis.paths import Places, analyse
+from tb_tidy_plugin.analysis.paths import TracePaths, analyse
 from tb_tidy_plugin.report.figures import Figures
 from tb_tidy_plugin.report.model import SCHEMA_VERSION, Problem, ProfileReport
 from tb_tidy_plugin.report.value import Model
@@ -28,7 +28,7 @@ class Summary(Model, frozen=True):
     problems: list[Problem]
 
 
-def summary_of(path: Places, job: Job, *, by_line: bool = False) -> Summary:
+def summary_of(path: TracePaths, job: Job, *, by_line: bool = False) -> Summary:
     """The summary of a trace file, a run folder or a logdir, or of several.
 
     With `by_line`, operators by line are on the line inside each function that calls them, else on its definition.

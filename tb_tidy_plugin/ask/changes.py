@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from tb_tidy_plugin.analysis.answers import FIXES
-from tb_tidy_plugin.analysis.named import Names, renamed
+from tb_tidy_plugin.analysis.named import ShownNames, renamed
 from tb_tidy_plugin.analysis.paths import analyse_files, analyze_path
 from tb_tidy_plugin.ask import arguments
 from tb_tidy_plugin.ask.folder import Folder, OutsideError
@@ -80,7 +80,7 @@ def compare_answer(folder: Folder, asked: arguments.CompareQuestion) -> WholeAns
         _side(folder, path, steps)
         for path, steps in ((asked.base, asked.base_steps), (asked.candidate, asked.candidate_steps))
     ]
-    found = renamed(compared(*sides), Names(folder.job).of)
+    found = renamed(compared(*sides), ShownNames(folder.job).of)
     ratio = found.step_ratio
     head = CompareHead(
         verdict=found.verdict,
@@ -170,10 +170,10 @@ def propose_fix(folder: Folder, asked: arguments.ProposeFixQuestion) -> WholeAns
 
 def apply_fix(folder: Folder, asked: arguments.ApplyFixQuestion) -> WholeAnswer:
     """Writes the diffs of a finding, each file whole or not at all."""
-    from tb_tidy_plugin.analysis.fixing import Asked, not_written, written
+    from tb_tidy_plugin.analysis.fixing import FixRequest, not_written, written
 
     proposals, unfixed = _proposals(folder, asked.path, asked.finding)
-    wanted = Asked(asked.reviewed, asked.unsafe_fixes)
+    wanted = FixRequest(asked.reviewed, asked.unsafe_fixes)
     done, failed = written([each for each in proposals if wanted.includes(each)])
     left = [
         not_written(each, f"It needs {wanted.lacks(each, ('reviewed', 'unsafe_fixes'))}.")
@@ -186,7 +186,7 @@ def apply_fix(folder: Folder, asked: arguments.ApplyFixQuestion) -> WholeAnswer:
 
 
 def _fix(folder: Folder, finding: str, proposals: Sequence[Proposal], unfixed: Sequence[Unfixed]) -> WholeAnswer:
-    names = Names(folder.job)
+    names = ShownNames(folder.job)
     shown = [each.shown(names) for each in proposals]
     head = FixHead(
         finding=unquoted(finding),

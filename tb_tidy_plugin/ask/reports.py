@@ -11,7 +11,7 @@ import msgspec
 
 from tb_tidy_plugin.analysis.answers import FIXES, Answer, FixesAnswer, Question
 from tb_tidy_plugin.analysis.findings import order_of
-from tb_tidy_plugin.analysis.named import Names, renamed
+from tb_tidy_plugin.analysis.named import ShownNames, renamed
 from tb_tidy_plugin.analysis.paths import analyse_files
 from tb_tidy_plugin.analysis.runs import STATUSES, run_report
 from tb_tidy_plugin.ask import arguments
@@ -131,7 +131,7 @@ def ledger(folder: Folder, asked: arguments.LedgerQuestion) -> WholeAnswer:
     """The account of a step."""
     file = folder.trace(asked.path)
     report = answer_of(folder, file, FIXES).report
-    found = renamed(report.ledger, Names(folder.job).beside(report.path))
+    found = renamed(report.ledger, ShownNames(folder.job).beside(report.path))
     if found is None:
         raise NotFoundError("The recording has no time to account for.", "Ask `operators` or `kernels`.")
     at = _step_called(found, unquoted(asked.step)) if asked.step else None
@@ -204,7 +204,7 @@ class _Located(msgspec.Struct, frozen=True):
 
     def named(self, folder: Folder) -> Callable[[str], str]:
         """Names of the files in its recording."""
-        names = Names(folder.job)
+        names = ShownNames(folder.job)
         return names.of if self.file is None else names.beside(str(self.file.path))
 
 

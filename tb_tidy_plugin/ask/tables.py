@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tb_tidy_plugin.analysis.answers import TABLES_BY_LINE, TABLES_OF_REPORT
-from tb_tidy_plugin.analysis.named import Names, renamed
+from tb_tidy_plugin.analysis.named import ShownNames, renamed
 from tb_tidy_plugin.analysis.timeline import read_timeline
 from tb_tidy_plugin.ask import arguments
 from tb_tidy_plugin.ask.folder import Folder
@@ -62,7 +62,7 @@ def operators(folder: Folder, asked: arguments.OperatorsQuestion) -> WholeAnswer
     _check_order(asked.order, OPERATOR_ORDERS)
     file = folder.trace(asked.path)
     question = TABLES_BY_LINE if asked.by == "line" else TABLES_OF_REPORT
-    figures = renamed(answer_of(folder, file, question).figures, Names(folder.job).beside(str(file.path)))
+    figures = renamed(answer_of(folder, file, question).figures, ShownNames(folder.job).beside(str(file.path)))
     rows = chosen_operators(figures.operators.get(asked.by, []), asked.text, asked.kind)
     head = TableHead(
         trace=folder.id_of(file),

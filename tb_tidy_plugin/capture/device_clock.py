@@ -10,10 +10,10 @@ from tb_tidy_plugin.capture.guarded import unless_it_fails
 if TYPE_CHECKING:
     import torch
 
-LEAST_STEPS = 3
+LEAST_TIMED = 3
 """Steps from which a median is taken."""
 
-MOST_STEPS = 100
+MOST_TIMED = 100
 """Steps timed before the recording, and as many after it: each takes two events and some microseconds."""
 
 _LOST = "steps are timed by the host"
@@ -42,7 +42,7 @@ class DeviceClock:
         begun, self._begun = self._begun, None
         if is_recorded is not False:
             self._is_after = True
-        elif begun is not None and len(steps := self._after if self._is_after else self._before) < MOST_STEPS:
+        elif begun is not None and len(steps := self._after if self._is_after else self._before) < MOST_TIMED:
             ended = unless_it_fails("the device's clock", _event, _LOST)
             if ended is not None:
                 steps.append((begun, ended))
@@ -56,7 +56,7 @@ class DeviceClock:
     def found_ns(self) -> tuple[int, int] | None:
         """Number of the steps that the median is of, and that median in ns; None if too few were timed."""
         found = ([_time_ns(*step) for step in steps if _is_over(step[1])] for steps in (self._before, self._after))
-        medians = [(median(times), len(times)) for times in found if len(times) >= LEAST_STEPS]
+        medians = [(median(times), len(times)) for times in found if len(times) >= LEAST_TIMED]
         if not medians:
             return None
         step_ns, count = min(medians)

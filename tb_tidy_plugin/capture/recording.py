@@ -23,7 +23,7 @@ from functools import cache, partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tb_tidy_plugin.capture.bootstrap.sitecustomize import NOTES, SETTINGS
+from tb_tidy_plugin.capture.bootstrap.sitecustomize import NOTES_FOLDER, SETTINGS
 from tb_tidy_plugin.capture.guarded import unless_it_fails
 from tb_tidy_plugin.capture.profiling import Cycle, Output, TidyProfile
 
@@ -43,7 +43,7 @@ _THEN = "the program goes on without a recording"
 
 
 @dataclass(frozen=True)
-class Plan:
+class RecordingPlan:
     """Settings of a recording, as the command passes them on.
 
     Attributes:
@@ -64,7 +64,7 @@ class Plan:
 
 
 @dataclass
-class Note:
+class ProcessNote:
     """What became of the recording in a process.
 
     Attributes:
@@ -100,8 +100,8 @@ class _Profile(TidyProfile):
 class Recorder:
     """Records the steps of the optimizers of one process."""
 
-    def __init__(self, plan: Plan, notes: Path) -> None:
-        self.note = Note()
+    def __init__(self, plan: RecordingPlan, notes: Path) -> None:
+        self.note = ProcessNote()
         self._plan = plan
         self._notes = notes
         self._process, self._thread = os.getpid(), threading.get_ident()
@@ -250,7 +250,7 @@ class Recorder:
 @cache
 def recorder() -> Recorder:
     """The recorder of this process, by the settings in its environment."""
-    return Recorder(Plan(**json.loads(os.environ[SETTINGS])), Path(os.environ[NOTES]))
+    return Recorder(RecordingPlan(**json.loads(os.environ[SETTINGS])), Path(os.environ[NOTES_FOLDER]))
 
 
 def _rank() -> int | None:

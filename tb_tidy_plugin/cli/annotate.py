@@ -15,7 +15,7 @@ from tb_tidy_plugin.analysis.answers import Question
 from tb_tidy_plugin.analysis.detailed_answers import LINES, PLACES, LineCostsAnswer, NotedAnswer
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.lines import Annotations, LineCost
-from tb_tidy_plugin.analysis.named import Names, renamed
+from tb_tidy_plugin.analysis.named import ShownNames, renamed
 from tb_tidy_plugin.analysis.paths import analyse_files
 from tb_tidy_plugin.cli.exit_codes import DONE, NOT_READ
 from tb_tidy_plugin.cli.jobs import with_job_without_rules
@@ -60,7 +60,7 @@ def annotate(job: Job, path: AnyPath, file: str | None, form: str) -> None:
     Exit codes: 0 done, 2 the trace could not be read.
     """
     trace = _only(path, follow_links=job.follow_links)
-    named = Names(job).beside(str(trace.path))
+    named = ShownNames(job).beside(str(trace.path))
     if form == "json":
         answer = _answer_to(PLACES, trace, job)
         places = answer.places

@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from tb_tidy_plugin.analysis.job import Job
-from tb_tidy_plugin.analysis.named import Names
+from tb_tidy_plugin.analysis.named import ShownNames
 from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.cli.exit_codes import code_of
 from tb_tidy_plugin.cli.jobs import with_job
@@ -31,7 +31,7 @@ WITH_CHANGES = frozenset({"json", "sarif", "html"})
 
 _Form: TypeAlias = Form | Literal["json", "sarif"]
 
-FORMS = ("text", "json", "markdown", "sarif", "html")
+OUTPUT_FORMS = ("text", "json", "markdown", "sarif", "html")
 
 SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low", "info")
 
@@ -39,8 +39,8 @@ SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low", "info")
 def _also(_context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> tuple[tuple[_Form, Path], ...]:
     found: list[tuple[_Form, Path]] = []
     for form, separator, file in (each.partition("=") for each in given):
-        if form not in FORMS or not separator or not file:
-            raise click.BadParameter(f"Give FORMAT=FILE, with one of {', '.join(FORMS)}.")
+        if form not in OUTPUT_FORMS or not separator or not file:
+            raise click.BadParameter(f"Give FORMAT=FILE, with one of {', '.join(OUTPUT_FORMS)}.")
         found.append((cast("_Form", form), Path(file)))
     return tuple(found)
 
@@ -50,7 +50,7 @@ def _also(_context: click.Context, _option: click.Parameter, given: tuple[str, .
 @click.option(
     "--format",
     "form",
-    type=click.Choice(FORMS),
+    type=click.Choice(OUTPUT_FORMS),
     default="text",
     show_default=True,
     help="markdown suits comments on pull requests, sarif code hosts, and html is a standalone page to send or print.",
@@ -125,7 +125,7 @@ def check(
         known_now = baseline_of(report, left_out_at(path, job))
         text = msgspec.json.format(msgspec.json.encode(known_now), indent=1).decode()
         write_output(write_baseline, f"{text}\n")
-    shown = Names(job).report(report)
+    shown = ShownNames(job).report(report)
     for each, file in also:
         write_output(file, _written(shown, job, each, verbose))
     if output is not None:

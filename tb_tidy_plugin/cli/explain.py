@@ -6,7 +6,7 @@ import click
 import msgspec
 
 from tb_tidy_plugin.cli.configured import rule_names, with_configuration
-from tb_tidy_plugin.cli.rules import RuleRow, row_of
+from tb_tidy_plugin.cli.rules import RuleRow, rule_row
 from tb_tidy_plugin.configuration.checks import known_rules, rules_called
 from tb_tidy_plugin.configuration.files import Configuration
 from tb_tidy_plugin.report.model import SCHEMA_VERSION
@@ -32,7 +32,7 @@ def explain(configuration: Configuration, rule: str, form: str) -> None:
     """
     (kind,) = rules_called([rule], known_rules(configuration))
     if form == "json":
-        row = msgspec.structs.asdict(row_of(kind))
+        row = msgspec.structs.asdict(rule_row(kind))
         explained = ExplainedRule(**row, sections=page_of(kind).sections)
         click.echo(msgspec.json.format(msgspec.json.encode(explained), indent=2).decode())
     elif form == "markdown":
@@ -47,7 +47,7 @@ def _page(kind: type[AnyRule]) -> str:
     needs = ", ".join(sorted(kind.needs)) or "nothing but operators"
     parts = [f"# {page.title}", f"`{kind.name()}` · {kind.code} · {kind.category()} · needs {needs}"]
     parts += [f"## {heading}\n\n{text}" for heading, text in page.sections.items()]
-    if thresholds := [f"- `{each.key} = {each.default}`: {each.reason}" for each in row_of(kind).thresholds]:
+    if thresholds := [f"- `{each.key} = {each.default}`: {each.reason}" for each in rule_row(kind).thresholds]:
         place = f"Set them below `[tool.tb-tidy.thresholds.{kind.name()}]`."
         parts += ["## Thresholds", place, "\n".join(thresholds)]
     return "\n\n".join(parts)

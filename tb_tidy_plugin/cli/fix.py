@@ -14,7 +14,7 @@ import msgspec
 from tb_tidy_plugin import __version__
 from tb_tidy_plugin.analysis.answers import FIXES
 from tb_tidy_plugin.analysis.job import Job
-from tb_tidy_plugin.analysis.named import Names, renamed
+from tb_tidy_plugin.analysis.named import ShownNames, renamed
 from tb_tidy_plugin.analysis.paths import analyse
 from tb_tidy_plugin.analysis.runs import run_report
 from tb_tidy_plugin.cli.exit_codes import code_of
@@ -34,7 +34,7 @@ from tb_tidy_plugin.visible import visible
 if TYPE_CHECKING:
     from tb_tidy_plugin.analysis.fixing import Proposal
 
-OPTIONS = ("--reviewed", "--unsafe-fixes")
+FIX_OPTIONS = ("--reviewed", "--unsafe-fixes")
 _MARK = BOM.decode()
 
 
@@ -58,10 +58,10 @@ def fix(
     """
     if not has_libcst():
         raise TidyError("`tb-tidy fix` needs LibCST.", "Run `pip install 'tb-tidy-plugin[fix]'`.")
-    from tb_tidy_plugin.analysis.fixing import Asked, written
+    from tb_tidy_plugin.analysis.fixing import FixRequest, written
 
     report, proposals, unfixed = _found(path, job)
-    names = Names(job)
+    names = ShownNames(job)
     left_out = ""
     left: list[Proposal] = []
     if safe_only:
@@ -71,11 +71,11 @@ def fix(
     done: list[Proposal] = []
     failed: list[Unfixed] = []
     if apply:
-        asked = Asked(reviewed, unsafe)
+        asked = FixRequest(reviewed, unsafe)
         done, failed = written([each for each in proposals if asked.includes(each)])
         if not safe_only:
             left = [each for each in proposals if not asked.includes(each)]
-            left_out = _left_out(Counter(asked.lacks(each, OPTIONS) for each in left))
+            left_out = _left_out(Counter(asked.lacks(each, FIX_OPTIONS) for each in left))
     unfixed = [renamed(each, names.of) for each in (*unfixed, *failed)]
     if form == "sarif":
         from tb_tidy_plugin.report.sarif import to_sarif
@@ -142,7 +142,9 @@ def _left_out(needs: Counter[str]) -> str:
     return f"{plural(count, 'fix was', 'fixes were')} not written: {parts}."
 
 
-def _say(proposals: Sequence[Proposal], unfixed: Sequence[Unfixed], done: Sequence[Proposal], names: Names) -> None:
+def _say(
+    proposals: Sequence[Proposal], unfixed: Sequence[Unfixed], done: Sequence[Proposal], names: ShownNames
+) -> None:
     from tb_tidy_plugin.analysis.fixing import patches
 
     for each, patch in zip(proposals, patches(proposals, names), strict=True):
@@ -153,7 +155,7 @@ def _say(proposals: Sequence[Proposal], unfixed: Sequence[Unfixed], done: Sequen
         click.echo(visible(f"written: {path}"))
 
 
-def _lines(proposal: Proposal, patch: str | None, names: Names) -> Iterator[str]:
+def _lines(proposal: Proposal, patch: str | None, names: ShownNames) -> Iterator[str]:
     """The fix as the lines of a patch, after a heading; what is not to be applied is a comment, as the heading is."""
     fix = proposal.fix
     saving = f"saves {Nanoseconds(fix.saving_ns)} per step, " if fix.saving_ns else ""

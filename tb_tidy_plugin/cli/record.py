@@ -19,7 +19,7 @@ from types import FrameType
 import click
 
 from tb_tidy_plugin.capture.bootstrap import sitecustomize
-from tb_tidy_plugin.capture.recording import RANKS, Note, Plan
+from tb_tidy_plugin.capture.recording import RANKS, ProcessNote, RecordingPlan
 from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.trace.names import is_trace_name
 from tb_tidy_plugin.visible import visible
@@ -75,7 +75,7 @@ def record(
     folder = _new_folder(words) if output is None else output
     had = _traces(folder)
     with tempfile.TemporaryDirectory(prefix="tb-tidy-record-") as notes:
-        plan = Plan(str(folder.absolute()), wait, warmup, steps, stacks)
+        plan = RecordingPlan(str(folder.absolute()), wait, warmup, steps, stacks)
         code = _run(words, {**os.environ, **_settings(plan, Path(notes))})
         written = len(_traces(folder) - had)
         told = [*(_recorded(folder, written, plan, Path(notes)) if written else _not_recorded(plan, Path(notes)))]
@@ -124,13 +124,13 @@ def _traces(folder: Path) -> set[str]:
     return set()
 
 
-def _settings(plan: Plan, notes: Path) -> Mapping[str, str]:
+def _settings(plan: RecordingPlan, notes: Path) -> Mapping[str, str]:
     """Variables of the environment with which each Python of the program watches its optimizers."""
     places = [str(Path(sitecustomize.__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])]
     return {
         "PYTHONPATH": os.pathsep.join(places),
         sitecustomize.SETTINGS: plan.to_text(),
-        sitecustomize.NOTES: str(notes),
+        sitecustomize.NOTES_FOLDER: str(notes),
     }
 
 
@@ -192,16 +192,16 @@ def _is_in_foreground() -> bool:
 # The outcome
 
 
-def _notes_in(folder: Path) -> list[Note]:
+def _notes_in(folder: Path) -> list[ProcessNote]:
     found = []
     for path in sorted(folder.glob("*.json")):
         with suppress(OSError, ValueError, TypeError):
-            found.append(Note(**json.loads(path.read_text(encoding="utf-8"))))
+            found.append(ProcessNote(**json.loads(path.read_text(encoding="utf-8"))))
     return found
 
 
-def _recorded(folder: Path, traces: int, plan: Plan, notes: Path) -> Iterator[str]:
-    found = [note for note in _notes_in(notes) if note.recorded] or [Note()]
+def _recorded(folder: Path, traces: int, plan: RecordingPlan, notes: Path) -> Iterator[str]:
+    found = [note for note in _notes_in(notes) if note.recorded] or [ProcessNote()]
     steps = max(note.recorded for note in found)
     counted = "1 step" if steps == 1 else f"{steps} steps"
     part = (
@@ -214,11 +214,11 @@ def _recorded(folder: Path, traces: int, plan: Plan, notes: Path) -> Iterator[st
     yield f"next: tb-tidy check {shlex.quote(str(folder))}"
 
 
-def _not_recorded(plan: Plan, notes: Path) -> Iterator[str]:
+def _not_recorded(plan: RecordingPlan, notes: Path) -> Iterator[str]:
     yield f"nothing was recorded: {_reason(plan, _notes_in(notes), notes)}."
 
 
-def _reason(plan: Plan, found: Sequence[Note], notes: Path) -> str:
+def _reason(plan: RecordingPlan, found: Sequence[ProcessNote], notes: Path) -> str:
     met = {path.name for path in notes.iterdir()}
     ended_by = {note.ended_by for note in found}
     seen = max((note.seen for note in found), default=0)

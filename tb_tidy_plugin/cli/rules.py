@@ -61,7 +61,7 @@ def rules(configuration: Configuration, form: str) -> None:
     Without a terminal, each rule is one line of five columns, separated by two spaces or more. JSON is `{"schema",
     "rules": [{"code", "rule", "category", "needs", "finds", "thresholds": [{"key", "default", "reason"}]}]}`.
     """
-    rows = [row_of(rule) for rule in known_rules(configuration)]
+    rows = [rule_row(rule) for rule in known_rules(configuration)]
     if form == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(RuleList(SCHEMA_VERSION, rows)), indent=2).decode())
     elif sys.stdout.isatty():
@@ -70,7 +70,7 @@ def rules(configuration: Configuration, form: str) -> None:
         say_aligned([HEADINGS, *map(_cells, rows)])
 
 
-def row_of(rule: type[AnyRule]) -> RuleRow:
+def rule_row(rule: type[AnyRule]) -> RuleRow:
     """The rule as a row of the list."""
     thresholds = [
         ThresholdRow(shown_name(name), each.default, f"{each.reason}.") for name, each in thresholds_of(rule).items()

@@ -10,7 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from tb_tidy_plugin.analysis.job import Job
-from tb_tidy_plugin.analysis.named import Names, renamed
+from tb_tidy_plugin.analysis.named import ShownNames, renamed
 from tb_tidy_plugin.analysis.summary import summary_of
 from tb_tidy_plugin.cli.exit_codes import code_of
 from tb_tidy_plugin.cli.jobs import with_job
@@ -54,7 +54,7 @@ def summary(job: Job, path: tuple[AnyPath, ...], form: str, group: OperatorGroup
     """
     with progress_bar(job) as watched:
         found = summary_of(path, watched, by_line=group == "line")
-    names = Names(job)
+    names = ShownNames(job)
     found = replace(found, profiles=[renamed(each, names.beside(each.report.path)) for each in found.profiles])
     if form == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2).decode())

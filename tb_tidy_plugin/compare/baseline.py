@@ -11,7 +11,7 @@ from tb_tidy_plugin import __version__
 from tb_tidy_plugin.compare.findings import left_out_alike, paired
 from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.errors import TidyError
-from tb_tidy_plugin.report.left_out import LeftOut
+from tb_tidy_plugin.report.left_out import LeftOutFinding
 from tb_tidy_plugin.report.model import Finding, Report
 from tb_tidy_plugin.report.value import Model
 from tb_tidy_plugin.trace.recover import NOT_JSON
@@ -30,13 +30,13 @@ class FindingsBaseline(Model, frozen=True):
     schema: int
     version: str
     findings: list[Finding]
-    left_out: list[LeftOut] = msgspec.field(default_factory=list)
+    left_out: list[LeftOutFinding] = msgspec.field(default_factory=list)
 
 
-def baseline_of(report: Report, left_out: Iterable[LeftOut] = ()) -> FindingsBaseline:
+def baseline_of(report: Report, left_out: Iterable[LeftOutFinding] = ()) -> FindingsBaseline:
     """All findings of a report, and what it leaves out, each once, in a stable order."""
     found = {finding.id: finding for finding in all_findings(report)}
-    below: dict[str, LeftOut] = {}
+    below: dict[str, LeftOutFinding] = {}
     for each in sorted(left_out, key=lambda each: each.cost_ns):
         if each.id not in found:
             below[each.id] = msgspec.structs.replace(each, ns_by_step=[])

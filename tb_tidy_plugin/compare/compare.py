@@ -47,7 +47,7 @@ FEW_STEPS = 5
 ENOUGH_STEPS = 10  # as the docs ask for
 MOST_NAMED = 3  # runs in a note
 
-CHANCE = 0.05
+MOST_CHANCE = 0.05
 """A finding of some steps is gone or new only if its absence from the other side's steps is less likely than this."""
 
 
@@ -169,7 +169,7 @@ def _too_rare(finding: Finding, here: Sequence[Chosen], there: Sequence[Chosen],
     known = [found for side in here if (found := side.occurs_in(finding.id)) is not None]
     steps, others = sum(found[1] for found in known), sum(len(side.steps) for side in there)
     having = sum(found[0] for found in known)
-    if not having or (1 - having / steps) ** others <= CHANCE:
+    if not having or (1 - having / steps) ** others <= MOST_CHANCE:
         return ""
     side = "candidate" if name == "baseline" else "baseline"
     return (

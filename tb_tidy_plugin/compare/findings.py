@@ -8,7 +8,7 @@ from statistics import fmean
 import msgspec
 
 from tb_tidy_plugin.compare.model import FindingChange, FindingState
-from tb_tidy_plugin.report.left_out import LeftOut
+from tb_tidy_plugin.report.left_out import LeftOutFinding
 from tb_tidy_plugin.report.model import Finding, ProfileReport
 
 SAME_COST = 0.2
@@ -28,7 +28,7 @@ class FindingPair(msgspec.Struct, frozen=True):
 
     base: Finding | None
     candidate: Finding | None
-    left_out: LeftOut | None = None
+    left_out: LeftOutFinding | None = None
     unseen: str = ""
 
     @property
@@ -101,7 +101,7 @@ def together_cost(alike: Sequence[Finding]) -> Finding:
     return msgspec.structs.replace(largest, cost_ns=cost_ns, share=share, saving=saving)
 
 
-def left_out_alike(finding: Finding, left_out: Iterable[LeftOut]) -> LeftOut | None:
+def left_out_alike(finding: Finding, left_out: Iterable[LeftOutFinding]) -> LeftOutFinding | None:
     """The most expensive of `left_out` that is this finding, by the same keys as `paired`; None without one."""
     of_rule = [each for each in left_out if each.rule == finding.rule]
     lines = {(place.function, place.text) for place in finding.places if place.text}

@@ -6,22 +6,22 @@ from itertools import groupby
 
 from tb_tidy_plugin.analysis.detailed_answers import COSTS
 from tb_tidy_plugin.analysis.job import Job
-from tb_tidy_plugin.analysis.paths import Places, analyse
+from tb_tidy_plugin.analysis.paths import TracePaths, analyse
 from tb_tidy_plugin.analysis.runs import about_run, run_report
 from tb_tidy_plugin.compare.compare import Asked
 from tb_tidy_plugin.compare.recording import Recording, StepRange
-from tb_tidy_plugin.report.left_out import AboutRun, LeftOut
+from tb_tidy_plugin.report.left_out import AboutRun, LeftOutFinding
 from tb_tidy_plugin.report.model import Problem
 
 
-def left_out_at(path: Places, job: Job) -> list[LeftOut]:
+def left_out_at(path: TracePaths, job: Job) -> list[LeftOutFinding]:
     """What the reports on all traces at `path` leave out; raises as `asked_for`."""
     asked = asked_for(path, job)
     of_profiles = [each for recording in asked.recordings for each in recording.costs.left_out]
     return of_profiles + [each for run in asked.of_runs for each in run.left_out]
 
 
-def asked_for(path: Places, job: Job, steps: StepRange | None = None) -> Asked:
+def asked_for(path: TracePaths, job: Job, steps: StepRange | None = None) -> Asked:
     """One side of a comparison: trace files, run folders or logdirs.
 
     Raises:

@@ -10,7 +10,7 @@ import msgspec
 
 from tb_tidy_plugin.analysis.step_costs import StepCosts
 from tb_tidy_plugin.errors import TidyError
-from tb_tidy_plugin.report.left_out import LeftOut
+from tb_tidy_plugin.report.left_out import LeftOutFinding
 from tb_tidy_plugin.report.model import Finding, ProfileReport, Saving
 from tb_tidy_plugin.report.value import Model
 
@@ -107,7 +107,7 @@ class Chosen(msgspec.Struct, frozen=True):
         return self if self.is_range or not usual else Chosen(self.recording, usual)
 
     @property
-    def left_out(self) -> Iterator[LeftOut]:
+    def left_out(self) -> Iterator[LeftOutFinding]:
         """What the report leaves out and costs anything in these steps, with its cost there."""
         for each in self.recording.costs.left_out:
             costs = each.ns_by_step

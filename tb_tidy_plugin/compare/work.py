@@ -19,8 +19,8 @@ import numpy as np
 from tb_tidy_plugin.compare.model import SettingChange, WorkChange
 from tb_tidy_plugin.compare.recording import Chosen
 
-Shapes: TypeAlias = tuple[tuple[int, ...], ...]
-_Key: TypeAlias = tuple[str, Shapes]
+InputShapes: TypeAlias = tuple[tuple[int, ...], ...]
+_Key: TypeAlias = tuple[str, InputShapes]
 
 SAME_WORK = 0.03
 """Operations per step that differ by less are the same work: the last batch of an epoch is smaller."""
@@ -54,7 +54,7 @@ class _Work(msgspec.Struct, frozen=True):
     flops: Mapping[_Key, float]
     flops_of_steps: Sequence[float]
     gradients: float
-    parameters: frozenset[Shapes]
+    parameters: frozenset[InputShapes]
 
     @property
     def total(self) -> float:
@@ -81,7 +81,7 @@ def work_change(
 def _work_of(side: Sequence[Chosen]) -> _Work:
     calls, flops = defaultdict[_Key, float](float), defaultdict[_Key, float](float)
     of_steps: list[float] = []
-    gradients, parameters = 0.0, set[Shapes]()
+    gradients, parameters = 0.0, set[InputShapes]()
     steps = sum(len(each.steps) for each in side)
     for each in side:
         position = {step: at for at, step in enumerate(each.steps)}
@@ -104,7 +104,7 @@ def _work_of(side: Sequence[Chosen]) -> _Work:
     return _Work({key: calls[key] for key in kept}, kept, of_steps, gradients, frozenset(parameters) - {()})
 
 
-def _shapes(text: str) -> Shapes:
+def _shapes(text: str) -> InputShapes:
     """`64×256, 256 · float32` as sizes."""
     sizes, _, _ = text.partition(" · ")
     return tuple(tuple(map(int, each.split("×"))) for each in _NUMBERS.findall(sizes))
@@ -276,5 +276,5 @@ def _other(before: _Work, after: _Work, ratio: float) -> WorkChange | None:
     )
 
 
-def _text(shapes: Shapes) -> str:
+def _text(shapes: InputShapes) -> str:
     return ", ".join("×".join(map(str, shape)) for shape in shapes)

@@ -25,7 +25,7 @@ EXPLAINED_NS = 25_000
 and waiting for another stream 2 to 7 µs with CUDA, 15 to 20 µs with HIP.
 """
 
-CHANCE = 0.05
+LEAST_UNRELATED = 0.05
 """Least part of the time since its launch that an unexplained wait takes if it has nothing to do with the end of the
 known work before it. Of waits that end at random, one in twenty ends sooner after that.
 """
@@ -105,7 +105,7 @@ def activities_of(profile: Profile, host: HostLanes) -> Activities:
     rest_ns = np.where(is_first, 0, np.maximum(order.start_ns - known_ns, 0))
     # It waited for something unknown: then it keeps its distance from its launch, else from all that it waited for.
     # An unknown event that comes by chance so soon after a long wait for known work is unlikely.
-    by_chance = rest_ns > CHANCE * (order.start_ns - order.launched_ns)
+    by_chance = rest_ns > LEAST_UNRELATED * (order.start_ns - order.launched_ns)
     is_long = (rest_ns > EXPLAINED_NS) & has_launch & by_chance
     after_ns = np.where(is_long, 0, rest_ns)
     return Activities(

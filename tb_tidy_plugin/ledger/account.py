@@ -31,7 +31,7 @@ from tb_tidy_plugin.ledger.model import (
     RecordingKind,
     StepLength,
     Window,
-    is_own,
+    is_own_function,
 )
 from tb_tidy_plugin.ledger.owners import LONGEST_NAME, Names, ledger_name, owner_of
 from tb_tidy_plugin.profile.intervals import Intervals
@@ -253,7 +253,7 @@ class _Book:
             limit = self.limits.of_experts(self.segments.take(mine)) or limit
         rate = self.limits.rate(self.calls[mine], length) if cause == "cpu" and kind != "python" else None
         said, nothing = (
-            advice.on_cpu(kind, rate, has_shapes="shapes" in self.profile.recorded, is_own=is_own(owners))
+            advice.on_cpu(kind, rate, has_shapes="shapes" in self.profile.recorded, is_own=is_own_function(owners))
             if cause == "cpu"
             else advice.advised(cause, kind, limit, self._known(cause, mine))
         )

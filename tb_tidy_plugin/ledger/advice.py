@@ -140,7 +140,7 @@ _NARROW: Mapping[Kind, str] = {
 }
 """Advice on work of 16 bits or fewer, which already uses them."""
 
-PINNED: Mapping[Cause | Kind, str] = {
+PINNED_COPY: Mapping[Cause | Kind, str] = {
     "to_device": (
         "The memory is pinned already: copy the next batch on a stream of its own while the device computes, or copy "
         "less."
@@ -261,7 +261,7 @@ def advised(
         return MORE_WORKERS, None
     usual = BY_KIND[kind or "other"] if cause == "copy" else BY_CAUSE[cause]
     about = kind or "other" if cause == "copy" else cause
-    return (PINNED.get(about, usual) if known.is_pinned else usual), None
+    return (PINNED_COPY.get(about, usual) if known.is_pinned else usual), None
 
 
 def _on_compute(kind: Kind | None, limit: Limit | None, known: Circumstances) -> tuple[str | None, str | None]:

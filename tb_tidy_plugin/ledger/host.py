@@ -20,7 +20,7 @@ from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.lanes import COMPILATION, GARBAGE_COLLECTION, SYNCHRONISATION, covered
 from tb_tidy_plugin.profile.nesting import contained, fitted, nearest, outer_first, unfolded
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.profile.start_up import LOADING, OF_PROFILER
+from tb_tidy_plugin.profile.start_up import LOADING, PROFILER_OVERHEADS
 from tb_tidy_plugin.profile.steps import LOADER_NEXT
 from tb_tidy_plugin.profile.waiting import WAITING, busiest_in_python
 from tb_tidy_plugin.trace.columns import ABSENT, HOST_TREE, Category, EventTable, Ids, Mask, Numbers, Rows, Times
@@ -184,7 +184,7 @@ class Host(Nest):
         overhead = table.category == Category.OVERHEAD
         collecting = (table.category != Category.DEVICE_ANNOTATION) & self._named(GARBAGE_COLLECTION.search)
         return [
-            ("profiler", covered(table, overhead & self._named(OF_PROFILER.search))),
+            ("profiler", covered(table, overhead & self._named(PROFILER_OVERHEADS.search))),
             ("garbage_collection", covered(table, collecting)),
             ("first_launch", covered(table, overhead & self._named(LOADING.search))),
         ]

@@ -123,7 +123,7 @@ class Owner(Value, frozen=True):
     replayed: KnownBy | None = None
 
 
-def is_own(owners: Sequence[Owner]) -> bool:
+def is_own_function(owners: Sequence[Owner]) -> bool:
     """True if the first owner is a function in the user's own files, not one of an installed package."""
     return bool(owners) and owners[0].own is not None and owners[0].library in (None, owners[0].own)
 

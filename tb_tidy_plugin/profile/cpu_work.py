@@ -15,7 +15,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from tb_tidy_plugin.event_names import RECORDER
+from tb_tidy_plugin.event_names import RECORDER_FRAMES
 from tb_tidy_plugin.profile.flops import Reals, WorkEstimates
 from tb_tidy_plugin.profile.intervals import Intervals, positions_of_each, union_by_lane
 from tb_tidy_plugin.profile.nesting import HOST_CALLS, nest
@@ -151,7 +151,7 @@ def cpu_work_of(profile: Profile, estimates: WorkEstimates) -> CpuWork:
 
 def recorder_frames(table: EventTable) -> Rows:
     """Python frames in which the profiler does its own work: its user's code does not run inside them."""
-    return np.flatnonzero((table.category == Category.PYTHON) & table.is_named(re.compile(RECORDER).search))
+    return np.flatnonzero((table.category == Category.PYTHON) & table.is_named(re.compile(RECORDER_FRAMES).search))
 
 
 def frame_times(profile: Profile) -> FrameTimes | None:

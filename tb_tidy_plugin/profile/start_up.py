@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 LOADING = re.compile(r"^(?:Lazy Function Loading|Runtime Triggered Module Loading|Driver Compiler)$")
 """Names of CUPTI's overheads that are loads of kernels: the driver's, with the profiler or without it."""
 
-OF_PROFILER = re.compile(r"^(?:Buffer Flush|Activity Buffer Request|Instrumentation|Resource|UVM Activity Init)$")
+PROFILER_OVERHEADS = re.compile(
+    r"^(?:Buffer Flush|Activity Buffer Request|Instrumentation|Resource|UVM Activity Init)$"
+)
 """Names of CUPTI's overheads that only recording causes; the others are of unknown kinds, or waits for the device."""
 
 FIRST_LAUNCH = (

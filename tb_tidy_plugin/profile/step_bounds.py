@@ -17,7 +17,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from tb_tidy_plugin.profile.intervals import Intervals
-from tb_tidy_plugin.profile.steps import GIVES_WORK, UNMARKED
+from tb_tidy_plugin.profile.steps import BEGINS_WORK, UNMARKED
 from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, HOST_TREE, Category, Mask, Numbers, Rows, Times
 from tb_tidy_plugin.trace.sets import distinct
 from tb_tidy_plugin.vocabulary import StepSource
@@ -52,7 +52,7 @@ _MOST_STEPS = 4096
 """Most steps that are distinguished; a recording with more holds the same ones again."""
 
 _NEVER: Times = np.empty(0, np.int64)
-OF_DEVICE, OF_RECORDING = 0.5, 0.4
+LEAST_OF_DEVICE, LEAST_OF_RECORDING = 0.5, 0.4
 """Least parts that repeating units cover of the time in which a device works, and of the recording; else that is of
 something else, such as start-up.
 """
@@ -175,7 +175,7 @@ def span_of(profile: Profile, work: DeviceWork) -> StepSpan:
         return whole
     length = units.end_ns - units.start_ns
     device_ns = int(work.ends.max() - work.starts.min())
-    is_most = length >= max(OF_DEVICE * device_ns, OF_RECORDING * (whole.end_ns - whole.start_ns))
+    is_most = length >= max(LEAST_OF_DEVICE * device_ns, LEAST_OF_RECORDING * (whole.end_ns - whole.start_ns))
     return replace(units, window=whole.window) if is_most else whole
 
 
@@ -363,7 +363,7 @@ def _runs_ahead(profile: Profile, begin: int, gap_ns: int, launched: int) -> boo
     """
     table = profile.table
     calls = np.flatnonzero((table.category == Category.RUNTIME) & (table.start_ns >= begin))
-    gives = calls[table.is_named(GIVES_WORK.search)[calls]]
+    gives = calls[table.is_named(BEGINS_WORK.search)[calls]]
     waits = calls[table.is_named(DRAINS.search)[calls]]
     if (table.end_ns[waits] <= launched).any():
         return False

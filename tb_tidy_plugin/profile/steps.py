@@ -15,7 +15,7 @@ from typing import TypeAlias
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin.event_names import COPY_OR_FILL, GRAPH_LAUNCH, KERNEL_LAUNCH
+from tb_tidy_plugin.event_names import COPY_OR_FILL, GIVES_WORK
 from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.trace.columns import ABSENT, HOST_TREE, Category, EventTable, Mask, Rows, Times, blocks_of
 from tb_tidy_plugin.trace.sets import distinct
@@ -57,10 +57,10 @@ LOADER_NEXT = re.compile(r"enumerate\(DataLoader\)#.{0,500}__next__")
 LEAST_TURNS = 2
 """Least number of ends: a step lies between two of them."""
 
-NESTED = 0.5
+NESTED_SHARE = 0.5
 """A mark is inside an earlier one if more than this part of it is; if less, the earlier one ends where it begins."""
 
-CHANCE = 0.1
+OVERLAP_BY_CHANCE = 0.1
 """Marks of two threads take turns if they overlap by less than this part, and are nested if all but this part does."""
 
 CUT_SHORT = 0.1
@@ -68,8 +68,8 @@ CUT_SHORT = 0.1
 script does before its loop, or after it.
 """
 
-GIVES_WORK = re.compile(f"{KERNEL_LAUNCH}|{GRAPH_LAUNCH}|{COPY_OR_FILL}")
-"""Runtime calls that give a device work."""
+BEGINS_WORK = re.compile(f"{GIVES_WORK}|{COPY_OR_FILL}")
+"""Runtime calls that give a device work, and those that also wait for it."""
 
 
 Test: TypeAlias = Callable[[str], object]
@@ -233,7 +233,7 @@ def _has_clash(table: EventTable, rows: Rows) -> bool:
     reach, last = np.iinfo(np.int64).min, ABSENT
     columns = (table.thread[rows], table.start_ns[rows], table.end_ns[rows])
     for thread, start, end in zip(*(column.tolist() for column in columns), strict=True):
-        if thread != last and CHANCE < (reach - start) / max(end - start, 1) < 1 - CHANCE:
+        if thread != last and OVERLAP_BY_CHANCE < (reach - start) / max(end - start, 1) < 1 - OVERLAP_BY_CHANCE:
             return True
         if end > reach:
             reach, last = end, thread
@@ -246,7 +246,7 @@ def _not_nested(table: EventTable, rows: Rows) -> Rows:
     outer, reach = [], np.iinfo(np.int64).min
     columns = (rows, table.start_ns[rows], table.end_ns[rows])
     for row, start, end in zip(*(column.tolist() for column in columns), strict=True):
-        if reach <= start or min(reach, end) - start < NESTED * (end - start):
+        if reach <= start or min(reach, end) - start < NESTED_SHARE * (end - start):
             outer.append(row)
             reach = end
     return np.array(outer, np.int64)
@@ -283,7 +283,7 @@ def _empty(table: EventTable, starts: Times, ends: Times) -> Mask:
 
 def _work_of_host(table: EventTable) -> Rows:
     """Operators outside of loaders, and calls that give a device work."""
-    gives = (table.category == Category.RUNTIME) & table.is_named(GIVES_WORK.search)
+    gives = (table.category == Category.RUNTIME) & table.is_named(BEGINS_WORK.search)
     operator = table.category == Category.OPERATOR
     loads = np.flatnonzero((table.category == Category.ANNOTATION) & table.is_named(LOADER_NEXT.fullmatch))
     for thread in distinct(table.thread[loads]).tolist():

@@ -24,7 +24,7 @@ _FOR_THREADS = (
 WAITING = re.compile(_FOR_THREADS)
 """Frames in which a thread waits for another one."""
 
-IDLE = re.compile(
+WAITING_CALLS = re.compile(
     rf"{_FOR_THREADS}"
     r"|^<built-in (?:method|function) (?:sleep|epoll|_?accept4?|recv(?:_into|from|msg)?|read(?:_into|into|line)?"
     r"|waitpid|wait[34]|pause|sigwait\w*|get of _queue\.SimpleQueue|flock|lockf)\b"
@@ -53,7 +53,7 @@ def working_frames(profile: Profile) -> Mask:
     if not len(frames):
         return found
     found[frames[table.end_ns[frames] == table.end_ns[frames].max()]] = False
-    idle = frames[table.is_named(IDLE.search)[frames]]
+    idle = frames[table.is_named(WAITING_CALLS.search)[frames]]
     found[idle] = False
     found &= ~profile.inside(idle)
     return found

@@ -12,7 +12,7 @@ from tb_tidy_plugin.report.value import Model
 LeftOutFor: TypeAlias = Literal["limit", "covered"]
 
 
-class LeftOut(Model, frozen=True):
+class LeftOutFinding(Model, frozen=True):
     """A finding that the report leaves out.
 
     Attributes:
@@ -37,4 +37,4 @@ class AboutRun(Model, frozen=True):
 
     outcomes: list[Outcome] = msgspec.field(default_factory=list)
     findings: list[Finding] = msgspec.field(default_factory=list)
-    left_out: list[LeftOut] = msgspec.field(default_factory=list)
+    left_out: list[LeftOutFinding] = msgspec.field(default_factory=list)

@@ -13,7 +13,7 @@ import numpy as np
 
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.sources.align import function_spans, parsed
-from tb_tidy_plugin.sources.files import Recorded, latest_change_s
+from tb_tidy_plugin.sources.files import RecordedFile, latest_change_s
 from tb_tidy_plugin.sources.frames import Frame, goes_on, parse_frame
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
 from tb_tidy_plugin.trace.files import TraceFile
@@ -22,7 +22,7 @@ from tb_tidy_plugin.trace.sets import distinct
 _CALLING = (ast.Call, ast.Import, ast.ImportFrom, ast.Await, ast.Yield, ast.YieldFrom)
 
 
-def contradiction(text: str, recorded: Recorded) -> str:
+def contradiction(text: str, recorded: RecordedFile) -> str:
     """The first difference of a file's text from the recording, as a sentence; empty if none is known."""
     spans: dict[str, list[tuple[int, int]]] = {}
     for name, first, last in function_spans(text):
@@ -40,7 +40,7 @@ def contradiction(text: str, recorded: Recorded) -> str:
     return ""
 
 
-def recorded_files(profile: Profile, trace: TraceFile, files: Collection[str]) -> dict[str, Recorded]:
+def recorded_files(profile: Profile, trace: TraceFile, files: Collection[str]) -> dict[str, RecordedFile]:
     """What a profile knows of each of these files, by their names in the recording."""
     table, size = profile.table, profile.tree.size
     is_python = table.category[:size] == Category.PYTHON
@@ -59,7 +59,8 @@ def recorded_files(profile: Profile, trace: TraceFile, files: Collection[str]) -
         if is_on or not name.startswith("<") or name == "<lambda>":  # Pythons differ about the lines of the others
             found[frame.file][is_on].add((frame.line, name))
     return {
-        file: Recorded(tuple(sorted(functions)), tuple(sorted(on)), until_s) for file, (functions, on) in found.items()
+        file: RecordedFile(tuple(sorted(functions)), tuple(sorted(on)), until_s)
+        for file, (functions, on) in found.items()
     }
 
 

@@ -146,7 +146,7 @@ def candidates(name: str, allowed: Sequence[Path]) -> Iterator[Path]:
             yield Path(real)
 
 
-class Recorded(msgspec.Struct, frozen=True):
+class RecordedFile(msgspec.Struct, frozen=True):
     """What a recording says about a source of which it has no text.
 
     Attributes:

@@ -43,7 +43,7 @@ SLICE_BYTES = 384 << 10  # its objects fit the processor's cache: 3/4 of the tim
 
 KINETO_CUT = b"\n  },\n  {"  # where Kineto itself ends one event and starts the next
 TO_COMMA = KINETO_CUT.index(b",")  # bytes of a cut before the comma belong to the one event, those after it to the next
-BLANK = b" \t\r\n"
+BLANKS = b" \t\r\n"
 TRIED_CUTS = 8
 TRIED_ENDS = 64
 BEFORE_DOCUMENT = re.compile(rb"(?:\xef\xbb\xbf)?\s*")
@@ -146,7 +146,7 @@ def _slices(
     while done < len(block) and len(text) <= MAX_EVENT_BYTES:
         size = min(max(SLICE_BYTES, len(text)), MAX_EVENT_BYTES)  # doubled for a long event, to scan it less often
         # Blanks before an event are not a part of it: a list of them goes on until a limit of the text is reached.
-        text, done = (text + block[done : done + size]).lstrip(BLANK), done + size
+        text, done = (text + block[done : done + size]).lstrip(BLANKS), done + size
         cuts = _cuts(text)
         if not cuts:
             continue

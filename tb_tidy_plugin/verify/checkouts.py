@@ -22,7 +22,7 @@ from tb_tidy_plugin.visible import log_called
 
 log = log_called("tb_tidy_plugin")
 
-PREFIX = "tb-tidy-verify-"
+FOLDER_PREFIX = "tb-tidy-verify-"
 _LOCK = "running"
 """File in each folder that its process holds locked while it lives."""
 
@@ -180,7 +180,7 @@ def _temporary() -> Iterator[Path]:
     import fcntl  # not on Windows
 
     _remove_abandoned()
-    created = tempfile.TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True)
+    created = tempfile.TemporaryDirectory(prefix=FOLDER_PREFIX, ignore_cleanup_errors=True)
     with created as name, (Path(name) / _LOCK).open("wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield Path(name)
@@ -190,7 +190,7 @@ def _remove_abandoned() -> None:
     """Removes folders of this user's processes that were killed: nobody holds their lock."""
     import fcntl
 
-    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+    for folder in Path(tempfile.gettempdir()).glob(f"{FOLDER_PREFIX}*"):
         with suppress(OSError):
             about = folder.lstat()
             if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.geteuid():

@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from tb_tidy_plugin.capture import device_clock
-from tb_tidy_plugin.capture.device_clock import LEAST_STEPS, MOST_STEPS, DeviceClock
+from tb_tidy_plugin.capture.device_clock import LEAST_TIMED, MOST_TIMED, DeviceClock
 
 
 class Event:
@@ -63,7 +63,7 @@ def test_the_first_steps_of_a_job_are_still_warming_up(monkeypatch: pytest.Monke
 
 
 def test_too_few_steps_have_no_median(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert found_after(monkeypatch, [2] * (LEAST_STEPS - 1), 1, [2] * (LEAST_STEPS - 1)) is None
+    assert found_after(monkeypatch, [2] * (LEAST_TIMED - 1), 1, [2] * (LEAST_TIMED - 1)) is None
 
 
 def test_a_mark_that_the_device_has_not_reached_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -83,7 +83,7 @@ def test_at_the_end_of_the_job_all_marks_are_waited_for(monkeypatch: pytest.Monk
 
 
 def test_a_long_job_costs_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert found_after(monkeypatch, [2] * 3, 1, [1] * (MOST_STEPS + 50)) == (MOST_STEPS, 1_000_000)
+    assert found_after(monkeypatch, [2] * 3, 1, [1] * (MOST_TIMED + 50)) == (MOST_TIMED, 1_000_000)
 
 
 @pytest.mark.torch

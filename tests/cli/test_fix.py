@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from tb_tidy_plugin.analysis.fixing import Proposal, patches
 from tb_tidy_plugin.analysis.job import Job
-from tb_tidy_plugin.analysis.named import Names
+from tb_tidy_plugin.analysis.named import ShownNames
 from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.cli.main import commands
 from tb_tidy_plugin.errors import TidyError
@@ -440,7 +440,7 @@ def test_the_patches_of_one_file_apply_one_after_the_other(project: Path, monkey
         ("line 6", "seven"),
         ("line 4", "four"),
     ]
-    found = patches([proposal(source, *each) for each in asked], Names(Job()))
+    found = patches([proposal(source, *each) for each in asked], ShownNames(Job()))
     assert [None if each is None else bool(each) for each in found] == [True, True, None, False, True]
     monkeypatch.chdir(project)
     Path("a.patch").write_text("".join(each or "" for each in found), encoding="utf-8")

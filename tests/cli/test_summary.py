@@ -109,7 +109,8 @@ def test_odd_steps_are_named(tmp_path: Path) -> None:
         event(f"ProfilerStep#{at}", start, length, cat="user_annotation")
         for at, (start, length) in enumerate(zip(starts, lengths, strict=True))
     ]
-    write(tmp_path / "w.1.pt.trace.json", kineto_text([*steps, event("aten::mm", 10, 20)]))
+    work = [event("aten::mm", start + 10, 20) for start in starts]
+    write(tmp_path / "w.1.pt.trace.json", kineto_text([*steps, *work]))
     text = tidy("summary", tmp_path).stdout
     assert "odd steps: ProfilerStep#0 9 ms (warm-up), ProfilerStep#4 5 ms (outlier)" in text
 
@@ -128,7 +129,8 @@ def test_json_fits_its_model_and_its_schema() -> None:
     jsonschema.validate(json.loads(done.stdout), json.loads(schema("Summary", Summary)))
     assert (found.schema, found.version, found.problems) == (1, __version__, [])
     assert [profile.run for profile in found.profiles] == [
-        "image_classifier_tidy", "image_classifier_untidy", "text_generation_eval",
+        "decoder_training_gpu_tidy", "decoder_training_gpu_untidy", "image_classifier_tidy", "image_classifier_untidy",
+        "text_generation_eval",
     ]  # fmt: skip
     for profile in found.profiles:
         assert set(profile.figures.operators) == {"name", "shape", "line", "module"}

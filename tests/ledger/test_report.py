@@ -388,6 +388,9 @@ def test_copies_of_pinned_memory_are_not_told_to_pin_it() -> None:
 
     assert advised("Memcpy HtoD (Pageable -> Device)")["copy:to_device"] == advice.BY_KIND["to_device"]
     pinned = advised("Memcpy HtoD (Pinned -> Device)")
-    assert (pinned["copy:to_device"], pinned["copy_setup"]) == (advice.PINNED["to_device"], advice.PINNED["copy_setup"])
+    assert (pinned["copy:to_device"], pinned["copy_setup"]) == (
+        advice.PINNED_COPY["to_device"],
+        advice.PINNED_COPY["copy_setup"],
+    )
     assert advised("Memcpy DtoH (Device -> Pageable)")["copy:to_host"] == advice.BY_KIND["to_host"]
-    assert advised("Memcpy DtoH (Device -> Pinned)")["copy:to_host"] == advice.PINNED["to_host"]
+    assert advised("Memcpy DtoH (Device -> Pinned)")["copy:to_host"] == advice.PINNED_COPY["to_host"]

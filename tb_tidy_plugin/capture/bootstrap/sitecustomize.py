@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 SETTINGS = "TORCHTIDY_RECORD"
 """Environment variable with the settings, as JSON: they are read when the first optimizer is created."""
 
-NOTES = "TORCHTIDY_RECORD_NOTES"
+NOTES_FOLDER = "TORCHTIDY_RECORD_NOTES"
 """Environment variable with the folder in which each process notes what became of its recording."""
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
@@ -136,7 +136,7 @@ def _guarded(act: Callable[..., Any], *arguments: object) -> Any:  # noqa: ANN40
 
 def _note(name: str, text: str = "") -> None:
     """Creates a file with this name for the command, which tells apart what this process and others have met."""
-    folder = os.environ.get(NOTES)
+    folder = os.environ.get(NOTES_FOLDER)
     if folder and os.path.isdir(folder):
         with open(os.path.join(folder, name), "w", encoding="utf-8", errors="replace") as file:
             file.write(text)

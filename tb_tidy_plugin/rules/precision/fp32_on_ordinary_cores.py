@@ -51,7 +51,7 @@ from tb_tidy_plugin.rulekit.made import mixed_precision
 FIRST_WITH_BFLOAT16 = 8  # major compute capability: Ampere
 SHOWN_NAME = 60  # characters of a kernel's name
 EXPECTED, BEST = 0.4, 0.125  # measured parts of float32 kernels' time: see the page
-REACHED = 1.2  # of the least part that the peaks allow, because kernels in half precision do not reach them
+REACHED_PART = 1.2  # of the least part that the peaks allow, because kernels in half precision do not reach them
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -153,7 +153,7 @@ class Fp32OnOrdinaryCores(Rule[Evidence]):
                 has_bfloat16=has_bfloat16,
                 kernels_per_step=profile.per_step_count(kernels),
                 kernel=_shown(_costliest(profile, kernels)),
-                expected=Share(max(EXPECTED, min(REACHED * least, 1.0))),
+                expected=Share(max(EXPECTED, min(REACHED_PART * least, 1.0))),
                 best=Share(max(BEST, least)),
             ),
             confidence="high" if is_known else "medium",
