@@ -16,6 +16,7 @@ from tb_tidy_plugin import aten
 from tb_tidy_plugin.aten_table import TORCH
 from tb_tidy_plugin.dev import operator_table
 from tb_tidy_plugin.dev.__main__ import dev
+from tb_tidy_plugin.dev.generate import END, START
 from tests.support.recordings import ROOT
 from tests.support.views import SOMETIMES, VIEWS
 
@@ -88,8 +89,21 @@ class TestTorch:
             pytest.skip(f"the table is of torch {TORCH}")
         assert (ROOT / operator_table.TABLE).read_text("utf-8") == operator_table.table_text()
 
-    def test_the_table_denies_nothing_that_the_installed_torch_says_whichever_that_is(self) -> None:
-        assert list(operator_table.contradictions(operator_table.installed_facts())) == []
+    def test_the_table_has_each_operator_of_the_installed_torch_and_denies_nothing_that_it_says(self) -> None:
+        assert operator_table.complaints() == []
+
+    def test_the_torch_that_records_here_is_not_newer_than_the_table(self) -> None:
+        version = [tuple(map(int, text.split("."))) for text in (operator_table.installed_version(), TORCH)]
+        assert version[0] <= version[1], "run `make generate` with it, and state the release in docs/install.md"
+
+    def test_operators_that_only_older_releases_have_are_kept(self) -> None:
+        gone = operator_table.REMOVED.keys()
+        assert gone <= {aten.short_name(name) for name in aten.all_of("known")}
+        if operator_table.installed_version() == TORCH:
+            assert gone.isdisjoint(operator_table.installed_facts())
+        else:
+            facts = operator_table.installed_facts()
+            assert {name: facts[name] for name in gone if name in facts} == operator_table.REMOVED
 
     @pytest.mark.parametrize(("name", "expression"), {**VIEWS, **SOMETIMES}.items(), ids=[*VIEWS, *SOMETIMES])
     def test_a_result_shares_memory(self, name: str, expression: str) -> None:
@@ -146,7 +160,7 @@ class TestTorch:
             | operator_table.READS_VALUES
         )
         named = {*operator_table.TAGGED_VIEWS, *operator_table.SHARES, *operator_table.RUNNING_STATISTICS, *corrected}
-        assert named - operator_table.installed_facts().keys() == set()
+        assert named - {aten.short_name(name) for name in aten.all_of("known")} == set()
 
     def test_what_flop_counter_counts_are_products(self) -> None:
         from torch.utils.flop_counter import flop_registry
@@ -177,6 +191,29 @@ class TestTorch:
         assert done.exit_code == 1
         assert done.stdout.splitlines() == ["abs: shares view shares=0", "relu: in_place writes=0"]
         assert "says less of 2 of 4 operators" in done.stderr
+
+    def test_what_an_older_torch_says_otherwise_is_listed(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        facts = {"add": "pointwise", "abs": "view shares=0", "only_in_an_older_torch": ""}
+        monkeypatch.setattr(operator_table, "installed_facts", lambda: facts)
+        assert operator_table.complaints() == ["only_in_an_older_torch: not in the table", "abs: shares view shares=0"]
+
+    @pytest.mark.parametrize("arguments", [["generate"], ["generate", "--check"]])
+    def test_generate_keeps_the_table_and_fails_where_an_older_torch_contradicts_it(
+        self, arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (tmp_path / "README.md").write_text(f"{START}\n{END}\n")
+        monkeypatch.setattr("torch.__version__", "2.9.1+cpu")
+        monkeypatch.setattr(operator_table, "installed_facts", dict)
+        CliRunner().invoke(dev, ["generate"], obj=tmp_path)
+        agrees = CliRunner().invoke(dev, arguments, obj=tmp_path)
+        assert (agrees.exit_code, agrees.stdout) == (0, "")
+        assert f"since torch 2.9.1 is older than {TORCH}, whose operators it holds" in agrees.stderr
+        monkeypatch.setattr(operator_table, "installed_facts", lambda: {"abs": "view shares=0"})
+        denied = CliRunner().invoke(dev, arguments, obj=tmp_path)
+        assert denied.exit_code == 1
+        assert denied.stdout == f"wrong in {operator_table.TABLE}: abs: shares view shares=0\n"
+        assert "must hold for older releases, too" in denied.stderr
+        assert not (tmp_path / operator_table.TABLE).exists()
 
     def test_an_older_torch_does_not_write_the_table(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("torch.__version__", "2.9.1+cpu")

@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias
 import msgspec
 import numpy as np
 
+from tb_tidy_plugin import aten
 from tb_tidy_plugin.analysis.findings import TracedFinding, lost_by
 from tb_tidy_plugin.analysis.operator_rows import shapes_text
 from tb_tidy_plugin.estimate.saving import intervals_of
@@ -47,12 +48,15 @@ WAITS: tuple[tuple[WaitKind, re.Pattern[str], tuple[Category, ...]], ...] = (
 )
 
 
-PRODUCT_OPERATORS = frozenset(
-    {"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::mv", "aten::addmv", "aten::_scaled_mm"}
-    | {"aten::convolution", "aten::convolution_backward"}
-    | {f"aten::_scaled_dot_product_{kind}_attention" for kind in ("flash", "efficient", "cudnn")}
-    | {f"aten::_scaled_dot_product_{kind}_attention_backward" for kind in ("flash", "efficient", "cudnn")}
-    | {f"aten::_scaled_dot_product_flash_attention_for_cpu{part}" for part in ("", "_backward")}
+PRODUCT_OPERATORS = aten.names(
+    "product",
+    """
+    _scaled_dot_product_cudnn_attention _scaled_dot_product_cudnn_attention_backward
+    _scaled_dot_product_efficient_attention _scaled_dot_product_efficient_attention_backward
+    _scaled_dot_product_flash_attention _scaled_dot_product_flash_attention_backward
+    _scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_flash_attention_for_cpu_backward
+    _scaled_mm _scaled_mm_v2 addmm addmv baddbmm bmm convolution convolution_backward mm mv
+    """,
 )
 """Operators that do nearly all operations of a model; none of them calls another one."""
 

@@ -10,6 +10,8 @@ from tb_tidy_plugin.dev import operator_table
 from tb_tidy_plugin.dev.generate import ROOT, ReadmeError, generated_files, readme
 from tb_tidy_plugin.dev.new_rule import RuleNameError, write_rule
 
+LISTS = "tb_tidy_plugin/dev/operator_table.py"
+
 
 @click.group()
 def dev() -> None:
@@ -27,8 +29,10 @@ def generate(root: Path, check: bool) -> None:
         files.append(readme(root))
     except ReadmeError as error:
         complaint = str(error)
+    denied: list[str] = []
     if reason := operator_table.left_out():
         click.echo(f"left as it is: {operator_table.TABLE}, since {reason}", err=True)
+        denied = operator_table.complaints()
     stale = [file for file in files if not file.is_current(root)]
     for file in stale:
         if check:
@@ -36,6 +40,10 @@ def generate(root: Path, check: bool) -> None:
         else:
             file.write(root)
             click.echo(f"{'removed' if file.text is None else 'wrote'} {file.path}")
+    for line in denied:
+        click.echo(f"wrong in {operator_table.TABLE}: {line}")
+    if denied:
+        complaint = f"{operator_table.TABLE} must hold for older releases, too: correct the lists in {LISTS}."
     if complaint:
         raise click.ClickException(complaint)
     if check and stale:

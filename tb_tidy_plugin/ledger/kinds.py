@@ -56,8 +56,8 @@ _OPERATORS = _patterns(
         "pooling": r"pool(?:ing)?\d?d?(?:_|\b)",
         "optimizer": r"^_(?:foreach|fused_(?:adam|adamw|sgd|adagrad))|amp_(?:update|foreach)",
         "matrix": (
-            r"^(?:mm|bmm|addmm|baddbmm|matmul|linear|mv|addmv|dot|einsum|_scaled_mm|_int_mm|_addmm_activation"
-            r"|linear_backward|gemm\w*|mkldnn_linear)_?$"
+            r"^(?:mm|bmm|addmm|baddbmm|matmul|linear|mv|addmv|dot|einsum|_scaled_mm(?:_v2)?|_int_mm"
+            r"|_addmm_activation|linear_backward|gemm\w*|mkldnn_linear)_?$"
         ),
         "sort": r"^(?:sort|topk|argsort|unique\w*|_unique2|kthvalue|msort)_?$",
         "indexing": r"^_?(?:index\w*|gather\w*|scatter\w*|masked_\w+|take\w*|nonzero\w*|unsafe_index\w*)_?$",

@@ -277,6 +277,7 @@ _PRODUCTS: Mapping[str, Formula] = aten.by_name(
         "mm": product(0, (2, 2)),
         "_int_mm": product(0, (2, 2)),
         "_scaled_mm": product(0, (2, 2)),
+        "_scaled_mm_v2": product(0, (2, 2)),
         "addmm": product(1, (2, 2), 0),
         "addmm_": product(1, (2, 2), 0),
         "_addmm_activation": product(1, (2, 2), 0),

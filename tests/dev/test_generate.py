@@ -37,8 +37,8 @@ def test_generate_writes_everything_and_then_all_is_current(root: Path) -> None:
     assert json.loads((root / "docs" / "report.schema.json").read_text())["title"] == "TorchTidy report"
     assert json.loads((root / "docs" / "api.schema.json").read_text())["title"] == "Api"
     checked = run(root, "--check")
-    assert (checked.exit_code, checked.output) == (0, "")
-    assert run(root).output == ""
+    assert (checked.exit_code, checked.stdout) == (0, "")
+    assert run(root).stdout == ""
 
 
 def test_check_lists_what_is_stale_and_changes_nothing(root: Path) -> None:
@@ -61,7 +61,7 @@ def test_check_lists_what_is_stale_and_changes_nothing(root: Path) -> None:
 def test_generate_removes_the_page_of_a_rule_that_is_no_more(root: Path) -> None:
     run(root)
     (root / "docs" / "rules" / "gone.md").write_text("of a rule that was removed\n")
-    assert run(root).output == "removed docs/rules/gone.md\n"
+    assert run(root).stdout == "removed docs/rules/gone.md\n"
     assert run(root, "--check").exit_code == 0
 
 

@@ -54,6 +54,7 @@ def flops(name: str, inputs: Inputs) -> int | None:
     [
         ("aten::mm", called((3, 4), (4, 5)), Estimate(2 * 3 * 4 * 5, 4 * (12 + 20 + 15), "float")),
         ("aten::addmm", called((5,), (3, 4), (4, 5)), Estimate(120, 4 * (5 + 12 + 20 + 15), "float")),
+        ("aten::_scaled_mm_v2", called((3, 4), (4, 5)), Estimate(120, 4 * (12 + 20 + 15), "float")),
         ("aten::bmm", called((2, 3, 4), (2, 4, 5)), Estimate(240, 8 * (12 + 20 + 15), "float")),
         ("aten::mv", called((3, 4), (4,)), Estimate(24, 4 * (12 + 4 + 3), "float")),
         ("aten::dot", called((4,), (4,)), Estimate(8, 4 * (4 + 4 + 1), "float")),
