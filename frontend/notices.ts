@@ -40,7 +40,7 @@ export function notices(): { bundle: Plugin; worker: Plugin } {
 
 /** Name, version and licence of a package. Throws where it has no text of a licence: its code must not be shipped. */
 function notice(name: string, folder: string): string {
-  const { version, license } = JSON.parse(readFileSync(`${folder}/package.json`, 'utf8')) as Record<string, string>;
+  const { version, license }: Record<string, string> = JSON.parse(readFileSync(`${folder}/package.json`, 'utf8'));
   const files = readdirSync(folder).filter((file) => LICENSE.test(file)).toSorted();
   if (!license || !files.length) throw new Error(`${name} is in the bundle and has no licence`);
   const texts = files.map((file) => readFileSync(`${folder}/${file}`, 'utf8').replaceAll('\r\n', '\n').trim());

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from tb_tidy_plugin.plugin.scan import FoundFile, Key
-from tb_tidy_plugin.report.model import Finding, ProfileReport
+from tb_tidy_plugin.report.model import Finding, Problem, ProfileReport
 
 UNASKED = 8
 """Number of the newest runs that are analysed when the list is shown; the others wait for the user's request."""
@@ -23,10 +23,11 @@ class Glance(msgspec.Struct, frozen=True):
     findings: int
     action: str
     finding: str
+    problem: str
 
 
-def glance_of(report: ProfileReport) -> Glance:
-    """The key figures of a report."""
+def glance_of(report: ProfileReport, problem: Problem | None) -> Glance:
+    """The key figures of a report; `problem` says what of its trace could not be read."""
     names = list(dict.fromkeys(device.name or device.kind for device in report.devices))
     count = f"{len(report.devices)} × " if len(report.devices) > 1 else ""
     step_ns = report.true_step_ns
@@ -40,6 +41,7 @@ def glance_of(report: ProfileReport) -> Glance:
         findings=len(report.findings),
         action=(first.action or first.message) if first else "",
         finding=first.id if first else "",
+        problem=problem.error if problem else "",
     )
 
 

@@ -92,6 +92,8 @@ class BoardRow(Model, frozen=True):
         saving_ns: expected saving of all fixes together per step; null without an estimate.
         findings: number of findings.
         action, finding: what to do first, and the id of that finding.
+        problem: why the recording, or else another one of the run, could not be read, or not completely; empty if all
+            could.
         logged: what the job logged; null if nothing is known of it.
     """
 
@@ -107,6 +109,7 @@ class BoardRow(Model, frozen=True):
     findings: int
     action: str
     finding: str
+    problem: str
     logged: LoggedRun | None
 
 

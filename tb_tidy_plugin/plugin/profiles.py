@@ -192,7 +192,8 @@ class Profiles:
         """All runs at a glance; starts the analysis of the newest unknown ones, or of all with `every`."""
         self._refresh()
         with self._changed:
-            shown = [shown_of(keys) for keys in self._by_run().values()]
+            runs = self._by_run()
+            shown = [shown_of(keys) for keys in runs.values()]
             times = {key: recorded_ms(self._entries[key].found) for key in shown}
             newest = sorted(shown, key=lambda key: times[key] or 0, reverse=True)
             unknown = [key for key in newest if key not in self._glances and self._entries[key].state != "error"]
@@ -203,7 +204,10 @@ class Profiles:
                 else:
                     self._look_up(key)
             under_way = {key for key in unknown if key in asked or key in self._running or key in self._wanted}
-            rows = [self._row(key, times[key], logged.get(key.run)) for key in shown]
+            rows = [
+                self._row(key, times[key], logged.get(key.run), [self._entries[each] for each in runs[key.run]])
+                for key in shown
+            ]
         return BoardAnswer(runs=rows, pending=len(under_way), unasked=len(unknown) - len(under_way))
 
     def _by_run(self) -> dict[str, list[Key]]:
@@ -212,9 +216,11 @@ class Profiles:
             runs.setdefault(key.run, []).append(key)
         return runs
 
-    def _row(self, key: Key, at_ms: int | None, logged: LoggedRun | None) -> BoardRow:
+    def _row(self, key: Key, at_ms: int | None, logged: LoggedRun | None, of_run: Sequence[ProfileEntry]) -> BoardRow:
         known = self._glances.get(key)
-        glance = known or Glance(device="", step_ns=None, saving_ns=None, findings=0, action="", finding="")
+        glance = known or Glance("", step_ns=None, saving_ns=None, findings=0, action="", finding="", problem="")
+        problems = [each.problem.error for each in (self._entries[key], *of_run) if each.problem is not None]
+        glance = replace(glance, problem=next(iter(problems), glance.problem))
         return BoardRow(
             run=key.run,
             worker=key.worker,
@@ -246,7 +252,7 @@ class Profiles:
             result = None if entry is None else kept_outcome(entry.found.file, self.asked)
             with self._changed:
                 if entry is not None and result is not None and self._is_current(key, entry):
-                    self._glances[key] = glance_of(result.report)
+                    self._glances[key] = glance_of(result.report, result.problem)
                 del self._to_look_up[key]
 
     def report(
@@ -566,7 +572,7 @@ class Profiles:
             entry, state="done", stage="", fraction=1.0, problem=outcome.problem, reported=True
         )
         self._parts[key] = RunPart(entry.version, outcome.summaries)
-        self._glances[key] = glance_of(outcome.report)
+        self._glances[key] = glance_of(outcome.report, outcome.problem)
         size = sum(memoryview(columns).nbytes for columns in outcome.events.values()) + outcome.tables.size
         size += memoryview(outcome.step_costs).nbytes
         self._kept[key] = KeptResult(file, outcome, size)

@@ -313,8 +313,8 @@ def _worth(finding: Finding, unit: str, *, two_clocks: bool) -> Iterator[Figure]
     recorded = "recorded " if two_clocks else ""
     share = () if finding.share is None else (f"{Share(finding.share)} of the {recorded}{unit} time",)
     yield Figure("Costs", time_text(finding.cost_ns), share, per)
-    per_step = (f"{finding.matches_per_step:,.1f}".removesuffix(".0") + per,) if unit == "step" else ()
-    yield Figure("Matches", str(Count(finding.matches)), per_step)
+    per_step = words.matches_text(finding.matches_per_step) if unit == "step" else ""
+    yield Figure("Matches", str(Count(finding.matches)), (per_step,) if per_step else ())
     places = (f"{plural(len(finding.places), 'place')} in the source",) if finding.places else ()
     yield Figure("Confidence", _capital(finding.confidence), places)
 

@@ -165,6 +165,15 @@ def extra_hint(findings: Iterable[Finding]) -> Iterator[Block]:
         yield doc.sentence(NEEDS_EXTRA, style="muted")
 
 
+def matches_text(per_step: float) -> str:
+    """The mean number of matches in words: `3 per step`, or `one in 5 steps`; empty if no step has one."""
+    if not per_step:
+        return ""
+    is_rare = per_step < 1
+    number = f"{1 / per_step if is_rare else per_step:,.1f}".removesuffix(".0")
+    return f"one in {number} steps" if is_rare else f"{number} per step"
+
+
 def checks(outcomes: Sequence[Outcome], *statuses: Status) -> Iterator[Block]:
     """Checks with these outcomes, those with the same reason in one item."""
     for status in statuses:

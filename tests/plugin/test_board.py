@@ -65,3 +65,33 @@ def test_a_newer_recording_takes_the_figures_away_and_a_broken_one_has_none(tmp_
     answer = profiles.board({"job": LoggedRun({"loss": 0.5}, {})})
     assert (answer.runs[0].known, answer.pending, answer.unasked) == (False, 0, 0)
     assert answer.runs[0].logged == LoggedRun({"loss": 0.5}, {})
+    assert "not" in answer.runs[0].problem
+
+
+def test_a_partly_read_recording_says_so_before_and_after_a_restart(tmp_path: Path) -> None:
+    """The oldest of nine runs, whose list of events ends in the middle: the others are whole."""
+    cache, logs = Cache(tmp_path / "cache"), tmp_path / "logs"
+    for at in range(UNASKED + 1):
+        path = trace(logs / f"run{at}" / f"w.{1700000000000 + at}.pt.trace.json")
+        if not at:
+            path.write_bytes(path.read_bytes().rpartition(b"]")[0])
+    profiles = started(logs, cache=cache)
+    finished(profiles, Key("run0", "w", "1700000000000"))
+    again = started(logs, held_by(tmp_path / "never"), cache=cache)
+    until(lambda: again.board({}).runs[0].known)
+    assert again.board({}).runs[0].state == "queued"
+    for found in (profiles, again):
+        problems = [row.problem for row in found.board({}).runs]
+        assert "does not end" in problems[0]
+        assert problems[1:] == [""] * UNASKED
+
+
+def test_another_rank_that_cannot_be_read_marks_the_run(tmp_path: Path) -> None:
+    trace(tmp_path / "job" / "rank0.pt.trace.json")
+    (tmp_path / "job" / "rank1.pt.trace.json").write_bytes(b"")
+    profiles = started(tmp_path)
+    profiles.report("job", every_rank=True)
+    until(lambda: all(each.state in {"done", "error"} for each in profiles.runs().runs[0].profiles))
+    [row] = profiles.board({}).runs
+    assert row.known
+    assert "empty" in row.problem

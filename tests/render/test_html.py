@@ -21,7 +21,7 @@ from tb_tidy_plugin.render.html import to_html
 from tb_tidy_plugin.render.ledger import OF_A_KIND
 from tb_tidy_plugin.render.page import PAGE_PARTS, STEP_BASIS_IN_WORDS
 from tb_tidy_plugin.render.report import report_document
-from tb_tidy_plugin.render.words import CHECKS
+from tb_tidy_plugin.render.words import CHECKS, matches_text
 from tb_tidy_plugin.report.model import (
     SCHEMA_VERSION,
     CodeChange,
@@ -127,6 +127,21 @@ def place_in(name: str, text: str = "") -> Place:
 
 
 class TestShows:
+    @pytest.mark.parametrize(
+        ("per_step", "words"),
+        [(3.0, "3 per step"), (1.5, "1.5 per step"), (0.2, "one in 5 steps"), (0.4, "one in 2.5 steps"), (0.0, "")],
+    )
+    def test_rare_matches_are_counted_in_steps(self, per_step: float, words: str) -> None:
+        """As the page does: `base/words.test.ts`."""
+        assert matches_text(per_step) == words
+
+    def test_one_count_of_checks_that_could_not_run(self, untidy: ProfileReport) -> None:
+        """HTML, as the page counts: every check without an answer, whatever it lacks."""
+        count = sum(outcome.status == "not_checked" for outcome in untidy.outcomes)
+        reasons = {outcome.reason for outcome in untidy.outcomes if outcome.status == "not_checked"}
+        assert len(reasons) > 1, "several things are missing"
+        assert f"Not checked: {count}" in page_of(of_profile(untidy)).text
+
     def test_each_finding_with_its_figures_and_source_lines(self, untidy: ProfileReport) -> None:
         text = page_of(of_profile(untidy)).text
         source = (ROOT / "sample_runs" / "image_classifier_untidy" / "train.py").read_text().splitlines()
@@ -202,7 +217,8 @@ class TestShows:
             if outcome.status != "found":
                 reason = f": {outcome.reason}".replace("`", "") if outcome.reason else ""
                 start = text.index(f"{CHECKS[outcome.status]}: {sum(e.status == outcome.status for e in outcomes)}")
-                assert text.index(f"{outcome.rule}{reason}", start) > start
+                listed = text[text.index(outcome.rule, start) :]
+                assert reason in listed, "rules with the same reason come before it"
 
     def test_what_was_left_out_of_a_finding(self, report: Report) -> None:
         outcome = Outcome(rule="made-up-rule", status="found", reason="2 calls in `a.py` are ignored.")

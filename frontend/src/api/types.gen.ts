@@ -255,6 +255,8 @@ export interface BoardAnswer {
  *     saving_ns: expected saving of all fixes together per step; null without an estimate.
  *     findings: number of findings.
  *     action, finding: what to do first, and the id of that finding.
+ *     problem: why the recording, or else another one of the run, could not be read, or not completely; empty if all
+ *         could.
  *     logged: what the job logged; null if nothing is known of it.
  */
 export interface BoardRow {
@@ -264,6 +266,7 @@ export interface BoardRow {
   findings: number;
   known: boolean;
   logged: LoggedRun | null;
+  problem: string;
   recorded_ms: number | null;
   run: string;
   saving_ns: number | null;

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { timeUnit } from './units';
-import { linesText, perWhat, precisionText, rangeText } from './words';
+import { linesText, matchesText, perWhat, precisionText, rangeText } from './words';
 
 it('never calls a definition the calling line', () => {
   expect(precisionText('definition')).toContain('The call is inside this function');
@@ -24,4 +24,8 @@ it('names one line, a statement over several, and lines that are as likely', () 
   expect(precisionText('aligned', [3, 5])).toContain('one of lines 3, 5');
   expect(precisionText('definition', [], { of: 'forward', also: [] })).toContain('torch.compile compiled this function');
   expect(precisionText('exact', [], { of: 'backward', also: [] })).toContain('the compiled kernel computes');
+});
+
+it.each([[3, '3 per step'], [1, '1 per step'], [0.2, 'one in 5 steps'], [0.4, 'one in 2.5 steps'], [0, '']])('says how often %d matches per step occur', (perStep, text) => {
+  expect(matchesText(perStep)).toBe(text);
 });

@@ -1,7 +1,7 @@
 /** The closed vocabularies of the report, in words for the user. */
 
 import type { Finding, Place, Saving, Steps } from '../api/types.gen';
-import { inUnit, nanoseconds, type TimeUnit } from './units';
+import { count, inUnit, nanoseconds, type TimeUnit } from './units';
 
 type StepBasis = Steps['basis'];
 type SavingBasis = Saving['basis'][number];
@@ -21,6 +21,10 @@ export const STEP_BASIS: Record<StepBasis, string> = {
 /** The unit that a cost or a saving is counted per. */
 export const perWhat = (basis: StepBasis): 'step' | 'trace' =>
   (basis === 'whole_trace' || basis === 'none' ? 'trace' : 'step');
+
+/** The mean number of matches in words: `3 per step`, or `one in 5 steps`; empty if no step has one. Python's `matches_text` does the same. */
+export const matchesText = (perStep: number): string =>
+  (perStep >= 1 ? `${count(perStep)} per step` : perStep > 0 ? `one in ${count(1 / perStep)} steps` : '');
 
 /** The basis of a saving, in short: `computed, then measured`. */
 export const basisText = (basis: readonly SavingBasis[]): string => basis.map((each) => SHORT_BASIS[each]).join(', ');

@@ -52,7 +52,15 @@ function environment(): string[] {
 
 const withRanks = (finding: Finding): Finding & { about: string } => ({ ...finding, about: ranksOf(finding) });
 
-export const copyLink = (): Promise<boolean> => copy(shareUrl(), 'Link');
+const LOOPBACK = /^(?:localhost|.*\.localhost|127(?:\.\d{1,3}){3}|\[::1\]|0\.0\.0\.0)$/;
+
+/** The address, with a remark where it leads to this machine only. */
+export async function copyLink(): Promise<boolean> {
+  const url = shareUrl();
+  const done = await copy(url, 'Link');
+  if (done && URL.canParse(url) && LOOPBACK.test(new URL(url).hostname)) toast('Link copied. It opens on this machine only; for others, save the report as an HTML page.');
+  return done;
+}
 
 /** The list as shown: filtered and sorted. */
 export function copyReport(): Promise<boolean> {

@@ -1,6 +1,6 @@
 import { fireEvent, screen, within } from '@testing-library/preact';
 import { expect, it, vi } from 'vitest';
-import type { CpuFigures, FrameRow, SlowCallRow } from '../api/types.gen';
+import type { CpuFigures, FrameRow, ProfileReport, SlowCallRow } from '../api/types.gen';
 import { report, state } from '../testing/fixtures';
 import { openPage } from '../testing/page';
 import { serveProfile } from '../testing/server';
@@ -11,8 +11,8 @@ const slow = (changes: Partial<SlowCallRow> = {}): SlowCallRow => ({
 });
 const frame = (name: string, own: boolean): FrameRow => ({ file: '/job/train.py', line: 7, function: name, own_code: own, calls: 3, self_ns: 2e6 });
 
-async function open(changes: Partial<CpuFigures> = {}): Promise<HTMLElement> {
-  const server = serveProfile(report(), state());
+async function open(changes: Partial<CpuFigures> = {}, recorded: ProfileReport['recorded'] = ['shapes', 'steps']): Promise<HTMLElement> {
+  const server = serveProfile(report({ recorded }), state());
   server.answers['cpu'] = () => ({
     cpu: { threads: 4, most_threads: 3, mean_threads: 1.46, slow_calls: [slow(), slow({ operator: 'aten::add', threads: 3, contended: true, line: null, file: '' })],
       frames: [frame('mine', true), frame('theirs', false)], ...changes },
@@ -53,6 +53,12 @@ it('lists Python’s own time, of all code or of the user’s alone', async () =
 it('says which option records Python’s time', async () => {
   expect((await open({ frames: null })).textContent).toContain('record with with_stack=True');
   expect(screen.queryByRole('checkbox')).toBeNull();
+});
+
+it('does not deny the stacks of a recording that has them without times', async () => {
+  const text = (await open({ frames: null }, ['stacks', 'steps'])).textContent;
+  expect(text).toContain('The recording has the stacks of operators, but no times of Python functions.');
+  expect(text).not.toContain('no Python stacks');
 });
 
 it('says that no thread ran operators', async () => {

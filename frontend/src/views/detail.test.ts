@@ -38,6 +38,8 @@ describe('the head', () => {
     await vi.waitFor(() => expect(copied.length).toBe(2));
     expect(copied[0]).toContain('### `x` waits');
     expect(copied[1]).toContain('http');
+    expect(new URL(copied[1] ?? '').hostname).toBe('localhost');
+    expect(await screen.findByText(/^Link copied\. It opens on this machine only/)).toBeTruthy();
   });
 
   it('copies for an assistant, with the source where it is there', async () => {

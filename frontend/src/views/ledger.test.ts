@@ -187,6 +187,14 @@ describe('an entry', () => {
     expect(screen.getByText('No thread launched anything for a while; confidence high')).toBeTruthy();
   });
 
+  it('has no empty proof', async () => {
+    const own = { function: 'f', file: '/job/a.py', line: 3 };
+    await open({ ledger: ledger([ledgerEntry('host_work', null, [10 * MS], { proof: 'none', owner: ledgerOwner({ library: own, own, ns: 6 * MS }) })]) });
+    fireEvent.click(within(table('the one step')).getByRole('button', { name: /Host work/ }));
+    expect((await screen.findByText('Confidence')).nextElementSibling?.textContent).toBe('High');
+    expect(screen.queryByText('Proof')).toBeNull();
+  });
+
   it('shows names as text, in full where it is open', async () => {
     await open();
     await opened();

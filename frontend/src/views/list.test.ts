@@ -1,7 +1,7 @@
 import { fireEvent, screen, waitFor, within } from '@testing-library/preact';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import type { Lane, Outcome, Steps } from '../api/types.gen';
-import { finding, lane, place, report, rule, saving, state } from '../testing/fixtures';
+import { finding, lane, ledger, ledgerEntry, place, report, rule, saving, state } from '../testing/fixtures';
 import { key, openPage, rows } from '../testing/page';
 import { serveProfile } from '../testing/server';
 
@@ -245,6 +245,16 @@ describe('below the list', () => {
     const notice = await screen.findByText('with_stack=True');
     expect(notice.closest('.notice')?.textContent).toContain('1 of 3 checks could not run: the profile has no stacks.');
   });
+
+  it('have one count, of which those that lack data are a part', async () => {
+    const skipped = ['one', 'two', 'three'].map((name) => ({ rule: name, status: 'not_checked' as const, reason: 'Too few steps.' }));
+    serveProfile(report({ findings: FINDINGS, recorded: ['shapes', 'steps'], outcomes: [...outcomes.filter(({ status }) => status !== 'not_checked'), ...skipped] }), state(),
+      [rule('one', { needs: ['stacks'] }), rule('two', { needs: ['stacks'] }), rule('three', { needs: ['steps'] })]);
+    await openPage();
+    const notice = await screen.findByText('with_stack=True');
+    expect(notice.closest('.notice')?.textContent).toContain('3 of 5 checks could not run, 2 of them because the profile has no stacks.');
+    expect((await group('Not checked')).querySelector('.count')?.textContent).toBe('3');
+  });
 });
 
 it('tells places in files with long paths by their names', async () => {
@@ -263,4 +273,10 @@ it('lists only the findings about a part of the time, and all again', async () =
   expect(window.location.hash).toContain('q=host_device');
   screen.getByRole('button', { name: /^Copies/, pressed: true }).click();
   await waitFor(async () => expect((await rows()).length).toBe(2));
+});
+
+it.each([['serving_step', '✓ steps'], ['whole_trace', '✕ no steps'], ['repeating_unit', '✕ no steps']] as const)('says by the strip whether steps are known: %s', async (source, chip) => {
+  serveProfile(report({ recorded: ['shapes'], ledger: ledger([ledgerEntry('host_work', null, [1e7])], { step_source: source }) }), state());
+  await openPage();
+  expect((await screen.findAllByText(/steps$/, { selector: '.chip' })).map(({ textContent }) => textContent)).toEqual([chip]);
 });

@@ -8,7 +8,7 @@ import { serveProfile, type TestServer } from '../testing/server';
 const MS = 1_000_000;
 const row = (run: string, at: number, stepMs: number | null, changes: Partial<BoardRow> = {}): BoardRow => ({
   run, worker: 'host_1', span: '1', recorded_ms: at, state: stepMs === null ? 'queued' : 'done', known: stepMs !== null, device: 'NVIDIA A100',
-  step_ns: stepMs === null ? null : stepMs * MS, saving_ns: stepMs === null ? null : 10 * MS, findings: 1, action: stepMs === null ? '' : 'Load batches in workers', finding: 'a', logged: null, ...changes,
+  step_ns: stepMs === null ? null : stepMs * MS, saving_ns: stepMs === null ? null : 10 * MS, findings: 1, action: stepMs === null ? '' : 'Load batches in workers', finding: 'a', problem: '', logged: null, ...changes,
 });
 const ROWS = [row('resnet_1', 1_700_000_000_000, 100), row('resnet_2', 1_700_000_100_000, 120), row('gpt', 1_600_000_000_000, null)];
 
@@ -68,6 +68,22 @@ describe('the list of all runs', () => {
     expect(worse.closest('[role=row]')?.textContent).toContain('▲ +20 %');
     expect(worse.closest('[role=row]')?.textContent).toContain('8.33 % 10 ms');
     expect((await table()).querySelectorAll('.worse').length).toBe(1);
+  });
+
+  it('marks by sign and words what could not be read, all of it or a part', async () => {
+    serveRuns([{ runs: [
+      row('cut', 1_700_000_200_000, 90, { problem: 'The list of events does not end.', findings: 0, action: '' }),
+      row('broken', 1_700_000_100_000, null, { state: 'error', problem: 'The file is empty.' }), ...ROWS,
+    ], pending: 0, unasked: 0 }]);
+    await openPage();
+    const text = async (name: string) => (await within(await table()).findByRole('row', { name: new RegExp(name) })).textContent;
+    expect(await text('cut')).toContain('▲ not all could be read');
+    expect(screen.getByTitle('The list of events does not end.').textContent).toBe('▲ not all could be read');
+    expect(await text('broken')).toContain('✕ could not be read');
+    expect(await text('broken')).not.toContain('not analysed');
+    expect(screen.getByTitle('The file is empty.').classList.contains('muted')).toBe(false);
+    expect(await text('gpt')).toContain('not analysed yet');
+    expect(await text('resnet_1')).not.toMatch(/[▲✕] (?:not|could)/);
   });
 
   it('says nothing of a saving where none is expected', async () => {

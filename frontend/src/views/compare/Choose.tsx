@@ -48,9 +48,9 @@ function factsOf(side: Comparison['base'] | undefined): string {
 }
 
 /** The runs, ranks and recordings whose steps count together; none for a single recording. */
-function pooled({ runs, ranks = 1, profiles }: Comparison['base']): string[] {
-  const several = [[runs.length, 'runs'], [ranks, runs.length > 1 ? 'ranks at most' : 'ranks'], [profiles, 'recordings']] as const;
-  return several.filter(([number, word]) => number > 1 && (word !== 'recordings' || number !== Math.max(runs.length, ranks))).map(([number, word]) => `${number} ${word}`);
+function pooled({ runs: names, ranks = 1, profiles }: Comparison['base']): string[] {
+  const several = [[names.length, 'runs'], [ranks, names.length > 1 ? 'ranks at most' : 'ranks'], [profiles, 'recordings']] as const;
+  return several.filter(([number, word]) => number > 1 && (word !== 'recordings' || number !== Math.max(names.length, ranks))).map(([number, word]) => `${number} ${word}`);
 }
 
 interface CardProps { name: SideName; side: Side; report: ProfileReport | null; most: number; facts: string }

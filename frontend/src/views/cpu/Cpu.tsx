@@ -9,6 +9,7 @@ import { DataTable, type TableColumn } from '../../components/DataTable';
 import { Waiting } from '../../components/Waiting';
 import { showSource } from '../../state/actions';
 import { cpu, useAnswer } from '../../state/answers';
+import { report } from '../../state/profile';
 
 export const Cpu = () => (
   <main class="page" aria-labelledby="page-title">
@@ -62,6 +63,11 @@ function SlowCalls({ rows }: { rows: readonly SlowCallRow[] }) {
   );
 }
 
+/** Recordings of 2021 have stacks of operators without times of functions. */
+const NoFrames = () => (report.value?.recorded.includes('stacks')
+  ? <>The recording has the stacks of operators, but no times of Python functions. A current PyTorch records both with <code>with_stack=True</code>.</>
+  : <>The recording has no Python stacks; record with <code>with_stack=True</code>.</>);
+
 const FRAME_COLUMNS: readonly TableColumn<FrameRow>[] = [
   { label: 'Function', cell: (row) => <span class="one-line" title={row.function}>{row.function}</span> },
   { label: 'Place', cell: (row) => <Place file={row.file} line={row.line} /> },
@@ -81,7 +87,7 @@ function Frames({ rows }: { rows: readonly FrameRow[] | null }) {
         <span class="chart-space" />
         {rows && <label class="check"><input type="checkbox" checked={ownOnly} onChange={(event) => setOwnOnly(event.currentTarget.checked)} /> Only my code</label>}
       </div>
-      {rows === null ? <p class="muted">The recording has no Python stacks; record with <code>with_stack=True</code>.</p>
+      {rows === null ? <p class="muted"><NoFrames /></p>
         : shown.length > 0 ? <DataTable label="Table of Python functions" columns={FRAME_COLUMNS} rows={shown} />
           : <p class="muted">{rows.length > 0 ? 'No function of your own code.' : 'None.'}</p>}
     </section>

@@ -69,7 +69,7 @@ function NothingFound() {
   const [passed, skipped] = [outcomes('clean').length, outcomes('not_checked').length];
   if (mutedFindings.value.length > 0) return <Hero title="All findings are muted"><p class="muted">The list shows them at its end.</p></Hero>;
   if (passed === 0 && skipped > 0) return <Hero title="Nothing could be checked"><p>This recording lacks what the checks need: the list says what.</p></Hero>;
-  const checked = <p>{plural(passed, 'check')} passed{skipped > 0 ? `, ${skipped} could not be made: the list says why` : ''}.</p>;
+  const checked = <p>{plural(passed, 'check')} passed{skipped > 0 ? `, ${skipped} could not run: the list says why` : ''}.</p>;
   const account = ledger.value && accountOf(ledger.value, null);
   const largest = account?.rows[0];
   if (!largest) return <Hero title="Nothing to fix was found">{checked}</Hero>;

@@ -8,7 +8,7 @@ import { isOfStart } from '../../base/ledger';
 import { isMuted } from '../../base/mutes';
 import { diagnosisOf, actionOf } from '../../base/actionTitles';
 import { count, nanoseconds, plural, share } from '../../base/units';
-import { atMost, basisText, capital, FROM_CAPTURE, likelihoodText, NO_SAVING, times } from '../../base/words';
+import { atMost, basisText, capital, FROM_CAPTURE, likelihoodText, matchesText, NO_SAVING, times } from '../../base/words';
 import { Button, CopyButton } from '../../components/Button';
 import { Explained } from '../../components/Explained';
 import { RankBadge } from '../../components/RankBadge';
@@ -54,7 +54,7 @@ export function Figures({ finding }: { finding: Finding }) {
         <div>
           <dt>Matches</dt>
           <dd class="worth-value">{count(finding.matches)}</dd>
-          {per.value === 'step' && <dd class="worth-note">{count(finding.matches_per_step)} per step</dd>}
+          {per.value === 'step' && matchesText(finding.matches_per_step) && <dd class="worth-note">{matchesText(finding.matches_per_step)}</dd>}
         </div>
         <div>
           <dt>Confidence</dt>

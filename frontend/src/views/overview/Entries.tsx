@@ -145,6 +145,7 @@ const None = () => <span class="muted ledger-none">–</span>;
 function More({ row: { entry, ns } }: { row: EntryRow }) {
   const { owner, owners = [], evidence = [], hidden_ns: hidden = 0, ns_total: total } = entry;
   const knownBy = knownByText(owner.known_by ?? 'none');
+  const proof = proofText(entry.proof);
   return (
     <div class="ledger-facts">
       <p><Button kind="quiet" onClick={() => go({ view: 'flame', entry: entry.id, finding: '' }, 'push')}>Show in the flame graph</Button></p>
@@ -169,7 +170,7 @@ function More({ row: { entry, ns } }: { row: EntryRow }) {
         <Fact name="Annotation" text={owner.mark} />
         <Fact name="Thread" text={owner.thread} />
         <Fact name="Between" text={owner.neighbours} />
-        <Fact name="Proof" words text={`${capital(proofText(entry.proof))}; confidence ${entry.confidence}`} />
+        <Fact name={proof ? 'Proof' : 'Confidence'} words text={proof ? `${capital(proof)}; confidence ${entry.confidence}` : capital(entry.confidence)} />
         <Fact name="Owner known by" words text={knownBy && capital(knownBy)} />
         {owners.slice(1).map((each) => <Fact name="Also" text={`${nameOf(each)}${each.ns ? `, ${partText(each, total)}` : ''}`} />)}
         {hidden > 0 && total > 0 && <Fact name="Hidden" words text={`${nanoseconds(Math.round((hidden / total) * ns))} more runs behind other work (${share(hidden / (hidden + total))} of all)`} />}

@@ -119,11 +119,15 @@ function Row({ row, number, trend, logged }: { row: BoardRow; number: number; tr
       <span role="cell" class="number">{row.step_ns === null ? '–' : nanoseconds(row.step_ns)}</span>
       <span role="cell">{trend ? <Spark trend={trend} worse={worse} /> : '–'}</span>
       <span role="cell" class="number">{!row.saving_ns ? '–' : <>{part !== null && <b>{share(part)}</b>} <span class="muted">{nanoseconds(row.saving_ns)}</span></>}</span>
-      <span role="cell" class="board-action">{unknown ? <span class="muted">{unknown}</span> : row.action ? <Message text={row.action} /> : <span class="muted">No finding</span>}</span>
+      <span role="cell" class="board-action"><Unread row={row} />{unknown ? <span class="muted">{row.state !== 'error' && unknown}</span> : row.action ? <Message text={row.action} /> : <span class="muted">No finding</span>}</span>
       {logged && <span role="cell" title={loggedText(row)}>{loggedText(row) || '–'}</span>}
     </div>
   );
 }
+
+/** A sign and words for a run of which something could not be read, with the reason on hover. */
+const Unread = ({ row: { state, known, problem } }: { row: BoardRow }) => (state === 'error' && !known ? <span class="board-unread error" title={problem}>✕ could not be read</span>
+  : problem ? <span class="board-unread" title={problem}>▲ not all could be read</span> : null);
 
 const [WIDE, HIGH] = [64, 20];
 

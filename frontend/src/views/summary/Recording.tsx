@@ -2,9 +2,11 @@
 
 import type { Device, ProfileReport } from '../../api/types.gen';
 import { plainText } from '../../base/inline';
+import { sourceText } from '../../base/ledger';
 import { RECORDINGS } from '../../base/recording';
 import { spanText } from '../../base/selection';
 import { count, nanoseconds, plural, share } from '../../base/units';
+import { capital } from '../../base/words';
 import { Explained } from '../../components/Explained';
 import { Message } from '../../components/Spans';
 
@@ -20,8 +22,9 @@ export function Recording({ report }: { report: ProfileReport }) {
         </span>
         <span class="chips">
           {RECORDINGS.map(({ what, label, how }) => (report.recorded.includes(what)
-            ? <span class="chip">✓ {label}</span>
-            : <span class="chip off" title={`Not recorded. Record ${plainText(how)}.`}>✕ no {label}</span>))}
+            ? <span class="chip">✓ {what === 'steps' ? what : label}</span>
+            : what === 'steps' && otherSteps(report) ? <span class="chip" title={capital(otherSteps(report))}>✓ steps</span>
+            : <span class="chip off" title={`Not recorded. Record ${plainText(how)}.`}>✕ no {what === 'steps' ? what : label}</span>))}
           {warnings > 0 && <span class="chip warn">▲ {plural(warnings, 'note')} on quality</span>}
         </span>
       </summary>
@@ -43,6 +46,14 @@ export function Recording({ report }: { report: ProfileReport }) {
       </dl>
     </details>
   );
+}
+
+const MARKS: ReadonlySet<string> = new Set(['serving_step', 'framework_step', 'optimizer_step', 'data_loader']);
+
+/** What shows the steps if the profiler does not mark them; empty if nothing does. */
+function otherSteps({ ledger, steps }: ProfileReport): string {
+  const source = ledger?.step_source ?? steps.basis;
+  return MARKS.has(source) ? sourceText(source) : '';
 }
 
 const RESIDUAL = [{

@@ -1,1 +1,0 @@
-import{Hn as e,a as t,r as n,zn as r}from"./Button-FmMiO0Yk.js";function i({title:i,onClose:a,children:o}){let s=e(null);return r(()=>s.current?.showModal(),[]),t(`dialog`,{class:`dialog`,ref:s,onClose:a,"aria-label":i,children:[t(`header`,{class:`dialog-head`,children:[t(`h2`,{children:i}),t(n,{icon:`close`,label:`Close`,onClick:()=>s.current?.close()})]}),o]})}export{i as t};
