@@ -36,3 +36,17 @@ export const VIEWS: readonly (ViewSpec & { id: View })[] = TABLE;
 
 /** True if a view has a filter. */
 export const hasFilter = (view: View): boolean => VIEWS.some(({ id, hasFilter: has }) => id === view && has);
+
+/**
+ * Why a view shows nothing of a recording with these data, by view: the reasons that are known before its tables. A
+ * memory snapshot belongs to a device, and operators with shapes are dots of the roofline.
+ */
+export function emptyViews(recorded: readonly string[]): Partial<Record<View, string>> {
+  const has = (what: string): boolean => recorded.includes(what);
+  return {
+    ...(!has('device') && { kernels: 'No work of a device was recorded' }),
+    ...(!has('device') && !has('shapes') && { roofline: 'Neither shapes nor work of a device were recorded' }),
+    ...(!has('device') && !has('memory') && { memory: 'No memory events were recorded' }),
+    ...(!has('stacks') && { modules: 'No Python stacks were recorded' }),
+  };
+}

@@ -2,7 +2,8 @@
 
 import { useEffect, useRef } from 'preact/hooks';
 
-interface Tab<T extends string> { id: T; label: string }
+/** `empty` says why a view shows nothing; empty if it shows something. */
+interface Tab<T extends string> { id: T; label: string; empty?: string }
 
 interface Props<T extends string> {
   label: string;
@@ -40,7 +41,7 @@ export function Tabs<T extends string>({ label, tabs, chosen, panel, onChoose, o
   return (
     <div ref={list} class="tabs" role="tablist" aria-label={label} onKeyDown={step}>
       {tabs.map((tab) => (
-        <button type="button" role="tab" class="tab" data-tab={tab.id} data-label={tab.label} aria-selected={tab.id === chosen} aria-controls={panel}
+        <button type="button" role="tab" class={tab.empty ? 'tab empty' : 'tab'} title={tab.empty || undefined} data-tab={tab.id} data-label={tab.label} aria-selected={tab.id === chosen} aria-controls={panel}
           tabIndex={tab.id === chosen ? 0 : -1} onClick={() => onChoose(tab.id)}
           onPointerEnter={() => rest(tab.id)} onPointerLeave={() => rest(null)} onPointerDown={() => onNear(tab.id)}>
           {tab.label}

@@ -93,6 +93,11 @@ describe('tabs', () => {
     expect(chosen).toEqual(['b', 'b']);
   });
 
+  it('mark views that show nothing, and say why', () => {
+    render(<Tabs label="View" panel="p" chosen="a" tabs={[{ id: 'a', label: 'A' }, { id: 'b', label: 'B', empty: 'No device' }]} onChoose={() => undefined} onNear={() => undefined} />);
+    expect(screen.getAllByRole('tab').map((tab) => [tab.className, tab.title])).toEqual([['tab', ''], ['tab empty', 'No device']]);
+  });
+
   it('say which one the mouse rests on, and none that it passes', async () => {
     const near: string[] = [];
     draw([], near);

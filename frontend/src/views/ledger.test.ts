@@ -40,7 +40,7 @@ async function open(changes: Changes = {}, hash = 'torchtidy&p.torchtidy.view=ov
 const table = (of = 'the average step') => screen.getByRole('table', { name: `Entries of ${of}` });
 const cells = (row: Element | undefined) => [...row?.children ?? []].map((cell) => cell.textContent);
 const lines = (of?: string) => within(table(of)).getAllByRole('row').slice(1);
-const whole = (text: string | undefined): number => Number(/([\d,]+) ns$/.exec(text ?? '')?.[1]?.replaceAll(',', ''));
+const whole = (row: Element | undefined): number => Number(/^([\d,]+) ns$/.exec(row?.querySelector('[title]')?.getAttribute('title') ?? '')?.[1]?.replaceAll(',', ''));
 
 it('a recording of what a job does once promises nothing of its steps', async () => {
   const findings = [finding('a', { saving: saving(50 * MS) })];
@@ -70,10 +70,10 @@ describe('the account on the overview', () => {
   it('adds up to the step in ns, the average one and each that is chosen', async () => {
     const account = ledger(ENTRIES);
     await open();
-    expect(whole(cells(lines().at(-1))[3] ?? '')).toBe(account.step_ns.mean);
+    expect(whole(lines().at(-1))).toBe(account.step_ns.mean);
     fireEvent.click(screen.getByRole('option', { name: /^ProfilerStep#5/ }));
     await waitFor(() => expect(table('ProfilerStep#5')).toBeTruthy());
-    expect(whole(cells(lines('ProfilerStep#5').at(-1))[3] ?? '')).toBe(100 * MS + 8);
+    expect(whole(lines('ProfilerStep#5').at(-1))).toBe(100 * MS + 8);
     expect(screen.getByRole('region', { name: 'Where the time goes' }).textContent).toContain('ProfilerStep#5: 100 ms');
   });
 

@@ -45,7 +45,7 @@ export function Entries({ account, what, time }: Props) {
         )}
       </div>
       <div role="rowgroup">
-        <Line part={1} ns={account.whole} name={<b>Sum</b>}>{capital(what)}, to the nanosecond: {count(account.whole)} ns</Line>
+        <Line part={1} ns={account.whole} name={<b>Sum</b>}><span title={`${count(account.whole)} ns`}>{capital(what)}</span></Line>
       </div>
     </div>
   );

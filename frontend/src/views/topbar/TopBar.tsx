@@ -1,7 +1,7 @@
 /** The selection and its display: profile, view, filter. */
 
 import { SHORTCUTS } from '../../base/keys';
-import { VIEWS } from '../../base/views';
+import { emptyViews, VIEWS } from '../../base/views';
 import { Button, IconButton } from '../../components/Button';
 import { Tabs } from '../../components/Tabs';
 import { chooseView, helpOpen, settingsOpen } from '../../state/actions';
@@ -18,9 +18,10 @@ import { Filter } from './Filter';
 import { Pickers } from './Pickers';
 
 /** Without a run only the views that need none are offered. */
-const tabs = (): typeof VIEWS => VIEWS.filter(({ id, ofRanks = false, ofRuns = false }) =>
+const tabs = () => VIEWS.filter(({ id, ofRanks = false, ofRuns = false }) =>
   (!ofRanks || hasRanks.value || view.value === id) && (!ofRuns || (runs.value?.runs.length ?? 0) > 1)
-  && (selected.value !== null || ofRuns || id === 'compare'));
+  && (selected.value !== null || ofRuns || id === 'compare'))
+  .map((each) => ({ ...each, empty: (report.value && emptyViews(report.value.recorded)[each.id]) ?? '' }));
 
 export const TopBar = () => (
   <>
