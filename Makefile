@@ -19,6 +19,7 @@ export PATH := $(CURDIR)/build/tools/bin:$(PATH)
 DEMO := .venv-demo
 TEST := .venv
 MIN := .venv-min
+NEWEST := .venv-newest
 BIN := $(TEST)/bin
 DEMO_SOURCES := sample_runs/image_classifier_untidy,sample_runs/text_generation_eval,sample_runs/decoder_training_gpu_untidy
 # Most modules of what is installed are never imported: to compile all of them takes 40 s. Where Python may not keep what
@@ -28,10 +29,14 @@ NODE_MODULES := frontend/node_modules/.package-lock.json
 COMPILED := $(wildcard tb_tidy_plugin/*/*.pyx tb_tidy_plugin/*/*.pxi)
 MIN_TESTS := tests/cli/test_cli.py tests/cli/test_doctor.py tests/plugin/test_in_tensorboard.py tests/plugin/test_profiles.py \
     tests/plugin/test_web.py tests/trace/test_kineto.py tests/trace/test_real_traces.py tests/trace/test_files.py
+# The formats, what runs in a training process, and all that records and judges programs.
+NEWEST_TESTS := tests/accuracy tests/analysis tests/benchmarks tests/budgets tests/capture tests/dev tests/differential \
+    tests/faults tests/fixes tests/lines tests/profile tests/rules tests/second_corpus tests/sources tests/test_aten.py \
+    tests/trace/test_external.py
 OLDEST_TESTS := tests/trace/test_kineto.py
 STATIC := tb_tidy_plugin/plugin/static
 
-.PHONY: help demo test oldest lint types generate generated numbers ledger accuracy fixes lines proof gpu-proof gpu-proof-report residuals screens firefox painted bench bench-check load test-min test-install fuzz frontend bundle pytest clean node browser
+.PHONY: help demo test oldest lint types generate generated numbers ledger accuracy fixes lines proof gpu-proof gpu-proof-report residuals screens firefox painted bench bench-check load test-min newest-torch test-install fuzz frontend bundle pytest clean node browser
 
 help: ## list the targets
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -94,6 +99,10 @@ oldest: | $(TEST)/.installed ## read the sample runs with the oldest versions of
 test-min: $(MIN)/.installed ## run the tests of what depends on others with their oldest versions
 	$(MIN)/bin/pytest $(MIN_TESTS) -m 'not (browser or compiled or torch)'
 
+newest-torch: $(NEWEST)/.installed ## run what needs torch with the newest release that is supported; a part of `make proof`
+	$(NEWEST)/bin/python -m tb_tidy_plugin.dev generate --check
+	$(NEWEST)/bin/pytest $(PYTEST_FLAGS) $(NEWEST_TESTS) -m 'torch and not browser'
+
 test-install: $(TEST)/.installed ## install the wheel into clean environments, one for each of PYTHONS that is here
 	TORCHTIDY_PYTHONS="$(PYTHONS)" $(BIN)/pytest tests/install
 
@@ -112,6 +121,7 @@ proof: $(TEST)/.installed ## run what needs a quiet machine: timed tests, growth
 	$(BIN)/python -m tests.accuracy --proof --conditions library
 	$(BIN)/python -m tests.accuracy --proof --conditions cores
 	$(BIN)/python -m tests.second_corpus --proof
+	$(MAKE) newest-torch
 
 fuzz: $(TEST)/.installed ## break all kinds of files for MINUTES=10 minutes; leaves what it finds in build/fuzz/
 	$(BIN)/python -m tests.fuzz --what all --minutes $(MINUTES)
@@ -146,7 +156,7 @@ pytest: $(TEST)/.installed | node browser ## run the Python and browser tests
 	$(BIN)/pytest $(PYTEST_FLAGS)
 
 clean: ## remove all that the other targets made
-	rm -rf $(DEMO) $(TEST) $(MIN) build *.egg-info frontend/node_modules .coverage .hypothesis
+	rm -rf $(DEMO) $(TEST) $(MIN) $(NEWEST) build *.egg-info frontend/node_modules .coverage .hypothesis
 	rm -rf .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find tb_tidy_plugin -name '*.so' -delete -o -path '*/_*.c' -delete
 	find tb_tidy_plugin tests -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -178,6 +188,16 @@ $(MIN)/.installed: setup.py tests/constraints-min.txt
 	$(PYTHON_MIN) -m venv $(MIN)
 	TORCHTIDY_FRONTEND=skip TORCHTIDY_EXTENSION=skip $(MIN)/$(INSTALL) --prefer-binary \
 	    --constraint tests/constraints-min.txt hypothesis jsonschema pytest pytest-xdist setuptools .
+	@touch $@
+
+# A torch with CUDA takes 5 GB: `PIP_EXTRA_INDEX_URL` as in CONTRIBUTING.md names the CPU builds.
+$(NEWEST)/.installed: setup.py tests/requirements.txt tests/constraints.txt tests/constraints-newest.txt $(COMPILED) \
+        | $(NEWEST)/bin/pip
+	grep --invert-match '^torch==' tests/constraints.txt > $(NEWEST)/constraints.txt
+	cat tests/constraints-newest.txt >> $(NEWEST)/constraints.txt
+	grep --invert-match '^-c ' tests/requirements.txt > $(NEWEST)/requirements.txt
+	TORCHTIDY_FRONTEND=skip TORCHTIDY_EXTENSION=require $(NEWEST)/$(INSTALL) --constraint $(NEWEST)/constraints.txt \
+	    --requirement $(NEWEST)/requirements.txt --editable .
 	@touch $@
 
 $(NODE_MODULES): frontend/package.json frontend/package-lock.json | node

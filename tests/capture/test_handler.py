@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -130,9 +131,16 @@ class TestLines:
         assert places
         assert {(place.line, place.precision) for place in places if place} == {wanted}
 
-    def test_only_calls_of_own_files_are_kept(self, recorded: Path) -> None:
-        calls = document_of(recorded)["calls"]
-        profile = Profile(read_with_side_files(recorded))
+    def test_only_calls_of_own_files_are_kept(self, recorded: Path, tmp_path: Path) -> None:
+        """Torch after 2.13 writes the lines of all calls into the trace; this is about those of the side file."""
+        document = json.loads(recorded.read_bytes())
+        for event in document["traceEvents"]:
+            event.get("args", {}).pop("CallFrom", None)
+        trace = tmp_path / recorded.name
+        trace.write_text(json.dumps(document))
+        shutil.copy(side_file_of(recorded), side_file_of(trace))
+        calls = document_of(trace)["calls"]
+        profile = Profile(read_with_side_files(trace))
         rows = [row for row in range(profile.tree.size) if profile.table.called_from[row] >= 0]
         assert len(rows) == len(calls["line"]) > 0
         callers = {profile.name(next(at for at in profile.ancestors(row) if "(" in profile.name(at))) for row in rows}

@@ -205,10 +205,11 @@ def test_a_step_that_is_compiled_runs_as_before(tmp_path: Path) -> None:
     model(torch.ones(2, 4)).square().mean().backward()
     before = model.weight.detach().clone()
     torch.compile(lambda: optimizer.step(), backend="eager")()
-    print("ended", torch.equal(model.weight, before - 0.1 * model.weight.grad))
+    expected = before - 0.1 * model.weight.grad  # torch 2.14 rounds the last bit otherwise where it compiles a step
+    print("ended", torch.allclose(model.weight, expected, rtol=1e-6), torch.equal(model.weight, before))
     """
     done = recorded(tmp_path, program)
-    assert (done.returncode, done.stdout) == (0, "ended True\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, "ended True False\n"), done.stderr
 
 
 def test_a_failure_of_ours_is_not_the_programs(tmp_path: Path) -> None:

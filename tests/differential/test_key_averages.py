@@ -1,4 +1,4 @@
-"""Operators against torch 2.13 itself: its `key_averages`, its counts of FLOPs, its operators' arguments."""
+"""Operators against the installed torch itself: its `key_averages`, its counts of FLOPs, its operators' arguments."""
 
 from __future__ import annotations
 

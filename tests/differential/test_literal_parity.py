@@ -1,4 +1,4 @@
-"""Upstream's literal semantics on our tree give upstream's counts: stored ones, and live ones of torch 2.13."""
+"""Upstream's literal semantics on our tree give upstream's counts: stored ones, and those of the installed torch."""
 
 from __future__ import annotations
 
