@@ -158,12 +158,15 @@ def test_a_link_opens_the_same_comparison(tab: Tab) -> None:
     tab.page.go_back()
 
 
-def test_without_a_link_two_runs_are_chosen_and_named(tab: Tab) -> None:
-    frame = tab.open(view="compare", run=TIDY)
-    expect(side(frame, "Candidate").get_by_label("Run")).to_have_value(TIDY)
-    expect(side(frame, "Baseline").get_by_label("Run")).not_to_have_value(TIDY)
-    assert f"with={TIDY}" in tab.hash
-    assert "cmp=" in tab.hash
+@pytest.mark.parametrize("run", [TIDY, UNTIDY])
+def test_without_a_link_the_run_recorded_first_is_the_baseline(tab: Tab, run: str) -> None:
+    """The names of the files have the times of recording."""
+    times = {name: next((SAMPLES / name).glob("*.pt.trace.json.gz")).name.split(".")[1] for name in (TIDY, UNTIDY)}
+    older, newer = sorted(times, key=lambda name: int(times[name]))
+    frame = tab.open(view="compare", run=run)
+    expect(side(frame, "Baseline").get_by_label("Run")).to_have_value(older)
+    expect(side(frame, "Candidate").get_by_label("Run")).to_have_value(newer)
+    tab.page.wait_for_url(re.compile(f"cmp={older}.*with={newer}"))
 
 
 def test_by_keyboard_alone(tab: Tab, truth: Comparison) -> None:
@@ -181,17 +184,17 @@ def test_by_keyboard_alone(tab: Tab, truth: Comparison) -> None:
     tab.page.keyboard.press("Escape")
     tab_to(tab, frame.get_by_role("button", name="Swap baseline and candidate"))
     tab.page.keyboard.press("Enter")
-    expect(side(frame, "Baseline").get_by_label("Run")).to_have_value(TIDY)
+    expect(side(frame, "Baseline").get_by_label("Run")).to_have_value(UNTIDY)
     gone = truth.findings[0]
     tab_to(tab, side(frame, "Candidate").get_by_label("Run"))
-    tab.page.keyboard.type(UNTIDY)
-    expect(verdict(frame)).to_contain_text("slower")
+    tab.page.keyboard.type(TIDY)
+    expect(verdict(frame)).to_contain_text("faster")
     tab_to(tab, frame.get_by_role("button", name=gone.action.replace("`", "")).first)
     tab.page.keyboard.press("Enter")
     expect(frame.get_by_role("heading", level=1)).to_contain_text("Load batches in worker processes")
     assert f"run={UNTIDY}" in tab.hash
     tab.page.go_back()
-    expect(verdict(frame)).to_contain_text("slower")
+    expect(verdict(frame)).to_contain_text("faster")
 
 
 def tab_to(tab: Tab, wanted: Locator) -> None:
