@@ -32,7 +32,7 @@ def generate(root: Path, check: bool) -> None:
     denied: list[str] = []
     if reason := operator_table.left_out():
         click.echo(f"left as it is: {operator_table.TABLE}, since {reason}", err=True)
-        denied = operator_table.complaints()
+        denied = operator_table.table_complaints()
     stale = [file for file in files if not file.is_current(root)]
     for file in stale:
         if check:

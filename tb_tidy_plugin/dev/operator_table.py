@@ -158,7 +158,7 @@ def left_out() -> str:
     return f"torch {installed_version()} is older than {TORCH}, whose operators it holds" if is_older else ""
 
 
-def complaints() -> list[str]:
+def table_complaints() -> list[str]:
     """What an older torch than the table's says otherwise: operators that the table lacks, or of which it says less."""
     if find_spec("torch") is None:
         return []

@@ -317,13 +317,16 @@ def is_mostly_waiting(found: Communication) -> bool:
     return found.transfer_ns is not None and found.wait_ns > found.transfer_ns
 
 
+NOT_OWN = "It is Python between operators, outside your own files."
+
+
 def on_cpu(kind: Kind | None, rate: Rate | None, *, has_shapes: bool, is_own: bool) -> tuple[str | None, str | None]:
     """Advice about an entry of the cause `cpu`, and the reason if there is nothing to fix.
 
     `is_own` is True if its first owner is a function in the user's own files: nobody can rewrite a framework's.
     """
     if kind == "python":
-        return "Vectorise it, or move it out of the step." if is_own else None, None
+        return ("Vectorise it, or move it out of the step.", None) if is_own else (None, NOT_OWN)
     said = None if kind in NEEDS_LIMIT else BY_KIND.get(kind or "other")
     if rate is not None and (reached := _at_rate(kind, rate)):
         return said, reached

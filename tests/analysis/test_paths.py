@@ -103,7 +103,7 @@ def test_a_time_that_is_not_a_number_ends_no_command(tmp_path: Path) -> None:
 
 
 def test_a_bug_of_a_command_is_not_taken_for_a_limit_that_was_reached() -> None:
-    code = "from tb_tidy_plugin.cli import main; main.commands = lambda: 1 / 0; main.script()"
+    code = "from tb_tidy_plugin.cli import main; main.commands = lambda **_: 1 / 0; main.script()"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env=same_imports(), check=False, timeout=120
     )

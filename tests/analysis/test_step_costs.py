@@ -64,6 +64,7 @@ def test_waits_in_each_step(tmp_path: Path) -> None:
         ("cudaDeviceSynchronize", 400, 7),
     ]
     steps = [event(f"ProfilerStep#{at}", 1000 * at, 900, cat="user_annotation") for at in range(2)]
+    steps += [event("aten::mm", 1000 * at + 10, 20) for at in range(2)]
     runtime = [event(name, 1000 + start, time, cat="cuda_runtime") for name, start, time in calls]
     path = write(tmp_path / "w.pt.trace.json", kineto_text([*steps, *runtime]))
     costs = step_costs_of(Profile(read_trace(path)))

@@ -92,4 +92,4 @@ def test_a_real_job_whose_loader_got_workers() -> None:
     assert change.realised_ns == pytest.approx(change.predicted_ns, rel=0.2)
     waiting = next(part for part in comparison.breakdown if part.part == "idle_data_loading")
     assert waiting.base_ns > 50e6
-    assert waiting.candidate_ns < 1e6
+    assert waiting.candidate_ns < 2e6  # all steps count, the first one, in which workers start, among them

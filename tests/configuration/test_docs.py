@@ -73,7 +73,7 @@ class TestRulesOfYourOwn:
 
     def test_it_is_listed_and_explained(self, project: Path) -> None:
         listed = self.tidy(project, "rules")
-        assert re.search(r"MY1 +permutation-in-step +user +Permutation of a whole data set in a step", listed)
+        assert re.search(r"MY1 +permutation-in-step +user +- +Permutation of a whole data set in a step", listed)
         page = self.tidy(project, "explain", "MY1")
         assert "drawn one number after the other" in page
         assert "min-call-ns = 200000: a permutation of 10,000 numbers" in page

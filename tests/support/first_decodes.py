@@ -107,7 +107,7 @@ def _below(kind: type[msgspec.Struct]) -> Iterator[type[msgspec.Struct]]:
         yield from _below(each)
 
 
-def _value(described: inspect.Type, depth: int = 0) -> Any:  # noqa: ANN401, PLR0911 - any JSON
+def _value(described: inspect.Type, depth: int = 0) -> Any:  # noqa: ANN401, C901, PLR0911 - any JSON
     below = partial(_value, depth=depth + 1)
     match described:
         case inspect.StructType():
@@ -116,6 +116,8 @@ def _value(described: inspect.Type, depth: int = 0) -> Any:  # noqa: ANN401, PLR
             return [below(described.item_type)] if depth < DEPTH or described.min_length else []
         case inspect.TupleType():
             return [*map(below, described.item_types)]
+        case inspect.DictType() if isinstance(described.key_type, inspect.TupleType | inspect.VarTupleType):
+            raise Unmade
         case inspect.DictType():
             return {str(below(described.key_type)): below(described.value_type)} if depth < DEPTH else {}
         case inspect.UnionType():
