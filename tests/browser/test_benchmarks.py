@@ -113,12 +113,12 @@ def test_every_figure_is_the_measurement_s(board: Served, page: Tab) -> None:
     measurement = known(board).measurements[finding.id]
     assert finding.measurement == measurement
     shown = card(frame)
-    for samples, middle_ns in (
-        (measurement.before_samples_ns, measurement.before_ns),
-        (measurement.after_samples_ns, measurement.after_ns),
-    ):
-        if len(samples) == measurement.blocks:
-            assert median(samples) == pytest.approx(middle_ns)
+    samples = (measurement.before_samples_ns, measurement.after_samples_ns)
+    if len(samples[0]) == len(samples[1]) == measurement.blocks:  # the medians, changed by equal factors
+        product = median(samples[0]) * median(samples[1])
+        assert measurement.before_ns * measurement.after_ns == pytest.approx(product)
+    assert measurement.after_ns / measurement.before_ns == pytest.approx(measurement.ratio)
+    for middle_ns in (measurement.before_ns, measurement.after_ns):
         expect(shown).to_contain_text(in_words(middle_ns))
     assert 1 / measurement.high > 1000, "the fix leaves nothing of this pattern"
     expect(shown.locator(".worth-value")).to_contain_text([">1000×", "", "", f"n = {measurement.blocks}"])
