@@ -16,6 +16,7 @@ from pathlib import Path
 
 SAMPLES = Path(__file__).resolve().parent
 HOST_NAME = "workstation"
+ON_A_GPU = "_gpu_"  # in the names of runs that need one
 ABSOLUTE_PATH = re.compile(r"(?:^|[\s(<'\"=:])(?:/\w[^/]*/|[A-Za-z]:[\\/])")
 
 
@@ -25,7 +26,7 @@ def main() -> None:
     parser.add_argument("--all", action="store_true", help="record every run that needs no GPU")
     parser.add_argument("--attempts", type=int, default=5, help="recordings of a run, of which the fastest is kept")
     arguments = parser.parse_args()
-    every = sorted(script.parent.name for script in SAMPLES.glob("*/*.py") if "_gpu_" not in script.parent.name)
+    every = sorted(script.parent.name for script in SAMPLES.glob("*/*.py") if ON_A_GPU not in script.parent.name)
     names = every if arguments.all else arguments.runs
     if not names:
         parser.error("name a run, or give --all")

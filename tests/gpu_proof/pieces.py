@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sample_runs.record import record
+from sample_runs.record import ON_A_GPU, SAMPLES, record
 from tb_tidy_plugin.benchmarks.measurement import NotMeasured
 from tb_tidy_plugin.benchmarks.process import MeasuringRequest
 from tb_tidy_plugin.benchmarks.runner import PairMeasurement
@@ -25,7 +25,8 @@ LIMIT_S = 120.0
 LEAST_LEFT_S = 15.0
 """No piece is begun with less time left."""
 
-SAMPLES = Path(__file__).parent / "samples"
+GPU_SAMPLES = sorted(script.parent for script in SAMPLES.glob(f"*{ON_A_GPU}*/*.py"))
+"""Folders of the sample runs that need a GPU."""
 
 
 class OutOfTimeError(Exception):
@@ -63,7 +64,7 @@ def pieces(plan: Plan) -> Iterator[Piece]:
     first, *others = sorted(plan.sizes, key=lambda each: each != "middle")
     yield from _of_pairs(first, plan)
     yield from (Piece(f"benchmark/{name_of(each)}", _of_rule(each, plan)) for each in OF_RULES)
-    for sample in sorted(path for path in SAMPLES.iterdir() if any(path.glob("*.py"))):
+    for sample in GPU_SAMPLES:
         yield Piece(f"sample/{sample.name}", _of_sample(sample, plan))
     for size in others:
         yield from _of_pairs(size, plan)

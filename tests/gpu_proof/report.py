@@ -24,7 +24,7 @@ from tests.accuracy.proof import promised
 from tests.accuracy.turns import StepSeconds
 from tests.accuracy.verdicts import Answer, merged
 from tests.gpu_proof.corpus import REHEARSED, SIZES, Pair, pairs
-from tests.gpu_proof.pieces import SAMPLES
+from tests.gpu_proof.pieces import GPU_SAMPLES
 from tests.gpu_proof.state import Result, State
 from tests.support.recordings import ROOT
 
@@ -117,7 +117,7 @@ def take_samples(state: State, into: Path) -> Iterator[Path]:
     Raises:
         ValueError: a trace names an absolute path, or is larger than a sample's.
     """
-    for sample in sorted(SAMPLES.iterdir()):
+    for sample in GPU_SAMPLES:
         for trace in sorted(state.piece(f"sample/{sample.name}").glob("*.pt.trace.json.gz")):
             if TRACE.fullmatch(trace.name):
                 with gzip.open(trace) as file:
@@ -126,7 +126,8 @@ def take_samples(state: State, into: Path) -> Iterator[Path]:
                     raise ValueError(f"{trace.name} is larger than a sample's trace")
                 checked = anonymised(text.decode("utf-8"), trace.name)
                 folder = into / sample.name
-                shutil.copytree(sample, folder, dirs_exist_ok=True)
+                if folder.resolve() != sample.resolve():
+                    shutil.copytree(sample, folder, dirs_exist_ok=True)
                 for old in folder.glob("*.pt.trace.json.gz"):
                     old.unlink()
                 (folder / trace.name).write_bytes(gzip.compress(checked.encode(), compresslevel=9, mtime=0))

@@ -341,7 +341,7 @@ class TestSamples:
         state = sampled(tmp_path / "state", TRACE)
         (taken,) = take_samples(state, tmp_path / "runs")
         assert json.loads(gzip.decompress(taken.read_bytes()))["host_name"] == "workstation"
-        script = ROOT / "tests/gpu_proof/samples/decoder_training_gpu_tidy/train.py"
+        script = ROOT / "sample_runs/decoder_training_gpu_tidy/train.py"
         assert (taken.parent / "train.py").read_bytes() == script.read_bytes()
 
     def test_a_trace_of_a_pytorch_that_names_no_host(self, tmp_path: Path) -> None:
