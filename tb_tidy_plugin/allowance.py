@@ -50,7 +50,7 @@ _LOOK_S = 0.2  # between checks of a thread of the process
 _AGAIN_S = 1.0  # between alarms, in case the first one came at a moment at which Python drops exceptions
 LEAST_WAIT_S = 0.001  # a timer of 0 would be off
 _LONGEST_WAIT_S = 1e9  # systems take no much longer one
-_LARGEST_LIMIT = float(1 << 62)  # more is no limit
+_LARGEST_LIMIT = float(1 << 62)  # the system takes no larger number; above it there is no limit
 _THREADS = 8  # that the work may start: 1 reads, up to 4 scan
 STACK_BYTES = 8 << 20  # of a thread, if the system sets no limit
 

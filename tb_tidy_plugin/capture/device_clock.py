@@ -34,18 +34,23 @@ class DeviceClock:
         self._is_after = False
 
     def begin(self) -> None:
-        """Marks the begin of a step."""
-        self._begun = unless_it_fails("the device's clock", _event, _LOST)
+        """Marks the begin of a step; once enough are timed, nothing is done."""
+        if len(self._steps) < MOST_TIMED:
+            self._begun = unless_it_fails("the device's clock", _event, _LOST)
 
     def end(self, *, is_recorded: bool | None) -> None:
         """Marks its end; `is_recorded` is None while the profiler warms up."""
         begun, self._begun = self._begun, None
         if is_recorded is not False:
             self._is_after = True
-        elif begun is not None and len(steps := self._after if self._is_after else self._before) < MOST_TIMED:
+        elif begun is not None:
             ended = unless_it_fails("the device's clock", _event, _LOST)
             if ended is not None:
-                steps.append((begun, ended))
+                self._steps.append((begun, ended))
+
+    @property
+    def _steps(self) -> list[tuple[torch.cuda.Event, torch.cuda.Event]]:
+        return self._after if self._is_after else self._before
 
     def wait(self) -> None:
         """Returns when the device has done all steps that are timed."""

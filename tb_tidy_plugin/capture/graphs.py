@@ -152,7 +152,7 @@ class _Captures:
         self._numbers = count()
 
     def next_ident(self) -> str | None:
-        """The ident of a capture that begins; None if there is no folder for recordings."""
+        """A name for the capture that is about to begin; None without a folder to record it into."""
         number = next(self._numbers)
         if not number:
             folder = unless_it_fails("the folder of the traces", self._folder_of, "graphs stay unnamed")

@@ -103,10 +103,10 @@ def activities_of(profile: Profile, host: HostLanes) -> Activities:
     known_ns = np.maximum(np.maximum(ready_ns, free_ns), other_end_ns)
     is_first = known_ns == _LONG_AGO
     rest_ns = np.where(is_first, 0, np.maximum(order.start_ns - known_ns, 0))
-    # It waited for something unknown: then it keeps its distance from its launch, else from all that it waited for.
-    # An unknown event that comes by chance so soon after a long wait for known work is unlikely.
-    by_chance = rest_ns > LEAST_UNRELATED * (order.start_ns - order.launched_ns)
-    is_long = (rest_ns > EXPLAINED_NS) & has_launch & by_chance
+    # Work that waited for something unknown keeps its distance from its launch, all other from what it waited for. An
+    # unknown event hardly comes by chance just after a long wait for known work.
+    is_unrelated = rest_ns > LEAST_UNRELATED * (order.start_ns - order.launched_ns)
+    is_long = (rest_ns > EXPLAINED_NS) & has_launch & is_unrelated
     after_ns = np.where(is_long, 0, rest_ns)
     return Activities(
         row=order.row,

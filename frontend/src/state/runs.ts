@@ -36,13 +36,13 @@ const isMissing = computed(() => {
 /** Announces an address that names a missing run. It stays in the address: the run may still appear. */
 export function watchRun(): void {
   effect(() => {
-    if (isMissing.value) toast(`There is no run “${namedRun.value}” here.${selected.value ? ' The only one is shown.' : ''}`);
+    if (isMissing.value) toast(`There is no run “${namedRun.value}” here.${selected.value ? ' The page shows the only run instead.' : ''}`);
   });
 }
 
 /**
- * The view on the screen. Without a run that is there, it is the list of all runs: a comparison names its own, and with
- * a single run there is no list.
+ * The view on the screen. If the address names no existing run, that is the list of all runs. Comparisons are exempt,
+ * since they name their own runs, and so is a logdir with a single run, which has no list.
  */
 export const view = computed<View>(() => {
   const { scanning = true, runs: known = [] } = runs.value ?? {};

@@ -258,7 +258,7 @@ describe('the address', () => {
   it('that names a run that is not there says so, and keeps the name', async () => {
     serveProfile(report({ findings: [finding('a')] }), state());
     await openPage('torchtidy&p.torchtidy.run=gone');
-    expect(await screen.findByText('There is no run “gone” here. The only one is shown.')).toBeTruthy();
+    expect(await screen.findByText('There is no run “gone” here. The page shows the only run instead.')).toBeTruthy();
     expect((await rows()).length).toBe(1);
     expect(window.location.hash).toContain('run=gone');
   });
