@@ -84,13 +84,14 @@ def tensors() -> dict[str, Any]:
 
 @pytest.mark.torch
 class TestTorch:
-    def test_the_table_is_that_of_the_installed_torch(self) -> None:
-        if operator_table.installed_version() != TORCH:
-            pytest.skip(f"the table is of torch {TORCH}")
-        assert (ROOT / operator_table.TABLE).read_text("utf-8") == operator_table.table_text()
+    def test_the_table_is_that_of_the_installed_torch_unless_that_is_older(self) -> None:
+        if operator_table.installed_version() == TORCH:
+            assert (ROOT / operator_table.TABLE).read_text("utf-8") == operator_table.table_text()
+        else:
+            assert f"older than {TORCH}" in operator_table.left_out()
 
     def test_the_table_has_each_operator_of_the_installed_torch_and_denies_nothing_that_it_says(self) -> None:
-        assert operator_table.complaints() == []
+        assert operator_table.table_complaints() == []
 
     def test_the_torch_that_records_here_is_not_newer_than_the_table(self) -> None:
         version = [tuple(map(int, text.split("."))) for text in (operator_table.installed_version(), TORCH)]
@@ -195,7 +196,10 @@ class TestTorch:
     def test_what_an_older_torch_says_otherwise_is_listed(self, monkeypatch: pytest.MonkeyPatch) -> None:
         facts = {"add": "pointwise", "abs": "view shares=0", "only_in_an_older_torch": ""}
         monkeypatch.setattr(operator_table, "installed_facts", lambda: facts)
-        assert operator_table.complaints() == ["only_in_an_older_torch: not in the table", "abs: shares view shares=0"]
+        assert operator_table.table_complaints() == [
+            "only_in_an_older_torch: not in the table",
+            "abs: shares view shares=0",
+        ]
 
     @pytest.mark.parametrize("arguments", [["generate"], ["generate", "--check"]])
     def test_generate_keeps_the_table_and_fails_where_an_older_torch_contradicts_it(

@@ -78,8 +78,8 @@ class TestFirstDecodes:
     def test_two_hundred_starts(self) -> None:
         assert "of which died: []" in deaths(str(STARTS))
 
-    def test_without_the_lock_every_start_would_die(self) -> None:
-        assert deaths(str(UNLOCKED), "unlocked").count(str(-signal.SIGSEGV)) == UNLOCKED
+    def test_without_the_lock_starts_would_die(self) -> None:
+        assert str(-signal.SIGSEGV) in deaths(str(UNLOCKED), "unlocked")
 
 
 def deaths(*arguments: str) -> str:

@@ -17,7 +17,7 @@ from tb_tidy_plugin.sources.files import RecordedFile, latest_change_s
 from tb_tidy_plugin.sources.frames import Frame, goes_on, parse_frame
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
 from tb_tidy_plugin.trace.files import TraceFile
-from tb_tidy_plugin.trace.sets import distinct
+from tb_tidy_plugin.trace.sets import distinct, without
 
 _CALLING = (ast.Call, ast.Import, ast.ImportFrom, ast.Await, ast.Yield, ast.YieldFrom)
 
@@ -47,7 +47,7 @@ def recorded_files(profile: Profile, trace: TraceFile, files: Collection[str]) -
     rows: Rows = np.flatnonzero(is_python)
     frames = dict(_frames_in(profile, rows, files))
     opened = _opened(profile, rows)
-    called = set(distinct(table.name[np.setdiff1d(rows, opened)]).tolist())
+    called = set(distinct(table.name[without(rows, opened)]).tolist())
     end_ns = int(table.end_ns.max(initial=0))
     base_ns = table.metadata.base_ns
     recorded_s = (base_ns + table.origin_ns + end_ns) / 1e9 if base_ns else None

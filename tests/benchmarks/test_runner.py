@@ -38,9 +38,7 @@ def refused(pair: Benchmark, limit_s: float = 60, **asked: object) -> str:
 
 def test_a_pair_is_measured_as_it_stands() -> None:
     seen: list[MeasuringProgress] = []
-    found = PairMeasurement(MeasuringRequest(rule="some-rule", pair=READS, asked="cpu", budget_s=0.3)).result(
-        seen.append
-    )
+    found = PairMeasurement(MeasuringRequest(rule="some-rule", pair=READS, asked="cpu", budget_s=2)).result(seen.append)
     assert isinstance(found, Measurement)
     assert found.is_of("some-rule", READS)
     assert found.is_sound()

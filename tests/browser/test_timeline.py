@@ -300,7 +300,7 @@ def test_names_are_text_whatever_they_hold(browser: Browser, hostile: Path) -> N
         tab.page.mouse.click(x, y)
         expect(frame.get_by_role("region", name="The marked event").get_by_role("heading")).to_have_text(HOSTILE)
         (inner,) = [each for each in tab.page.frames if "plugin_entry" in each.url]
-        assert inner.evaluate("[document.title, document.images.length]") == ["TorchTidy", 0]
+        assert inner.evaluate("[document.title, document.images.length]") == ["run · Timeline · TorchTidy", 0]
 
 
 def test_with_forced_colours_bars_and_their_names_can_be_told_apart(tab: Tab) -> None:

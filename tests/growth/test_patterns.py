@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import pkgutil
 import re
 import time
@@ -30,17 +31,26 @@ USED = re.compile(r"\b(\w+)\.(search|sub|find\w+|split|pattern|match|fullmatch)\
 MATCHED = re.compile(r"matching\((\w+)\b")
 
 
-def _patterns() -> Iterator[tuple[str, re.Pattern[str], str]]:
-    """Each pattern of these packages by its place, with the method that it is used with; strings are searched for."""
-    code = "\n".join(path.read_text() for path in sorted(Path(tb_tidy_plugin.__path__[0]).rglob("*.py")))
-    matched, used = set(MATCHED.findall(code)), defaultdict[str, set[str]](set)
+def _used(code: str) -> dict[str, set[str]]:
+    """The methods that are called on each name."""
+    used = defaultdict[str, set[str]](set)
     for name, method in USED.findall(code):
         used[name].add(method)
+    return used
+
+
+def _patterns() -> Iterator[tuple[str, re.Pattern[str], str]]:
+    """Each pattern of these packages by its place, with the method that it is used with; strings are searched for."""
+    codes = [path.read_text() for path in sorted(Path(tb_tidy_plugin.__path__[0]).rglob("*.py"))]
+    matched, used_anywhere = set(MATCHED.findall("\n".join(codes))), _used("\n".join(codes))
     for package in (profile, rules, sources, report, trace):
         for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             if found.name.rpartition(".")[2].startswith("_"):
                 continue
-            for name, value in sorted(vars(importlib.import_module(found.name)).items()):
+            module = importlib.import_module(found.name)
+            used_here = _used(inspect.getsource(module))
+            for name, value in sorted(vars(module).items()):
+                used = used_here if name.startswith("_") else used_anywhere
                 place = f"{found.name.removeprefix('tb_tidy_plugin.')}.{name}"
                 if isinstance(value, str) and name in matched:
                     yield place, re.compile(value.format("") if "{}" in value else value), "search"

@@ -46,8 +46,10 @@ class PlainTrace:
 
     @property
     def steps(self) -> list[Event]:
-        """Host steps only: the copies on the device have a category of their own."""
-        found = [event for event in self.of_kind("user_annotation", "operator") if STEP.fullmatch(event["name"])]
+        """Steps of the host in which something begins: the copies on the device have a category of their own."""
+        marks = [event for event in self.of_kind("user_annotation", "operator") if STEP.fullmatch(event["name"])]
+        begun = [start_ns(event) for event in self.of_kind("cpu_op", "operator", "runtime") if event not in marks]
+        found = [mark for mark in marks if any(start_ns(mark) <= time < end_ns(mark) for time in begun)]
         return sorted(found, key=start_ns)
 
     def per_device(self, events: list[Event]) -> float:
