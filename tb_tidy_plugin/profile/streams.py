@@ -10,20 +10,22 @@ from __future__ import annotations
 import numpy as np
 from msgspec.structs import replace
 
+from tb_tidy_plugin.profile.kernels import kernel_kind
 from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, EventTable
 from tb_tidy_plugin.units import Nanoseconds
 
 REAL_NS = 10_000
 """Longest overlap on a stream that is believed: programmatic dependent launches overlap by 4 µs."""
 
-SERIAL = 0.9
+SERIAL = 0.5
 """Least part of a stream's work that keeps the order; a stream with less of it is not one of a GPU."""
 
 
 def in_order(table: EventTable) -> EventTable:
     """The table with each piece of device work cut where the next one on its stream begins, and a note if any was.
 
-    Kernels of one replayed graph run side by side, and are left as they are, like overlaps of up to `REAL_NS`.
+    Kernels of one replayed graph run side by side, and are left as they are, like overlaps of up to `REAL_NS`. So does
+    communication beside other work: some recorders give the number of a hardware queue that streams share.
     """
     rows = np.flatnonzero(table.is_category(DEVICE_WORK) & (table.stream != ABSENT) & (table.device != ABSENT))
     if len(rows) < 2:
@@ -36,6 +38,8 @@ def in_order(table: EventTable) -> EventTable:
     late = over_ns > REAL_NS
     if not late.any():
         return table
+    communicates = table.is_named(lambda name: kernel_kind(name) == "communication")[rows]
+    late &= communicates[1:] == communicates[:-1]
     # Number of the stream of each piece that another one may follow, and how many pieces of each stream are late.
     number = np.append(0, np.cumsum(~same))[:-1]
     is_serial = np.bincount(number, late) <= np.maximum((1 - SERIAL) * np.bincount(number), 1)

@@ -80,6 +80,29 @@ def test_a_stream_with_many_overlaps_is_not_one_of_a_gpu() -> None:
     assert notes(made.profile()) == ""
 
 
+@pytest.mark.parametrize("wrong", [{2, 3, 15}, {0, 1, 2, 10, 11, 20, 25, 28}, {3, 5}])
+def test_many_wrong_durations_are_cut_in_each_step(wrong: set[int]) -> None:
+    """By hand: thirty kernels, one each millisecond; those that are wrong end where the next begins, after 1 ms."""
+    made = Made()
+    for step in range(3):
+        made.mark(f"ProfilerStep#{step}", 10_000 * step, 10_000 * (step + 1))
+    for at in range(30):
+        made.kernel("gemm", 1000 * at + 50, 1000 * at + 50 + (5000 if at in wrong else 900), 1000 * at + 5)
+    profile = made.profile()
+    assert [step.end_ns - step.start_ns for step in account_of(profile).ledger.steps] == [10_000_000] * 3
+    assert profile.device_busy.total_ns == (30 - len(wrong)) * 900_000 + len(wrong) * 1_000_000
+    assert f"{len(wrong)} pieces of device work overlap the next ones" in notes(profile)
+
+
+def test_communication_runs_beside_other_work_of_its_queue() -> None:
+    made = kernels(*((100 * at, 100 * at + 90) for at in range(1, 21)))
+    made.kernel("ncclDevKernel_AllReduce_Sum_f32", 255, 900, 250)
+    profile = made.profile()
+    assert notes(profile) == ""
+    communication = np.flatnonzero(profile.table.is_named("ncclDevKernel_AllReduce_Sum_f32".__eq__))
+    assert profile.table.durations_of(communication).tolist() == [645_000]
+
+
 def test_several_are_counted() -> None:
     spans = [(100.0 * at, 100.0 * at + (180 if at in {3, 9} else 50)) for at in range(1, 31)]
     assert "2 pieces of device work overlap the next ones on their streams by up to 80 µs" in notes(
