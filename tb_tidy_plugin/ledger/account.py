@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from tb_tidy_plugin.allocator import give_back
 from tb_tidy_plugin.event_names import BEGIN_CAPTURE, GRAPH_LAUNCH
 from tb_tidy_plugin.ledger import advice
-from tb_tidy_plugin.ledger.causes import LAUNCHES, NUMBER, Segments, has, rank_of, segments_of
+from tb_tidy_plugin.ledger.causes import LAUNCHES, NUMBER, Segments, has, is_thinned, rank_of, segments_of
 from tb_tidy_plugin.ledger.host import Host
 from tb_tidy_plugin.ledger.limits import WorkLimits, communication_of
 from tb_tidy_plugin.ledger.model import (
@@ -41,7 +41,6 @@ from tb_tidy_plugin.profile.loading import WITH_WORKERS, WITHOUT_WORKERS, batche
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.step_bounds import DeviceWork, StepSpan
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Numbers, Rows, Times, blocks_of, repeated
-from tb_tidy_plugin.trace.sets import distinct
 from tb_tidy_plugin.units import Nanoseconds, Share
 from tb_tidy_plugin.vocabulary import Phase
 
@@ -60,11 +59,6 @@ LEAST_STEPS = 3
 
 LEAST_LAUNCHED = 0.5
 """Fewer pieces of device work per launching call mean that a recording with a graph capture is of that capture."""
-
-THINNED_GAP, LEAST_NUMBERED = 4, 100
-"""The profiler numbers operators consecutively. If the usual gap between two of at least `LEAST_NUMBERED` numbers is
-this large, events were removed from the file.
-"""
 
 UNEXPLAINED: frozenset[Cause] = frozenset({"unrecorded_launch", "unrecorded_wait", "queued_unknown"})
 """The device waits for something that no event shows: shortening the host work meanwhile need not help."""
@@ -402,7 +396,7 @@ class _Book:
             kind, share = "start-up", start_up
         elif not len(self.work.rows) and launches:
             kind = "no-device"
-        elif self._is_thinned():
+        elif is_thinned(self.profile):
             kind = "thinned"
         if kind == "steady":
             return kind, None
@@ -417,12 +411,6 @@ class _Book:
             if (by_step > NOT_STEADY * lengths).mean() > 1 / 2:
                 return 0.0
         return sum(each.share for each in mine)
-
-    def _is_thinned(self) -> bool:
-        table = self.profile.table
-        numbers = distinct(table.external_id[table.category == Category.OPERATOR].astype(np.int64))
-        gaps = np.diff(numbers[numbers > 0])
-        return len(gaps) >= LEAST_NUMBERED and 2 * int(np.count_nonzero(gaps >= THINNED_GAP)) > len(gaps)
 
 
 def _median(values: Rows) -> int:

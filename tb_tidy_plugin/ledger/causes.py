@@ -54,6 +54,11 @@ UNRECORDED_NS = 100_000
 QUIET_NS = 500_000
 """If no thread launches anything for longer than this, the cause is host work and not slow launching."""
 
+THINNED_GAP, LEAST_NUMBERED = 4, 100
+"""The profiler numbers operators consecutively. If the usual gap between two of at least `LEAST_NUMBERED` numbers is
+this large, events were removed from the file.
+"""
+
 ALLOCATION = r"Malloc|Free|HostAlloc|HostRegister|MemPool|MemCreate|MemMap|MemUnmap|MemAddress"
 LAUNCHES = r"Launch(?!Host)|Memcpy|Memset"
 
@@ -203,9 +208,49 @@ def _idle(profile: Profile, work: DeviceWork, span: StepSpan, host: Host, busy: 
     reason[latency] = NUMBER["launch_latency"]
     reason[unknown] = np.where(length[unknown] <= BETWEEN_NS, NUMBER["between_kernels"], NUMBER["unrecorded_launch"])
     call = np.where(latency, host.at[gaps.launch], ABSENT)
-    here = rest > 0
+    unexplained = reason == NUMBER["queued_unknown"]
+    if unexplained.any() and not is_thinned(profile):  # else the queued work is not known
+        until[unexplained] = _would_idle_until(host, work, gaps, until)[unexplained]
+        late |= until > gaps.starts
+    here = gaps.ends > until
     waiting = _segments(until, gaps.ends, reason, gaps.work, call, gaps.thread).take(here)
     return joined(waiting, _host_parts(profile, host, gaps, until, np.flatnonzero(late)))
+
+
+def is_thinned(profile: Profile) -> bool:
+    """True if events were removed from the recording."""
+    table = profile.table
+    numbers = distinct(table.external_id[table.category == Category.OPERATOR].astype(np.int64))
+    gaps = np.diff(numbers[numbers > 0])
+    return len(gaps) >= LEAST_NUMBERED and 2 * int(np.count_nonzero(gaps >= THINNED_GAP)) > len(gaps)
+
+
+def _would_idle_until(host: Host, work: DeviceWork, gaps: _Gaps, until: Times) -> Times:
+    """The time in each gap until which the device would have idled without waiting: the host had not launched enough.
+
+    That is the gap without as much time as the work takes that is queued when it ends; at least `until`. At most until
+    the host's last launch, and until it waits for the device: both would have been over earlier.
+    """
+    idle, table, never = gaps.ends - _queued_work(work, gaps.ends), host.table, np.iinfo(np.int64).max
+    calls = host.rows[host.synchronises[:-1]]
+    waits = Intervals.union(table.start_ns[calls], table.end_ns[calls])
+    blocked = np.append(waits.starts, never)[np.searchsorted(waits.ends, until, side="right")]
+    launches = work.launch[work.launch != ABSENT]
+    last = int(table.end_ns[launches].max(initial=-never))
+    launched = np.where(gaps.ends > int(table.start_ns[launches].max(initial=-never)), last, never)
+    found: Times = np.maximum(until, np.minimum(np.minimum(idle, blocked), launched))
+    return found
+
+
+def _queued_work(work: DeviceWork, times: Times) -> Times:
+    """Duration of the work that is launched and has not started at each of `times`, at which no work runs, in ns."""
+    length = work.ends - work.starts
+    launched = np.minimum(work.launched_ns, work.starts)
+    order = np.argsort(launched, kind="stable")
+    given = np.append(0, np.cumsum(length[order]))[np.searchsorted(launched[order], times, side="right")]
+    begun = np.append(0, np.cumsum(length))[np.searchsorted(work.starts, times, side="left")]
+    queued: Times = given - begun
+    return queued
 
 
 def _queued(profile: Profile, gaps: _Gaps, rest: Times) -> Rows:

@@ -70,6 +70,35 @@ class TestQueued:
         assert made.times_us()["queued_unknown"] == 100
         assert made.account().ledger.unnamed_ns == 100_000
 
+    def test_a_device_that_starts_late_costs_the_work_that_has_queued_up(self) -> None:
+        """By hand: 20 kernels of 10 µs, launched from 1,000 to 2,902 µs, run from 4,000 to 4,200 µs.
+
+        The launching call behind the wait returns at 1,002 µs. Had the device started then, it would have waited for
+        nearly each of the launches: its late start costs the 200 µs of work.
+        """
+        made = Made().operator("aten::empty", 0, 990)
+        for at in range(20):
+            launch = 1_000 + 100 * at
+            made.operator("aten::mm", launch - 5, launch + 90)
+            made.kernel(GEMM, 4_000 + 10 * at, 4_010 + 10 * at, launch)
+        made.operator("aten::mm", 2_990, 5_000).kernel(GEMM, 4_995, 5_005, 4_990)
+        times = made.times_us()
+        assert times["queued_unknown"] == 200
+        # The last kernel waits for its launch, too: from 4,200 to 4,992 µs, of which 3 µs are the way to the device.
+        assert times["launch_pace"] + times["host_work"] == 1_002 + (3_800 - 1_002) + (4_992 - 4_200)
+
+    def test_a_host_that_waits_for_a_late_device_is_not_the_cause(self) -> None:
+        made = step(9_000).call("cudaDeviceSynchronize", 1_500, 8_050)
+        made.kernel(GEMM, 8_000, 8_010, launch=1_000).kernel(GEMM, 8_990, 9_000, launch=8_980)
+        times = made.times_us()
+        # From the synchronisation on it is the device's time; before, the host had nothing more to do for it.
+        assert times["queued_unknown"] == 8_000 - 1_500
+        assert times["synchronisation"] <= 50  # of the second gap: the call returns 40 µs after the work
+
+    def test_a_device_that_is_late_with_the_last_work_costs_all_of_the_time(self) -> None:
+        made = step(9_000).operator("aten::mm", 1_000, 1_010).kernel(GEMM, 8_000, 8_010, launch=1_001)
+        assert made.times_us()["queued_unknown"] == 8_000 - 1_003
+
     def test_launch_latency_follows_the_launch(self) -> None:
         made = step(400).operator("aten::mm", 90, 130).kernel(GEMM, 140, 400, launch=120)
         assert made.times_us()["launch_latency"] == 6 + 18
