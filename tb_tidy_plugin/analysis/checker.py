@@ -9,7 +9,7 @@ import msgspec
 
 from tb_tidy_plugin.profile.hidden_work import MOST_HIDDEN, HiddenWork, hidden_work
 from tb_tidy_plugin.profile.steps import UNMARKED
-from tb_tidy_plugin.units import Share
+from tb_tidy_plugin.units import Share, plural
 from tb_tidy_plugin.visible import log_called
 
 if TYPE_CHECKING:
@@ -30,6 +30,9 @@ MISSING = {
 """Missing data by its name, with the profiler option that records it."""
 
 LAUNCHES_ONLY = "The host launched device work, which was not recorded; record it with {}."
+UNKNOWN_CATEGORIES = (
+    "{} of the recording have no known category. They may be the work of a device, which TorchTidy does not support."
+)
 MARKED_OTHERWISE = (
     "The steps are not the profiler's own, which this rule needs: it must see the end of each step. Record with a "
     "`schedule` and call `prof.step()` after each step."
@@ -74,8 +77,8 @@ def check_rule(profile: Profile, rule: Rule) -> RuleOutcome:
         return NotChecked(NO_HOST_EVENTS)
     if missing := what_lacks(rule, profile.recorded, profile):
         return NotChecked(missing)
-    if rule.reads_operators and profile.launches_only:
-        return NotChecked(LAUNCHES_ONLY.format(device_activity(profile)))
+    if rule.reads_operators and (hidden := hidden_device(profile)):
+        return NotChecked(hidden)
     return unless_broken(rule, lambda: _answer(profile, rule))
 
 
@@ -88,11 +91,25 @@ def what_lacks(rule: AnyRule, recorded: Collection[str], profile: Profile | None
         profile: the recording, if it is one, for the names of its device and of its steps' marks.
     """
     sentences = dict(MISSING)
-    if profile is not None and profile.launches_only:
-        sentences["device"] = LAUNCHES_ONLY.format(device_activity(profile))
+    if profile is not None:
+        sentences["device"] = without_device(profile)
     if profile is not None and profile.steps.basis not in UNMARKED:
         sentences["steps"] = MARKED_OTHERWISE
     return " ".join(sentences[need] for need in sorted(rule.needs.difference(recorded)))
+
+
+def without_device(profile: Profile) -> str:
+    """Why a profile holds no device work, and what to do about it."""
+    return hidden_device(profile) or MISSING["device"]
+
+
+def hidden_device(profile: Profile) -> str:
+    """Why a device's work is not known although there may be some; empty if there is none, or it is known."""
+    if profile.launches_only:
+        return LAUNCHES_ONLY.format(device_activity(profile))
+    return (
+        UNKNOWN_CATEGORIES.format(plural(profile.metadata.unknown_events, "event")) if profile.has_unknown_work else ""
+    )
 
 
 def device_activity(profile: Profile) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from tb_tidy_plugin.analysis.checker import MISSING
+from tb_tidy_plugin.analysis.checker import MISSING, without_device
 from tb_tidy_plugin.profile.devices import DeviceModel
 from tb_tidy_plugin.profile.flops import device_name_of, device_of
 from tb_tidy_plugin.profile.profile import Profile
@@ -40,7 +40,7 @@ def roofline_of(
     missing = (
         None
         if dots
-        else MISSING["device"]
+        else without_device(profile)
         if not kernels
         else MISSING["shapes"]
         if operators is None

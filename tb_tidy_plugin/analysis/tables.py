@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tb_tidy_plugin.analysis.checker import MISSING, NO_HOST_EVENTS
+from tb_tidy_plugin.analysis.checker import MISSING, NO_HOST_EVENTS, without_device
 from tb_tidy_plugin.analysis.cpu_table import cpu_figures
 from tb_tidy_plugin.analysis.device_kernels import device_kernels
 from tb_tidy_plugin.analysis.findings import TracedFinding
@@ -67,7 +67,7 @@ def missing_in(profile: Profile, modules: ModuleTree, places: Places) -> dict[st
     if "memory" not in recorded:
         found["memory"] = MISSING["memory"]
     if "device" not in recorded:
-        found["kernels"] = MISSING["device"]
+        found["kernels"] = without_device(profile)
     if not len(profile.nested):
         found["name"] = NO_HOST_EVENTS
     if not profile.tree.size:

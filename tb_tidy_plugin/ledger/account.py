@@ -41,7 +41,7 @@ from tb_tidy_plugin.profile.loading import WITH_WORKERS, WITHOUT_WORKERS, batche
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.step_bounds import DeviceWork, StepSpan
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Numbers, Rows, Times, blocks_of, repeated
-from tb_tidy_plugin.units import Nanoseconds, Share
+from tb_tidy_plugin.units import Nanoseconds, Share, plural
 from tb_tidy_plugin.vocabulary import Phase
 
 WITHOUT_LIMIT: frozenset[Kind] = frozenset({"layout", "fused", "other"})
@@ -251,13 +251,14 @@ class _Book:
             if cause == "cpu"
             else advice.advised(cause, kind, limit, self._known(cause, mine))
         )
-        if cause in {"cpu", "unrecorded_host"} and self.profile.launches_only:
-            said, nothing = None, advice.NO_DEVICE
+        hidden = self._hidden_device if cause in {"cpu", "unrecorded_host"} else None
+        if hidden is not None:
+            said, nothing = None, hidden
         count, longest = pieces
         communication = communication_of(self.profile, self.segments.take(mine)) if cause == "communication" else None
         return Entry(
             id=cause if kind is None else f"{cause}:{kind}",
-            title=advice.title_of(cause, kind),
+            title=advice.title_of(cause, kind, has_unknown_work=self.profile.has_unknown_work),
             cause=cause,
             kind=kind,
             ns_total=total,
@@ -290,6 +291,13 @@ class _Book:
             has_workers=cause == "data_loading" and self._has_workers,
             is_pinned=cause in OF_COPIES and self._is_pinned(mine),
         )
+
+    @property
+    def _hidden_device(self) -> str | None:
+        """Why the cost of the host's work is not known; None if no device is hidden."""
+        if self.profile.launches_only:
+            return advice.NO_DEVICE
+        return advice.UNKNOWN_DEVICE if self.profile.has_unknown_work else None
 
     def _is_pinned(self, mine: Rows) -> bool:
         """True if most of the time belongs to copies from or to pinned memory."""
@@ -396,11 +404,15 @@ class _Book:
             kind, share = "start-up", start_up
         elif not len(self.work.rows) and launches:
             kind = "no-device"
+        elif self.profile.has_unknown_work:
+            kind = "unknown-device"
         elif is_thinned(self.profile):
             kind = "thinned"
         if kind == "steady":
             return kind, None
-        return kind, advice.BANNERS[kind].format(share=Share(share), activity=self.profile.activity or "CUDA")
+        unknown = plural(self.profile.metadata.unknown_events, "event")
+        activity = self.profile.activity or "CUDA"
+        return kind, advice.BANNERS[kind].format(share=Share(share), activity=activity, unknown=unknown)
 
     def _once(self, entries: list[Entry], causes: tuple[Cause, ...]) -> float:
         """Share of the window that `causes` take; 0 if most steps show them: the job itself then causes them."""

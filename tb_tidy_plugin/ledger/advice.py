@@ -192,7 +192,17 @@ BANNERS: Mapping[RecordingKind, str] = {
         "Kernels were launched, but none was recorded: the device's work is unknown. Record it with activities="
         "[ProfilerActivity.CPU, ProfilerActivity.{activity}]."
     ),
+    "unknown-device": (
+        "TorchTidy does not know what {unknown} of this recording are. If they are a device's work, it is not known "
+        "what the steps wait for."
+    ),
 }
+
+HIDDEN_DEVICES: Mapping[RecordingKind, str] = {
+    "no-device": "a device whose work was not recorded",
+    "unknown-device": "an unknown device",
+}
+"""The device of a recording that names none; `base/ledger.ts` of the page has the same words."""
 
 
 NO_SHAPES = "the recording contains no shapes"
@@ -209,8 +219,10 @@ FUSIBLE: frozenset[Kind | None] = frozenset({"pointwise", "memory_copy", "fill"}
 """Work that fusion removes, however fast it is."""
 
 
-def title_of(cause: Cause, kind: Kind | None) -> str:
-    """The entry's title."""
+def title_of(cause: Cause, kind: Kind | None, *, has_unknown_work: bool = False) -> str:
+    """The entry's title; `has_unknown_work` is true if events that nobody understands may be a device's work."""
+    if has_unknown_work and cause == "unrecorded_host":
+        return UNKNOWN_TIME
     shown = "" if kind is None else KIND_TITLES[kind]
     return TITLES[cause].format(kind=shown)
 
@@ -300,6 +312,10 @@ def _at_limit(kind: Kind | None, reached: float, what: str, usual: str) -> tuple
 
 
 UNSEEN = "Neither an operator nor a function was recorded then: the process waited, or worked in compiled code."
+UNKNOWN_TIME = "Time without events of a known category"
+UNKNOWN_DEVICE = (
+    "Whether the step waits for it is unknown, because events of unknown categories may be a device's work."
+)
 NO_DEVICE = "Whether the step waits for it is unknown, because the device's work was not recorded."
 
 UNLINKED = "Its launches are not linked to the device's work in this recording, so that the cause is unknown."

@@ -42,7 +42,9 @@ Kind: TypeAlias = Literal[
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
-RecordingKind: TypeAlias = Literal["steady", "start-up", "compilation", "capture", "thinned", "no-device"]
+RecordingKind: TypeAlias = Literal[
+    "steady", "start-up", "compilation", "capture", "thinned", "no-device", "unknown-device"
+]
 Proof: TypeAlias = Literal["queued", "issuing", "in-call", "blocked", "silent", "none"]
 """Evidence for why a device is idle. `queued`: the next work was launched before the device ran dry. `issuing`: the
 host was launching it. `in-call`: the host was in a call that explains it. `blocked`: it waited for the device.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from tb_tidy_plugin.plugin.scan import FoundFile, Key
-from tb_tidy_plugin.report.model import Finding, Problem, ProfileReport
+from tb_tidy_plugin.report.model import Problem, ProfileReport, unnamed_device
 
 UNASKED = 8
 """Number of the newest runs that are analysed when the list is shown; the others wait for the user's request."""
@@ -33,9 +33,9 @@ def glance_of(report: ProfileReport, problem: Problem | None) -> Glance:
     step_ns = report.true_step_ns
     if step_ns is None:
         step_ns = report.ledger.step_ns.median if report.ledger else report.step_ns
-    first = max(report.findings, key=_worth, default=None)
+    first = next(iter(report.findings), None)
     return Glance(
-        device=f"{count}{', '.join(names)}" if names else "CPU only",
+        device=f"{count}{', '.join(names)}" if names else unnamed_device(report).capitalize() or "CPU only",
         step_ns=step_ns,
         saving_ns=report.joint_saving.expected_ns if report.joint_saving else None,
         findings=len(report.findings),
@@ -43,10 +43,6 @@ def glance_of(report: ProfileReport, problem: Problem | None) -> Glance:
         finding=first.id if first else "",
         problem=problem.error if problem else "",
     )
-
-
-def _worth(finding: Finding) -> tuple[int, int]:
-    return (finding.saving.expected_ns if finding.saving else -1, finding.cost_ns)
 
 
 def shown_of(keys: list[Key]) -> Key:

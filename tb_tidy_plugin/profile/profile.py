@@ -47,6 +47,9 @@ from tb_tidy_plugin.trace.sets import distinct, order_by, united
 from tb_tidy_plugin.trace.settings import Settings
 from tb_tidy_plugin.trace.strings import answers_of
 
+UNKNOWN_PER_OPERATOR = 0.1
+"""Events of no known category for each operator from which they may be the work of a device."""
+
 
 class Profile:
     """One trace as table, tree, steps and links.
@@ -105,6 +108,17 @@ class Profile:
     def launches_only(self) -> bool:
         """True if the host launched device work and none was recorded: what operators cost is then unknown."""
         return "device" not in self.recorded and bool(len(self.matching(GIVES_WORK, Category.RUNTIME)))
+
+    @cached_property
+    def has_unknown_work(self) -> bool:
+        """True if no device work was recorded, and events of no known category may be it: they are not a few strays."""
+        operators = int((self.table.category == Category.OPERATOR).sum())
+        return "device" not in self.recorded and self.metadata.unknown_events > UNKNOWN_PER_OPERATOR * operators
+
+    @property
+    def hides_device(self) -> bool:
+        """True if a device worked, or may have, and no row is known to be its work."""
+        return self.launches_only or self.has_unknown_work
 
     @property
     def metadata(self) -> Metadata:

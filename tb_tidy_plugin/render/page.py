@@ -19,7 +19,7 @@ from tb_tidy_plugin.render.ranks import ToldOnce, elsewhere_text, ranks_blocks
 from tb_tidy_plugin.render.serving import serving_section
 from tb_tidy_plugin.render.words import ODDITIES, percentiles, place_line, time_text
 from tb_tidy_plugin.report.code_model import NEEDS_EXTRA
-from tb_tidy_plugin.report.model import Finding, Note, Place, Problem, ProfileReport, RunReport, Saving
+from tb_tidy_plugin.report.model import Finding, Note, Place, Problem, ProfileReport, RunReport, Saving, unnamed_device
 from tb_tidy_plugin.report.savings import NO_SAVING, basis_text, has_two_clocks, likelihood_text, saving_text
 from tb_tidy_plugin.report.step_model import Lane
 from tb_tidy_plugin.sources.files import recorded_at
@@ -206,7 +206,8 @@ def _bar(times: Mapping[str, float], height: float = 1.0) -> doc.Bar:
 
 def _recorded(profile: ProfileReport) -> str:
     devices = [device.name or device.kind for device in profile.devices]
-    on = f"{len(devices)} × {devices[0]}" if len(devices) > 1 else "".join(devices) or "CPU only"
+    only = unnamed_device(profile).capitalize() or "CPU only"
+    on = f"{len(devices)} × {devices[0]}" if len(devices) > 1 else "".join(devices) or only
     recorded = (f"{'✓ ' if what in profile.recorded else '✕ no '}{what}" for what in RECORDINGS)
     length = (on, time_text(profile.duration_ns), plural(profile.events, "event"))
     return " · ".join(filter(None, (_recording(profile.path), _when(profile.span), *length, *recorded)))

@@ -11,7 +11,17 @@ from tb_tidy_plugin.render.document import Block, Document, Form, Line, Paragrap
 from tb_tidy_plugin.render.ledger import ledger_blocks, step_line, told, verdict
 from tb_tidy_plugin.render.ranks import ToldOnce, elsewhere_text, ranks_blocks, shown_profiles, told_once
 from tb_tidy_plugin.render.serving import serving_blocks, serving_section
-from tb_tidy_plugin.report.model import Finding, Note, Outcome, Problem, ProfileReport, Report, RunReport, Saving
+from tb_tidy_plugin.report.model import (
+    Finding,
+    Note,
+    Outcome,
+    Problem,
+    ProfileReport,
+    Report,
+    RunReport,
+    Saving,
+    unnamed_device,
+)
 from tb_tidy_plugin.report.savings import NO_SAVING, basis_text, has_two_clocks, saving_text
 from tb_tidy_plugin.report.step_model import Breakdown
 from tb_tidy_plugin.units import Count, Nanoseconds, Share, plural
@@ -79,9 +89,7 @@ def _about(profile: ProfileReport) -> Iterator[Block]:
     devices = ", ".join(f"{device.kind}:{device.index} {device.name}".strip() for device in profile.devices)
     length = f"{plural(profile.events, 'event')} over {Nanoseconds(profile.duration_ns)}"
     recorded = ", ".join(profile.recorded) or "nothing but operators"
-    hidden = profile.ledger is not None and profile.ledger.recording == "no-device"
-    unknown = "an unknown device" if profile.quality.unknown_events else "the CPU"
-    place = devices or ("a device whose work was not recorded" if hidden else unknown)
+    place = devices or unnamed_device(profile) or "the CPU"
     yield Paragraph((f"{length} on {place}; recorded: {recorded}",))
     if told(profile) is None:
         yield from _shares(profile.breakdown)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tb_tidy_plugin.analysis.checker import NotChecked, check_rule
+from tb_tidy_plugin.analysis.checker import NotChecked, check_rule, without_device
 from tb_tidy_plugin.ledger.account import account_of
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.rules.autograd.gradients_thrown_away import GradientsThrownAway
@@ -62,6 +62,53 @@ class TestLaunchesOnly:
         beside = check_rule(profile, Float32BesideBfloat16Units())
         assert isinstance(beside, NotChecked)
         assert "CPU" not in beside.reason
+
+
+def of_unknown_device(category: str, works: int = 30, operators: int = 30) -> Profile:
+    """Three steps of 10 ms whose operators give work to a device; all of its events have a category nobody knows."""
+    made = Made()
+    made.keys, made.device = {}, {}
+    for begin in range(0, 30_000, 10_000):
+        made.mark(f"ProfilerStep#{begin}", begin, begin + 10_000)
+    for at in range(operators):
+        begin = at * 30_000 // operators
+        given: dict[str, object] = {"Input Dims": [[1024, 1024]] * 2, "Input type": ["float", "float"]}
+        made.operator("aten::add", begin, begin + 90, **given)  # type: ignore[arg-type]
+    for at in range(works):
+        made.add(category, "MatMulV2", 50 + at * 1_000, 950 + at * 1_000, 3, pid=9002)
+        if not category:
+            del made.events[-1]["cat"]
+    return made.profile()
+
+
+@pytest.mark.parametrize("category", ["", "hpu_kernel", "mlu_kernel"])
+class TestUnknownDevice:
+    def test_the_ledger_blames_no_host_for_it(self, category: str) -> None:
+        ledger = account_of(of_unknown_device(category)).ledger
+        assert ledger.recording == "unknown-device"
+        assert "30 events" in (ledger.banner or "")
+        assert {entry.advice for entry in ledger.entries} == {None}
+        assert all("may be a device's work" in (entry.nothing_to_fix or "") for entry in ledger.entries)
+        # 30 operators of 90 µs; the rest of the 30 ms has no event that is understood.
+        assert {(entry.cause, entry.title, entry.ns_total) for entry in ledger.entries} == {
+            ("unrecorded_host", "Time without events of a known category", 27_300_000),
+            ("cpu", "CPU: pointwise operators", 2_700_000),
+        }
+
+    def test_no_rule_judges_the_host_or_asks_for_cuda(self, category: str) -> None:
+        profile = of_unknown_device(category)
+        for rule in (ElementwiseOpFlood(), HostWorkHoldsDevice(), Float32BesideBfloat16Units()):
+            outcome = check_rule(profile, rule)
+            assert isinstance(outcome, NotChecked)
+            assert "CUDA" not in outcome.reason
+            assert "CPU" not in outcome.reason
+        assert "30 events of the recording have no known category" in without_device(profile)
+
+    def test_a_few_strays_are_not_a_device(self, category: str) -> None:
+        profile = of_unknown_device(category, works=3)
+        assert profile.metadata.unknown_events == 3
+        assert account_of(profile).ledger.recording == "steady"
+        assert not isinstance(check_rule(profile, ElementwiseOpFlood()), NotChecked)
 
 
 def test_without_launches_a_job_on_a_cpu_is_judged() -> None:

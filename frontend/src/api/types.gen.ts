@@ -1885,7 +1885,7 @@ export interface Ledger {
   entries: Entry[];
   host_step_ns: number | null;
   left_out: LeftOut[];
-  recording: "capture" | "compilation" | "no-device" | "start-up" | "steady" | "thinned";
+  recording: "capture" | "compilation" | "no-device" | "start-up" | "steady" | "thinned" | "unknown-device";
   step_ns: StepLength;
   step_source:
     | "data_loader"

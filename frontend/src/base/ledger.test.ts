@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import {
-  accountOf, boundText, busyNs, communicationText, folded, gathered, groupsOf, hostPace, isIn, knownText, limitText, reasonText, recordingText, sourceText,
+  accountOf, boundText, busyNs, communicationText, folded, gathered, groupsOf, hostPace, isIn, knownText, limitText, reasonText, recordingText, sourceText, withoutDevice,
   type Cause, type EntryLike, type Kind, type LedgerLike, type Recording,
 } from './ledger';
 
@@ -118,8 +118,14 @@ describe('words', () => {
     expect(boundText({ ...row, entry: { ...row.entry, limit: null } }, 'step')).toBe('Device: matrix products: 90 % of the step');
   });
 
+  it('name the device of a recording that names none', () => {
+    expect(withoutDevice({ recording: 'no-device' })).toBe('A device whose work was not recorded');
+    expect(withoutDevice({ recording: 'unknown-device' })).toBe('An unknown device');
+    expect([withoutDevice({ recording: 'steady' }), withoutDevice(null), withoutDevice(undefined)]).toEqual(Array(3).fill('CPU only'));
+  });
+
   it('have a banner for every kind of recording but steady ones', () => {
-    const kinds: Recording[] = ['steady', 'start-up', 'compilation', 'capture', 'thinned', 'no-device'];
+    const kinds: Recording[] = ['steady', 'start-up', 'compilation', 'capture', 'thinned', 'no-device', 'unknown-device'];
     const whats = kinds.map((kind) => recordingText(kind, null)?.what ?? '');
     expect(whats[0]).toBe('');
     expect(new Set(whats).size).toBe(kinds.length);

@@ -241,7 +241,15 @@ const RECORDINGS: Record<Recording, { what: string; why: string }> = {
   capture: { what: 'This recording shows the capture of a graph.', why: 'Most kernels were captured and did not run. Record replays of the graph.' },
   thinned: { what: 'This recording lacks many of its events.', why: 'What they did counts as something else. Record again with all events.' },
   'no-device': { what: 'This recording holds no device work.', why: 'It says what the host did, not what the device did. Record the device’s activity, too.' },
+  'unknown-device': { what: 'This recording holds events of unknown categories.', why: 'If they are a device’s work, it is not known what the steps wait for.' },
 };
+
+const HIDDEN_DEVICES: Partial<Record<Recording, string>> = {
+  'no-device': 'A device whose work was not recorded', 'unknown-device': 'An unknown device',
+};
+
+/** The device of a recording that names none. */
+export const withoutDevice = (ledger: { recording: Recording } | null | undefined): string => HIDDEN_DEVICES[ledger?.recording ?? 'steady'] ?? 'CPU only';
 
 /** The kind of recording, in the server's words if it has any, and what to do; null for steady steps. */
 export function recordingText(recording: Recording, banner: string | null): { what: string; why: string } | null {

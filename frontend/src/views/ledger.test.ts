@@ -210,6 +210,7 @@ describe('a recording of something else than steady steps', () => {
   const KINDS: [Recording, string][] = [
     ['start-up', 'the start of the job'], ['compilation', 'shows compilation'], ['capture', 'the capture of a graph'],
     ['thinned', 'lacks many of its events'], ['no-device', 'holds no device work'],
+    ['unknown-device', 'holds events of unknown categories'],
   ];
 
   it.each(KINDS)('is said on every view: %s', async (recording, words) => {

@@ -94,7 +94,7 @@ class Float32BesideBfloat16Units(Rule[Evidence]):
     min_flops = Threshold(30_000_000, "per call; smaller products gain less than their casts cost")
 
     def not_applicable(self, profile: Profile) -> str | None:
-        if profile.platform != "cpu" or profile.launches_only:
+        if profile.platform != "cpu" or profile.hides_device:
             return "The profile has a device, whose precision other rules check."
         known = profile.settings.processor.bfloat16
         if known is None:

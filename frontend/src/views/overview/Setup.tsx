@@ -2,6 +2,7 @@
 
 import type { ProfileReport } from '../../api/types.gen';
 import { jobSettings } from '../../base/jobSettings';
+import { withoutDevice } from '../../base/ledger';
 import { RECORDINGS } from '../../base/recording';
 import { spanText } from '../../base/selection';
 import { count, nanoseconds, share } from '../../base/units';
@@ -12,7 +13,7 @@ export const Setup = ({ report }: { report: ProfileReport }) => (
   <div class="setup">
     <section>
       <h2>Devices</h2>
-      {report.devices.length === 0 ? <p class="muted">CPU only: no device was recorded.</p> : (
+      {report.devices.length === 0 ? <p class="muted">{withoutDevice(report.ledger)}: no device work was recorded.</p> : (
         <DataTable label="Devices" rows={report.devices} columns={[
           { label: 'Device', cell: (device) => `${device.kind}:${device.index}` },
           { label: 'Name', cell: (device) => device.name || 'not recorded' },

@@ -2,7 +2,7 @@
 
 import type { Device, ProfileReport } from '../../api/types.gen';
 import { plainText } from '../../base/inline';
-import { sourceText } from '../../base/ledger';
+import { sourceText, withoutDevice } from '../../base/ledger';
 import { RECORDINGS } from '../../base/recording';
 import { spanText } from '../../base/selection';
 import { count, nanoseconds, plural, share } from '../../base/units';
@@ -17,7 +17,7 @@ export function Recording({ report }: { report: ProfileReport }) {
     <details class="recording">
       <summary>
         <span class="recording-line">
-          {deviceText(report.devices)} · {nanoseconds(report.duration_ns)} · {plural(report.events, 'event')}
+          {deviceText(report)} · {nanoseconds(report.duration_ns)} · {plural(report.events, 'event')}
           {report.rank !== null && ` · rank ${report.rank}`}
         </span>
         <span class="chips">
@@ -61,9 +61,9 @@ const RESIDUAL = [{
     + 'Without any change, that should give the recorded step. This is the largest difference of any step.',
 }];
 
-function deviceText(devices: readonly Device[]): string {
+function deviceText({ devices, ledger }: ProfileReport): string {
   const [first] = devices;
-  if (!first) return 'CPU only';
+  if (!first) return withoutDevice(ledger);
   const name = first.name || first.kind;
   return devices.length > 1 ? `${devices.length} × ${name}` : name;
 }
