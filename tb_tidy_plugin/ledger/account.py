@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
 
 import msgspec
@@ -43,6 +44,12 @@ from tb_tidy_plugin.profile.step_bounds import DeviceWork, StepSpan
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Numbers, Rows, Times, blocks_of, repeated
 from tb_tidy_plugin.units import Nanoseconds, Share, plural
 from tb_tidy_plugin.vocabulary import Phase
+
+FUSED_WORK = re.compile(
+    r"\b_fused_(?:adam|sgd|adagrad)|FusedOptimizer|Fused(?:Adam|Sgd|SGD|Adagrad|Lamb|LAMB)|\b(?:Adam|SGD|LAMB\w*)Functor"
+    r"|^triton_|^(?:cpp_)?fused_\d|^cpp_fused"
+)
+"""Names of fused optimizers, PyTorch's and Apex's, and of the code that `torch.compile` generates."""
 
 WITHOUT_LIMIT: frozenset[Kind] = frozenset({"layout", "fused", "other"})
 """Kinds of work that are only a part, or more than a part, of what the operator's formula counts."""
@@ -247,9 +254,15 @@ class _Book:
             limit = self.limits.of_experts(self.segments.take(mine)) or limit
         rate = self.limits.rate(self.calls[mine], length) if cause == "cpu" and kind != "python" else None
         said, nothing = (
-            advice.on_cpu(kind, rate, has_shapes="shapes" in self.profile.recorded, is_own=is_own_function(owners))
+            advice.on_cpu(
+                kind,
+                rate,
+                has_shapes="shapes" in self.profile.recorded,
+                is_own=is_own_function(owners),
+                is_fused=self._is_fused(kind, self.calls[mine], length),
+            )
             if cause == "cpu"
-            else advice.advised(cause, kind, limit, self._known(cause, mine))
+            else advice.advised(cause, kind, limit, self._known(cause, kind, mine))
         )
         hidden = self._hidden_device if cause in {"cpu", "unrecorded_host"} else None
         if hidden is not None:
@@ -279,7 +292,7 @@ class _Book:
             owners=owners,
         )
 
-    def _known(self, cause: Cause, mine: Rows) -> advice.Circumstances:
+    def _known(self, cause: Cause, kind: Kind | None, mine: Rows) -> advice.Circumstances:
         return advice.Circumstances(
             serving=self._serving,
             has_stacks="stacks" in self.profile.recorded,
@@ -290,7 +303,24 @@ class _Book:
             has_calls=cause == "unrecorded_launch" and bool(self.host.is_runtime.any()),
             has_workers=cause == "data_loading" and self._has_workers,
             is_pinned=cause in OF_COPIES and self._is_pinned(mine),
+            is_fused=cause == "compute" and self._is_fused(kind, self.segments.work[mine], self._length(mine)),
         )
+
+    def _is_fused(self, kind: Kind | None, rows: Numbers, length: Times) -> bool:
+        """True if fusing is what work of this kind gains by, and most of it is fused.
+
+        Args:
+            kind: of the work.
+            rows: the device work or the host's call in each piece of time, `ABSENT` for none. length: of the piece.
+        """
+        return kind in advice.FUSED and bool(length[self._fused[rows]].sum() * 2 > length.sum())
+
+    @cached_property
+    def _fused(self) -> Mask:
+        """Mask by row of fused optimizers and of code that `torch.compile` generated; one more entry, for `ABSENT`."""
+        named = np.append(self.profile.table.is_named(FUSED_WORK.search), False)
+        found: Mask = named | named[np.append(self.profile.launched_by, ABSENT)]
+        return found
 
     @property
     def _hidden_device(self) -> str | None:

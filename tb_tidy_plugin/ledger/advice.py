@@ -163,6 +163,16 @@ SERVED: Mapping[Kind, str] = {
 }
 """Advice for servers of language models, whose kernels are already fused."""
 
+_COMPILED = "torch.compile has fused it already."
+FUSED: Mapping[Kind | None, str] = {
+    "optimizer": "The optimizer is fused already.",
+    "normalisation": _COMPILED,
+    "pointwise": _COMPILED,
+    "reduction": _COMPILED,
+    "indexing": _COMPILED,
+}
+"""Reasons for kinds of work that would be advised to be fused, and are."""
+
 HIDDEN_HOST_WORK = (
     "Record with with_stack=True to see which code it is. An operator's first calls choose and load kernels, so warm "
     "up first."
@@ -239,6 +249,7 @@ class Circumstances(msgspec.Struct, frozen=True):
         has_workers: True if all batches of the recording come from a loader's workers.
         has_calls: True if runtime calls were recorded.
         is_pinned: True if most of it copies from or to pinned memory.
+        is_fused: True if most of it is a fused optimizer, or in kernels that `torch.compile` generated.
     """
 
     serving: Phase | None
@@ -250,6 +261,7 @@ class Circumstances(msgspec.Struct, frozen=True):
     has_workers: bool
     has_calls: bool
     is_pinned: bool = False
+    is_fused: bool = False
 
     @property
     def serves_text(self) -> bool:
@@ -279,17 +291,29 @@ def advised(
 def _on_compute(kind: Kind | None, limit: Limit | None, known: Circumstances) -> tuple[str | None, str | None]:
     if limit is not None and limit.bound == "fp32-cores":
         return MIXED, None
+    if known.is_fused and kind in FUSED:
+        return None, _fused(kind, limit)
     by_kind = {**BY_KIND, **(_NARROW if known.is_narrow else {}), **(SERVED if known.serves_text else {})}
     if limit is not None and limit.share_reached is not None and limit.known_share >= ENOUGH_KNOWN:
         usual = _of_server(kind, limit, known) or by_kind.get(kind or "other", by_kind["other"])
-        what = "peak rate" if limit.bound == "compute" else "memory bandwidth"
-        return _at_limit(kind, limit.share_reached, what, usual)
+        return _at_limit(kind, limit.share_reached, _bound_text(limit), usual)
     unknown = f"Its efficiency is not known because {_GRAPH if known.in_graph else known.why_unknown}."
     if kind in READS_WEIGHTS and known.serving == "decode":
         return _batch(known), unknown
     if kind not in NEEDS_LIMIT:
         return by_kind.get(kind or "other"), None
     return RECORD_SHAPES if known.why_unknown == NO_SHAPES and not known.in_graph else None, unknown
+
+
+def _fused(kind: Kind | None, limit: Limit | None) -> str:
+    """The reason why fusing is no advice, and how near the limit the work is as far as that is known."""
+    if limit is None or limit.share_reached is None or limit.known_share < ENOUGH_KNOWN:
+        return FUSED[kind]
+    return f"{FUSED[kind]} It reaches {Share(limit.share_reached)} of the device's {_bound_text(limit)}."
+
+
+def _bound_text(limit: Limit) -> str:
+    return "peak rate" if limit.bound == "compute" else "memory bandwidth"
 
 
 def _of_server(kind: Kind | None, limit: Limit, known: Circumstances) -> str | None:
@@ -336,13 +360,17 @@ def is_mostly_waiting(found: Communication) -> bool:
 NOT_OWN = "It is Python between operators, outside your own files."
 
 
-def on_cpu(kind: Kind | None, rate: Rate | None, *, has_shapes: bool, is_own: bool) -> tuple[str | None, str | None]:
+def on_cpu(
+    kind: Kind | None, rate: Rate | None, *, has_shapes: bool, is_own: bool, is_fused: bool
+) -> tuple[str | None, str | None]:
     """Advice about an entry of the cause `cpu`, and the reason if there is nothing to fix.
 
     `is_own` is True if its first owner is a function in the user's own files: nobody can rewrite a framework's.
     """
     if kind == "python":
         return ("Vectorise it, or move it out of the step.", None) if is_own else (None, NOT_OWN)
+    if is_fused and kind in FUSED:
+        return None, FUSED[kind]
     said = None if kind in NEEDS_LIMIT else BY_KIND.get(kind or "other")
     if rate is not None and (reached := _at_rate(kind, rate)):
         return said, reached

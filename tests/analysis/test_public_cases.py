@@ -166,6 +166,15 @@ def test_a_host_that_launches_nothing_at_first() -> None:
     assert entry_ns(profile, "host_work", "launch_pace") > 3.6 * MS
 
 
+@pytest.mark.parametrize("case", ["rtx3060-eager", "rtx3060-graphs"])
+def test_a_fused_optimizer_is_not_advised(case: str) -> None:
+    profile = profile_of(case)
+    assert profile.ledger is not None
+    advice = {entry.kind: entry.advice for entry in profile.ledger.entries if entry.cause == "compute"}
+    assert advice["optimizer"] is None
+    assert advice["normalisation"] is None  # kernels of torch.compile
+
+
 def test_tf32_is_no_faster_than_float32_on_a_geforce() -> None:
     """By hand: the products of a step take 14.15 ms, and 8.12 ms at the card's rate in TF32, which leaves 6.0 ms."""
     for case in ("rtx3060-eager", "rtx3060-graphs"):

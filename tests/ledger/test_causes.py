@@ -46,6 +46,48 @@ class TestDeviceAtWork:
         assert all((piece.event == "") == (piece.event_id is None) for piece in pieces)
 
 
+FUSED_ADAM = (
+    "void at::native::(anonymous namespace)::multi_tensor_apply_kernel<at::native::(anonymous namespace)::"
+    "FusedOptimizerTensorListMetadata<4>, at::native::(anonymous namespace)::FusedAdamMathFunctor<float, 4>"
+)
+FOREACH = (
+    "void at::native::(anonymous namespace)::multi_tensor_apply_kernel<at::native::(anonymous namespace)::"
+    "TensorListMetadata<2>, at::native::(anonymous namespace)::BinaryOpListAlphaFunctor<float, 2, 2, 0>"
+)
+APEX_ADAM = "void multi_tensor_apply_kernel<TensorListMetadata<4>, AdamFunctor<float>, float>"
+LAYER_NORM = "triton_per_fused_add_native_layer_norm_3"
+
+
+class TestFused:
+    @pytest.mark.parametrize(
+        ("operator", "kernel", "kind", "reason"),
+        [
+            ("aten::_fused_adamw_", FUSED_ADAM, "optimizer", "The optimizer is fused already."),
+            ("CompiledFunction", FUSED_ADAM, "optimizer", "The optimizer is fused already."),
+            ("Optimizer.step", APEX_ADAM, "optimizer", "The optimizer is fused already."),
+            ("aten::_foreach_add_", FOREACH, "optimizer", None),
+            (LAYER_NORM, LAYER_NORM, "normalisation", "torch.compile has fused it already."),
+            ("aten::native_layer_norm", "vectorized_layer_norm_kernel", "normalisation", None),
+        ],
+    )
+    def test_what_is_fused_is_not_advised_to_be(
+        self, operator: str, kernel: str, kind: str, reason: str | None
+    ) -> None:
+        made = Made().mark("ProfilerStep#1", 0, 1000).operator(operator, 5, 90).kernel(kernel, 20, 1000, 10)
+        entry = next(each for each in made.account().ledger.entries if each.cause == "compute")
+        assert entry.kind == kind
+        assert entry.nothing_to_fix == reason
+        assert (entry.advice is None) == (reason is not None)
+
+    def test_on_a_cpu(self) -> None:
+        for operator, is_fused in (("aten::_fused_adamw_", True), ("aten::_foreach_add_", False)):
+            made = Made().mark("ProfilerStep#1", 0, 1000).operator(operator, 0, 1000)
+            made.keys, made.device = {}, {}
+            (entry,) = made.account().ledger.entries
+            assert (entry.nothing_to_fix == "The optimizer is fused already.") == is_fused
+            assert (entry.advice is None) == is_fused
+
+
 class TestQueued:
     def test_pause_between_queued_kernels(self) -> None:
         made = step(400).kernel(GEMM, 108, 400, launch=6)
