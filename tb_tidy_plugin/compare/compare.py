@@ -114,6 +114,7 @@ def compared(base: Asked, candidate: Asked) -> Comparison:
             *few_steps(before, after, ratio),
             *_unread(base, candidate),
             *_unseen_work(verdict, one, other),
+            *_hidden_operators(one, other),
         ],
         work=work,
         predicted_ns=predicted_ns(pairs, part_together(each.recording.report for each in one)),
@@ -286,6 +287,30 @@ def _unseen_work(verdict: ComparisonVerdict, *sides: Sequence[Chosen]) -> Iterat
             f"The {' and the '.join(lacking)} {'have' if len(lacking) > 1 else 'has'} no input shapes, so whether the "
             "work per step changed is unknown. Record with `record_shapes=True`."
         )
+
+
+MOST_REPLAYED = 0.1
+"""Part of the device's time in replayed graphs without operators from which operators are not comparable."""
+
+
+def _hidden_operators(*sides: Sequence[Chosen]) -> Iterator[str]:
+    """A sentence if the operators of one side are hidden in replayed graphs, and those of the other are not."""
+    hides = [max(map(_replayed_part, side), default=0.0) > MOST_REPLAYED for side in sides]
+    if any(hides) and not all(hides):
+        name = "baseline" if hides[0] else "candidate"
+        yield (
+            f"Replayed graphs of the {name} do not show their operators: in the table of operators, their kernels "
+            "count for the operator that launches the graph. Compare kernels, or record the capture of the graphs, too."
+        )
+
+
+def _replayed_part(each: Chosen) -> float:
+    """The part of the device's time that belongs to replayed graphs whose operators are not known."""
+    report = each.recording.report
+    if report.serving is None or report.serving.graphs is None or report.ledger is None:
+        return 0.0
+    unknown_ns = sum(found.time_ns for found in report.serving.graphs.attribution if found.known_by is None)
+    return unknown_ns / max(sum(step.device_ns for step in report.ledger.steps), 1)
 
 
 def _unread(*sides: Asked) -> Iterator[str]:

@@ -21,6 +21,7 @@ from tb_tidy_plugin.render.comparison import STATES, comparison_document
 from tb_tidy_plugin.rulekit.testing.drawn import draw_into
 from tb_tidy_plugin.rulekit.thresholds import relaxed_settings, thresholds_of
 from tb_tidy_plugin.rules import catalogue
+from tests.ledger.traces import Made
 
 RULE = "tensor-from-python-data"
 STEPS = 6
@@ -189,3 +190,29 @@ def test_weaker_limits_of_each_rule_are_weaker(rule: type) -> None:
             assert relaxed[name] > threshold.default, name
         else:
             assert name == "warm_up_steps", "a threshold's name begins with min_, max_ or most_"
+
+
+def kernels(folder: Path, *, replayed: bool) -> Path:
+    """Six steps of 1,000 µs with two kernels of 400 µs each, launched one by one, or replayed as a graph."""
+    folder.mkdir()
+    made = Made()
+    for begin in range(0, 6_000, 1_000):
+        made.mark(f"ProfilerStep#{begin}", begin, begin + 1_000).operator("aten::mm", begin + 5, begin + 90)
+        spans = [(begin + 100.0, begin + 500.0), (begin + 505.0, begin + 905.0)]
+        if replayed:
+            made.graph(begin + 10, spans)
+        else:
+            for at, (start, end) in enumerate(spans):
+                made.kernel("gemm", start, end, begin + 10 + 5 * at)
+    made.written(folder)
+    return folder
+
+
+def test_operators_that_replayed_graphs_hide_are_said_to_be_no_change(tmp_path: Path) -> None:
+    eager, graphs = (kernels(tmp_path / str(each), replayed=each) for each in (False, True))
+    sides = {each: asked_for(each, Job()) for each in (eager, graphs)}
+    for base, candidate, name in ((eager, graphs, "candidate"), (graphs, eager, "baseline")):
+        notes = " ".join(compared(sides[base], sides[candidate]).notes)
+        assert f"Replayed graphs of the {name} do not show their operators" in notes
+    for each in (eager, graphs):
+        assert "Replayed graphs" not in " ".join(compared(sides[each], sides[each]).notes)
