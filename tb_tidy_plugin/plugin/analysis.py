@@ -42,6 +42,7 @@ WORKER = child.command_for("tb_tidy_plugin.plugin.analysis_worker")
 AGAIN = "Starting again, since the first try was killed"
 STOPPED = Failure("The analysis was stopped.", "Load the trace again.")
 TRY_AGAIN = "See the server's log, then try again."
+NOT_STARTED = Failure("The analysis could not be started: the system has no thread left.", "Try again later.")
 
 
 class AnalysisSettings(msgspec.Struct, frozen=True):

@@ -21,7 +21,8 @@ from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.errors import NotFoundError, TidyError, TraceError
 from tb_tidy_plugin.plugin.comparison_worker import COMPARISON_WORK, ComparisonAnswer, NoSuchSteps, OverLimit
 from tb_tidy_plugin.plugin.models import CompareAnswer
-from tb_tidy_plugin.plugin.profiles import KeptResult, Profiles
+from tb_tidy_plugin.plugin.profiles import Profiles
+from tb_tidy_plugin.plugin.record import KeptResult
 from tb_tidy_plugin.report.chosen import searchable
 from tb_tidy_plugin.report.left_out import AboutRun
 from tb_tidy_plugin.visible import Lines, log_called

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import OrderedDict, deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from itertools import count, groupby
+from itertools import count
 from pathlib import Path
 
 import msgspec
@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from tb_tidy_plugin import child
 from tb_tidy_plugin.errors import NotFoundError, TidyError, TraceError
 from tb_tidy_plugin.plugin.analysis import (
+    NOT_STARTED,
     STOPPED,
     WORKER,
     AnalysisOutcome,
@@ -25,13 +26,12 @@ from tb_tidy_plugin.plugin.analysis import (
     kept_outcome,
     remembered,
 )
-from tb_tidy_plugin.plugin.analysis_worker import AnalysisProgress, AnalysisResult, Failure, FirstFindings, printable
+from tb_tidy_plugin.plugin.analysis_worker import AnalysisProgress, FirstFindings, printable
 from tb_tidy_plugin.plugin.board import UNASKED, Glance, glance_of, recorded_ms, shown_of
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.models import (
     BoardAnswer,
     BoardRow,
-    LoadState,
     LoggedRun,
     ProfileState,
     RanksAnswer,
@@ -39,10 +39,10 @@ from tb_tidy_plugin.plugin.models import (
     RunsAnswer,
     RunState,
 )
+from tb_tidy_plugin.plugin.record import KeptResult, TraceRecord
 from tb_tidy_plugin.plugin.run_findings import RunFindings, RunPart
-from tb_tidy_plugin.plugin.scan import NOTHING_YET, Catalog, FoundFile, Key, look
+from tb_tidy_plugin.plugin.scan import NOTHING_YET, Catalog, Key, look
 from tb_tidy_plugin.report.left_out import AboutRun
-from tb_tidy_plugin.report.model import Problem, ProfileReport
 from tb_tidy_plugin.trace.cache import NOWHERE, Cache
 from tb_tidy_plugin.trace.files import TraceFile
 
@@ -55,57 +55,26 @@ KEPT_BYTES = 256 << 20  # of results; a result is 50 kB to a few MB
 SMALL_BYTES = 64 << 20  # most text expected of a small trace; the largest of these take 2 s and 150 MB
 
 
-class ProfileEntry(msgspec.Struct, frozen=True):
-    """One trace and the progress of its analysis.
-
-    `recording` is the first version with the file as it is now; `reported` is true if its findings are known.
-    """
-
-    found: FoundFile
-    version: int
-    recording: int
-    state: LoadState = "queued"
-    fraction: float = 0.0
-    stage: str = ""
-    problem: Problem | None = None
-    reported: bool = False
-
-    @property
-    def is_over(self) -> bool:
-        """True if there is nothing to wait for."""
-        return self.state in {"done", "error"}
-
-    def described(self) -> ProfileState:
-        """The state as the API answers it."""
-        return ProfileState(
-            worker=self.found.file.worker,
-            span=self.found.file.span,
-            span_index=self.found.span_index,
-            state=self.state,
-            size=self.found.stamp.size,
-            fraction=self.fraction,
-            stage=self.stage,
-            problem=self.problem,
-            version=self.version,
-            recording=self.recording,
-            reported=self.reported,
-        )
-
-
-class KeptResult(msgspec.Struct, frozen=True):
-    """A result, its file, and its size in memory."""
-
-    file: TraceFile
-    result: AnalysisResult
-    size: int
-
-
 class StillAnalysingError(TidyError):
     """The answer needs an analysis that is not finished."""
 
 
+class _Running(msgspec.Struct, frozen=True, eq=False):
+    """An analysis under way; complete before its thread starts. It has a worker even after its record was replaced."""
+
+    key: Key
+    record: TraceRecord
+    analysis: FileAnalysis
+    is_large: bool
+
+
 class Profiles:
-    """All methods may be called from any thread. Nothing is read before `start`."""
+    """All methods may be called from any thread. Nothing is read before `start`.
+
+    One lock, that of `_changed`, guards the records with all their fields, the queue, the running analyses, the
+    look-ups and the times of looks. It is held for bookkeeping only: files, workers' messages, the cache and rules over
+    several ranks are read without it. `_changed` is notified of each change of a record, and of each look.
+    """
 
     def __init__(
         self,
@@ -124,20 +93,15 @@ class Profiles:
         self._is_watched = False
         self._kept_bytes = kept_bytes
         self._most_large = max(1, (os.cpu_count() or 1) // 2)  # at a time; one more may run if it is small
+        self._run_findings = RunFindings(configuration)
         self._changed = threading.Condition()
         self._versions = count(1)
-        self._entries: dict[Key, ProfileEntry] = {}
-        self._wanted: OrderedDict[Key, None] = OrderedDict()  # the last one is next
-        self._running: dict[Key, FileAnalysis] = {}
-        self._large: set[Key] = set()  # subset of the running ones
-        self._kept: OrderedDict[Key, KeptResult] = OrderedDict()  # least recently used first
-        self._early: dict[Key, ProfileReport] = {}  # of analyses whose tables are still made
-        self._parts: dict[Key, RunPart] = {}  # of all analysed traces, kept or evicted
-        self._glances: dict[Key, Glance] = {}  # of all traces with a report, kept or evicted
-        self._to_look_up: dict[Key, None] = {}  # whose report may be in the cache
-        self._looked_up: set[tuple[Key, int]] = set()  # with the recording
-        self._renewed: dict[Key, str] = {}  # reason for the last renewal of each
-        self._run_findings = RunFindings(configuration)
+        self._uses = count(1)
+        self._records: dict[Key, TraceRecord] = {}  # in the order of the page
+        self._queue: OrderedDict[Key, None] = OrderedDict()  # traces that wait for a worker; the last one is next
+        self._running: list[_Running] = []
+        self._to_look_up: deque[TraceRecord] = deque()  # whose report may be in the cache
+        self._is_looking_up = False
         self._has_traces = False
         self._looks = 0
         self._looked_at = 0.0  # on the monotonic clock
@@ -179,12 +143,12 @@ class Profiles:
         else:
             self._refresh()
         with self._changed:
-            groups = [
-                (run, [entry for _, entry in group])
-                for run, group in groupby(self._entries.items(), key=lambda item: item[0].run)
+            groups = list(self._by_run().items())
+            groups.sort(key=lambda group: all(record.found.problem is not None for record in group[1].values()))
+            runs = [
+                RunState(run=run, profiles=[record.described() for record in records.values()])
+                for run, records in groups
             ]
-            groups.sort(key=lambda group: all(entry.found.problem is not None for entry in group[1]))
-            runs = [RunState(run=run, profiles=[entry.described() for entry in entries]) for run, entries in groups]
             logdirs = [printable(logdir.path) for logdir in self._logdirs]
             return RunsAnswer(logdirs=logdirs, scanning=self.scanning, runs=runs)
 
@@ -193,67 +157,51 @@ class Profiles:
         self._refresh()
         with self._changed:
             runs = self._by_run()
-            shown = [shown_of(keys) for keys in runs.values()]
-            times = {key: recorded_ms(self._entries[key].found) for key in shown}
+            shown = {key: self._records[key] for key in (shown_of(list(keys)) for keys in runs.values())}
+            times = {key: recorded_ms(record.found) for key, record in shown.items()}
             newest = sorted(shown, key=lambda key: times[key] or 0, reverse=True)
-            unknown = [key for key in newest if key not in self._glances and self._entries[key].state != "error"]
+            unknown = [key for key in newest if shown[key].glance is None and shown[key].state != "error"]
             asked = set(unknown if every else [key for key in unknown if key in newest[:UNASKED]])
             for key in unknown:
                 if key in asked:
                     self._want(key, first=False)
                 else:
-                    self._look_up(key)
-            under_way = {key for key in unknown if key in asked or key in self._running or key in self._wanted}
+                    self._look_up(shown[key])
+            under_way = asked.union(key for key in unknown if key in self._queue or shown[key].analysis is not None)
             rows = [
-                self._row(key, times[key], logged.get(key.run), [self._entries[each] for each in runs[key.run]])
-                for key in shown
+                _row(key, record, times[key], logged.get(key.run), runs[key.run].values())
+                for key, record in shown.items()
             ]
         return BoardAnswer(runs=rows, pending=len(under_way), unasked=len(unknown) - len(under_way))
 
-    def _by_run(self) -> dict[str, list[Key]]:
-        runs: dict[str, list[Key]] = {}
-        for key in self._entries:
-            runs.setdefault(key.run, []).append(key)
+    def _by_run(self) -> dict[str, dict[Key, TraceRecord]]:
+        runs: dict[str, dict[Key, TraceRecord]] = {}
+        for key, record in self._records.items():
+            runs.setdefault(key.run, {})[key] = record
         return runs
 
-    def _row(self, key: Key, at_ms: int | None, logged: LoggedRun | None, of_run: Sequence[ProfileEntry]) -> BoardRow:
-        known = self._glances.get(key)
-        glance = known or Glance("", step_ns=None, saving_ns=None, findings=0, action="", finding="", problem="")
-        problems = [each.problem.error for each in (self._entries[key], *of_run) if each.problem is not None]
-        glance = replace(glance, problem=next(iter(problems), glance.problem))
-        return BoardRow(
-            run=key.run,
-            worker=key.worker,
-            span=key.span,
-            recorded_ms=at_ms,
-            state=self._entries[key].state,
-            known=known is not None,
-            logged=logged,
-            **msgspec.structs.asdict(glance),
-        )
+    def _look_up(self, record: TraceRecord) -> None:
+        """Looks for a report in the cache, in the background, once for each record."""
+        if not record.is_looked_up:
+            record.is_looked_up = True
+            self._to_look_up.append(record)
+            self._start_look_up()
 
-    def _look_up(self, key: Key) -> None:
-        """Looks for a report in the cache, in the background, once for each recording."""
-        name = (key, self._entries[key].recording)
-        if name in self._looked_up:
-            return
-        self._looked_up.add(name)
-        self._to_look_up[key] = None
-        if len(self._to_look_up) == 1:
-            threading.Thread(target=self._look_all_up, daemon=True, name="torchtidy-board").start()
+    def _start_look_up(self) -> None:
+        if self._to_look_up and not self._is_looking_up:
+            record = self._to_look_up.popleft()
+            self._is_looking_up = _started(partial(self._look_in_cache, record, record.found.file), "torchtidy-board")
 
-    def _look_all_up(self) -> None:
-        while True:
+    def _look_in_cache(self, record: TraceRecord, file: TraceFile) -> None:
+        result = None
+        try:
+            result = kept_outcome(file, self.asked)
+        finally:
             with self._changed:
-                key = next(iter(self._to_look_up), None)
-                if key is None:
-                    return
-                entry = self._entries.get(key)
-            result = None if entry is None else kept_outcome(entry.found.file, self.asked)
-            with self._changed:
-                if entry is not None and result is not None and self._is_current(key, entry):
-                    self._glances[key] = glance_of(result.report, result.problem)
-                del self._to_look_up[key]
+                if result is not None and record.glance is None:
+                    record.glance = glance_of(result.report, result.problem)
+                self._is_looking_up = False
+                self._start_look_up()
 
     def report(
         self, run: str, worker: str | None = None, span: str | None = None, *, every_rank: bool = False
@@ -265,19 +213,19 @@ class Profiles:
         """
         self._refresh()
         with self._changed:
-            of_run = [key for key in self._entries if key.run == run]
+            of_run = self._of_run(run)
             keys = [key for key in of_run if worker in {None, key.worker} and span in {None, key.span}]
             if not keys:
                 raise _no_such(run, worker, span)
             if every_rank:
                 for key in reversed(of_run):
-                    if key not in self._parts:  # an evicted result leaves its part for the run
+                    if of_run[key].part is None:  # an evicted result leaves its part for the run
                         self._want(key, first=False)
             for key in reversed(keys):
                 self._want(key)
-            states = [self._entries[key].described() for key in keys]
-            profiles = self._reports(keys)
-            parts, pending = self._parts_of(of_run)
+            states = [of_run[key].described() for key in keys]
+            profiles = [known for key in keys if (known := of_run[key].report) is not None]
+            parts, pending = _parts_of(of_run)
         about, ranks = self._run_findings.about(run, parts)  # slow, so without the lock
         report = msgspec.structs.replace(about, profiles=profiles, ranks=None)  # ranks have an answer of their own
         return ReportAnswer(states=states, report=report, ranks=ranks, pending=pending)
@@ -290,30 +238,21 @@ class Profiles:
         """
         self._refresh()
         with self._changed:
-            of_run = [key for key in self._entries if key.run == run]
+            of_run = self._of_run(run)
             if not of_run:
                 raise _no_such(run)
-            parts, pending = self._parts_of(of_run)
+            parts, pending = _parts_of(of_run)
         about, _ = self._run_findings.about(run, parts)
         return RanksAnswer(ranks=about.ranks, pending=pending)
 
     def about_run(self, run: str) -> AboutRun:
         """What rules over several ranks say about a run, from its analysed ranks."""
         with self._changed:
-            parts, _ = self._parts_of([key for key in self._entries if key.run == run])
+            parts, _ = _parts_of(self._of_run(run))
         return self._run_findings.compared(run, parts)
 
-    def _parts_of(self, keys: Sequence[Key]) -> tuple[dict[Key, RunPart], int]:
-        """The parts of these traces for their run, and the number of traces that are not analysed yet."""
-        parts = {key: self._parts[key] for key in keys if key in self._parts}
-        return parts, sum(key not in parts and self._entries[key].state != "error" for key in keys)
-
-    def _reports(self, keys: Sequence[Key]) -> list[ProfileReport]:
-        """The known reports; the early report of a running analysis is newer than that of a finished one."""
-        kept = {key: self._kept[key].result.report for key in keys if key in self._kept}
-        early = {key: self._early[key] for key in keys if key in self._early}
-        known = kept | early
-        return [known[key] for key in keys if key in known]
+    def _of_run(self, run: str) -> dict[Key, TraceRecord]:
+        return {key: record for key, record in self._records.items() if key.run == run}
 
     def keys_of(self, run: str, span: str = "") -> list[Key]:
         """The run's traces, of one span if it is given.
@@ -323,7 +262,7 @@ class Profiles:
         """
         self._refresh()
         with self._changed:
-            keys = [key for key in self._entries if key.run == run and span in {"", key.span}]
+            keys = [key for key in self._records if key.run == run and span in {"", key.span}]
         if not keys:
             raise _no_such(run, None, span)
         return keys
@@ -335,23 +274,33 @@ class Profiles:
             NotFoundError: at once, if there is no such trace.
         """
         with self._changed:
-            if key not in self._entries:
-                raise _no_such(*key)
+            self._record(key)
         return self._progress(key)
 
     def _progress(self, key: Key) -> Iterator[ProfileState]:
-        last: ProfileEntry | None = None
-        while last is None or not last.is_over:
+        last: ProfileState | None = None
+        while last is None or last.state not in {"done", "error"}:
             with self._changed:
                 self._want(key, first=last is None)
                 self._changed.wait_for(partial(self._has_changed, key, last), _HEARTBEAT_S)
-                last = self._entries.get(key)
-            if last is None:
-                return
-            yield last.described()
+                if key not in self._records:
+                    return
+                last = self._records[key].described()
+            yield last
 
-    def _has_changed(self, key: Key, last: ProfileEntry | None) -> bool:
-        return self._entries.get(key) != last
+    def _has_changed(self, key: Key, last: ProfileState | None) -> bool:
+        return key not in self._records or self._records[key].described() != last
+
+    def _record(self, key: Key) -> TraceRecord:
+        """The record of a trace.
+
+        Raises:
+            NotFoundError: there is no such trace.
+        """
+        record = self._records.get(key)
+        if record is None:
+            raise _no_such(*key)
+        return record
 
     def kept(self, key: Key, patience_s: float) -> KeptResult:
         """A finished analysis; waits for a running one, or repeats an evicted one.
@@ -363,16 +312,16 @@ class Profiles:
         """
         deadline = time.monotonic() + patience_s
         with self._changed:
-            while (entry := self._entries.get(key)) is not None:
+            while True:
+                record = self._record(key)
                 self._want(key)
-                if key in self._kept:
-                    return self._kept[key]
-                if entry.state == "error" and entry.problem is not None:
-                    raise TraceError(entry.problem.error, entry.problem.advice)
+                if record.result is not None:
+                    return record.result
+                if record.state == "error" and record.problem is not None:
+                    raise TraceError(record.problem.error, record.problem.advice)
                 if (left_s := deadline - time.monotonic()) <= 0:
                     raise StillAnalysingError("The trace is still being analysed.", "Ask again in a moment.")
                 self._changed.wait(left_s)
-            raise _no_such(*key)
 
     def renew(self, key: Key, reason: str) -> None:
         """Repeats a finished analysis because there is new data besides its trace; once for each reason.
@@ -380,11 +329,11 @@ class Profiles:
         Until it is done, answers use the earlier result.
         """
         with self._changed:
-            entry = self._entries.get(key)
-            if entry is None or entry.found.problem or not entry.is_over or self._renewed.get(key) == reason:
+            record = self._records.get(key)
+            if record is None or record.found.problem or not record.is_over or record.renewed == reason:
                 return
-            self._renewed[key] = reason
-            self._again(key, entry)
+            record.renewed = reason
+            self._repeat(key, record)
 
     def retry(self, key: Key) -> ProfileState:
         """Repeats a failed analysis; a trace in any other state stays as it is.
@@ -394,12 +343,11 @@ class Profiles:
         """
         self._refresh()
         with self._changed:
-            entry = self._entries.get(key)
-            if entry is None:
-                raise _no_such(*key)
-            if entry.state == "error" and entry.found.problem is None:
-                self._again(key, replace(entry, problem=None))
-            return self._entries[key].described()
+            record = self._record(key)
+            if record.state == "error" and record.found.problem is None:
+                record.problem = None
+                self._repeat(key, record)
+            return record.described()
 
     def cancel(self, key: Key) -> ProfileState:
         """Stops an analysis that waits or runs; a trace in any other state stays as it is.
@@ -408,22 +356,16 @@ class Profiles:
             NotFoundError: there is no such trace.
         """
         with self._changed:
-            entry = self._entries.get(key)
-            if entry is None:
-                raise _no_such(*key)
-            self._wanted.pop(key, None)
-            if not entry.is_over:
-                if key in self._running:
-                    self._running[key].stop()
-                self._finish(key, STOPPED)
+            record = self._record(key)
+            self._queue.pop(key, None)
+            if not record.is_over:
+                record.cancel()
                 self._changed.notify_all()
-            return self._entries[key].described()
+            return record.described()
 
-    def _again(self, key: Key, entry: ProfileEntry) -> None:
+    def _repeat(self, key: Key, record: TraceRecord) -> None:
         """Puts a trace whose analysis is over in the queue, as a new version."""
-        self._entries[key] = replace(entry, version=next(self._versions), state="queued", fraction=0.0, stage="")
-        if key in self._running:  # the stopped worker has not ended yet
-            self._wanted[key] = None
+        record.repeat(next(self._versions))
         self._want(key)
         self._changed.notify_all()
 
@@ -454,6 +396,7 @@ class Profiles:
             except OSError:
                 catalog = None
             took_s = time.monotonic() - began
+            had_traces = self._has_traces
             with self._changed:
                 if catalog is not None:
                     self._take_over(catalog)
@@ -463,126 +406,134 @@ class Profiles:
                 self._look_took_s = took_s
                 self._look_now = False
                 self._changed.notify_all()
+            if not had_traces:
+                self._have_worker_wait()
+            with self._changed:
                 self._changed.wait_for(lambda: self._look_now, max(PERIOD_S, REST_RATIO * took_s))
 
     def _take_over(self, catalog: Catalog) -> None:
-        before, self._entries = self._entries, {}
+        before, self._records = self._records, {}
         for key, found in catalog.items():
             old = before.pop(key, None)
             if old is not None and (old.found.stamp, old.found.file) == (found.stamp, found.file):
-                self._entries[key] = replace(old, found=found)
-            else:
-                state: LoadState = "error" if found.problem else "queued"
-                version = next(self._versions)
-                self._entries[key] = ProfileEntry(found, version, version, state, problem=found.problem)
-                self._give_up(key)
-        for key in before:
-            self._give_up(key)
-            self._wanted.pop(key, None)
-        had_traces, self._has_traces = (
-            self._has_traces,
-            any(found.problem is None or found.is_link for found in catalog.values()),
-        )
-        if not had_traces:
-            self._have_worker_wait()
-        self._start_wanted()
-
-    def _give_up(self, key: Key) -> None:
-        """Forgets the results for an earlier state of the file, and restarts its running analysis."""
-        self._kept.pop(key, None)
-        self._early.pop(key, None)
-        self._parts.pop(key, None)
-        self._glances.pop(key, None)
-        if key in self._running:
-            self._running[key].stop()
-            self._wanted[key] = None
+                old.found = found  # its number among the spans may be another
+                self._records[key] = old
+                continue
+            self._records[key] = TraceRecord.of(found, next(self._versions))
+            if old is not None and old.analysis is not None:
+                old.abandon()
+                self._queue[key] = None
+        for key, gone in before.items():
+            gone.abandon()
+            self._queue.pop(key, None)
+        self._has_traces = any(found.problem is None or found.is_link for found in catalog.values())
+        self._start_next()
 
     # Analysing
 
     def _want(self, key: Key, *, first: bool = True) -> None:
-        if key in self._kept:
-            self._kept.move_to_end(key)
-        entry = self._entries.get(key)
-        if entry is None or entry.is_over or key in self._running:
+        """Notes that a trace is in use, and has it analysed if that is needed: next, or `first` of all that wait."""
+        record = self._records.get(key)
+        if record is None:
             return
-        is_new = key not in self._wanted
-        self._wanted[key] = None
-        if first or is_new:
-            self._wanted.move_to_end(key)
-        self._start_wanted()
+        record.used = next(self._uses)
+        if record.is_over or record.analysis is not None:
+            return
+        if first or key not in self._queue:
+            self._queue[key] = None
+            self._queue.move_to_end(key)
+        self._start_next()
 
-    def _start_wanted(self) -> None:
-        for key in [key for key in reversed(self._wanted) if self._can_start(key)]:
-            entry = self._entries[key]
-            is_large = entry.found.likely_text > SMALL_BYTES
-            if len(self._running) > self._most_large or (is_large and len(self._large) == self._most_large):
-                continue  # so that large traces never keep small ones waiting
-            del self._wanted[key]
-            if is_large:
-                self._large.add(key)
-            analysis = self._running[key] = FileAnalysis(entry.found.file, self._workers, self.asked)
-            threading.Thread(target=self._analyse, args=(key, entry, analysis), daemon=True).start()
+    def _start_next(self) -> None:
+        """Starts the analyses that may start; large traces never take the last place, which is for small ones."""
+        for key in [key for key in reversed(self._queue) if self._can_start(key)]:
+            record = self._records[key]
+            is_large = record.found.likely_text > SMALL_BYTES
+            large = sum(each.is_large for each in self._running)
+            if len(self._running) > self._most_large or (is_large and large == self._most_large):
+                continue
+            del self._queue[key]
+            record.analysis = FileAnalysis(record.found.file, self._workers, self.asked)
+            running = _Running(key, record, record.analysis, is_large)
+            self._running.append(running)
+            if not _started(partial(self._analyse, running), "torchtidy-analysis"):
+                self._running.remove(running)
+                record.finish(NOT_STARTED)
 
     def _can_start(self, key: Key) -> bool:
         """True if there is a file to read that no worker reads: it may be gone, or have become a skipped link."""
-        entry = self._entries.get(key)
-        return entry is not None and entry.found.problem is None and key not in self._running
+        return self._records[key].found.problem is None and all(each.key != key for each in self._running)
 
-    def _analyse(self, key: Key, entry: ProfileEntry, analysis: FileAnalysis) -> None:
+    def _analyse(self, running: _Running) -> None:
         outcome: AnalysisOutcome = STOPPED
         try:
-            outcome = remembered(analysis, lambda news: self._note(key, entry, news))
+            outcome = remembered(running.analysis, partial(self._note, running))
         finally:
             with self._changed:
-                del self._running[key]
-                self._large.discard(key)
-                if self._is_current(key, entry):
-                    self._finish(key, outcome)
-                self._start_wanted()
+                self._running.remove(running)
+                if _is_awaited(running):
+                    running.record.finish(outcome)
+                    running.record.used = next(self._uses)
+                    self._make_room()
+                self._start_next()
                 self._changed.notify_all()
 
-    def _is_current(self, key: Key, entry: ProfileEntry) -> bool:
-        return key in self._entries and self._entries[key].version == entry.version
-
-    def _note(self, key: Key, entry: ProfileEntry, news: AnalysisProgress | FirstFindings) -> None:
+    def _note(self, running: _Running, news: AnalysisProgress | FirstFindings) -> None:
         if isinstance(news, FirstFindings):
             self._have_worker_wait()
         with self._changed:
-            if not self._is_current(key, entry):
-                return
-            if isinstance(news, FirstFindings):
-                self._early[key] = news.report
-                self._entries[key] = replace(self._entries[key], reported=True, problem=news.problem)
-            else:
-                self._entries[key] = replace(
-                    self._entries[key], state=news.state, stage=news.stage, fraction=news.fraction
-                )
-            self._changed.notify_all()
-
-    def _finish(self, key: Key, outcome: AnalysisOutcome) -> None:
-        entry = self._entries[key]
-        file = entry.found.file
-        self._early.pop(key, None)
-        if isinstance(outcome, Failure):
-            path = printable(str(file.path))
-            problem = Problem(path=path, error=outcome.error, advice=outcome.advice, recovered_events=0)
-            self._entries[key] = replace(entry, state="error", stage="", problem=problem, reported=False)
-            return
-        self._entries[key] = replace(
-            entry, state="done", stage="", fraction=1.0, problem=outcome.problem, reported=True
-        )
-        self._parts[key] = RunPart(entry.version, outcome.summaries)
-        self._glances[key] = glance_of(outcome.report, outcome.problem)
-        size = sum(memoryview(columns).nbytes for columns in outcome.events.values()) + outcome.tables.size
-        size += memoryview(outcome.step_costs).nbytes
-        self._kept[key] = KeptResult(file, outcome, size)
-        self._make_room()
+            if _is_awaited(running):
+                running.record.note(news)
+                self._changed.notify_all()
 
     def _make_room(self) -> None:
         """Evicts the least recently used results; a request for one repeats its analysis."""
-        while len(self._kept) > 1 and sum(kept.size for kept in self._kept.values()) > self._kept_bytes:
-            key, _ = self._kept.popitem(last=False)
-            self._entries[key] = replace(self._entries[key], state="queued", fraction=0.0, problem=None, reported=False)
+        kept = [(record, record.result.size) for record in self._records.values() if record.result is not None]
+        kept.sort(key=lambda each: each[0].used)
+        total = sum(size for _, size in kept)
+        for record, size in kept[:-1]:
+            if total <= self._kept_bytes:
+                break
+            record.evict()
+            total -= size
+
+
+def _is_awaited(running: _Running) -> bool:
+    """False if the analysis was cancelled, or its file has changed."""
+    return running.record.analysis is running.analysis
+
+
+def _started(work: Callable[[], object], name: str) -> bool:
+    """Starts a thread; False if the system has none left."""
+    try:
+        threading.Thread(target=work, daemon=True, name=name).start()
+    except RuntimeError:
+        return False
+    return True
+
+
+def _row(
+    key: Key, record: TraceRecord, at_ms: int | None, logged: LoggedRun | None, of_run: Iterable[TraceRecord]
+) -> BoardRow:
+    glance = record.glance or Glance("", step_ns=None, saving_ns=None, findings=0, action="", finding="", problem="")
+    problems = [each.problem.error for each in (record, *of_run) if each.problem is not None]
+    glance = replace(glance, problem=next(iter(problems), glance.problem))
+    return BoardRow(
+        run=key.run,
+        worker=key.worker,
+        span=key.span,
+        recorded_ms=at_ms,
+        state=record.state,
+        known=record.glance is not None,
+        logged=logged,
+        **msgspec.structs.asdict(glance),
+    )
+
+
+def _parts_of(records: Mapping[Key, TraceRecord]) -> tuple[dict[Key, RunPart], int]:
+    """The parts of these traces for their run, and the number of traces that are not analysed yet."""
+    parts = {key: record.part for key, record in records.items() if record.part is not None}
+    return parts, sum(key not in parts and record.state != "error" for key, record in records.items())
 
 
 def _no_such(run: str, worker: str | None = None, span: str | None = None) -> NotFoundError:

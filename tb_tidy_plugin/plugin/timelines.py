@@ -15,7 +15,8 @@ from tb_tidy_plugin.allowance import limit_of
 from tb_tidy_plugin.configuration.limits import limits_in
 from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.errors import NotFoundError, TidyError, TraceError
-from tb_tidy_plugin.plugin.profiles import KeptResult, Profiles
+from tb_tidy_plugin.plugin.profiles import Profiles
+from tb_tidy_plugin.plugin.record import KeptResult
 from tb_tidy_plugin.plugin.scan import Key
 from tb_tidy_plugin.plugin.timeline_worker import TIMELINE_WORK, About, FileQuestion, Reply, Unreadable
 from tb_tidy_plugin.trace.remote import changed_at, size_of

@@ -394,6 +394,56 @@ def test_an_analysis_that_was_killed_is_made_again_when_somebody_asks_for_it(pat
     assert count.read_text() == "xxx"
 
 
+def test_a_renewal_that_fails_leaves_the_earlier_report(path: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "broken"
+    *start, code = WITH_MADE_UP_RULE
+    dies = f"import os; os.path.exists({str(broken)!r}) and os.kill(os.getpid(), 9); "
+    profiles = started(path.parents[1], (*start, dies + code))
+    finished(profiles)
+    [before] = profiles.report("run").report.profiles
+    broken.touch()
+    profiles.renew(RUN, "a measurement")
+    failed = finished(profiles)
+    assert failed.problem is not None
+    assert (failed.state, failed.reported) == ("error", True)
+    assert profiles.report("run").report.profiles == [before]
+    broken.unlink()
+    profiles.retry(RUN)
+    assert finished(profiles).state == "done"
+
+
+def test_a_file_that_was_recorded_anew_is_renewed_for_a_reason_that_the_earlier_one_had(path: Path) -> None:
+    profiles = started(path.parents[1])
+    for operators in (3, 5):
+        trace(path, operators=operators)
+        assert states(profiles)["run"].state == "queued"
+        version = finished(profiles).version
+        profiles.renew(RUN, "a measurement")
+        assert finished(profiles).version > version
+
+
+def test_without_another_thread_an_analysis_fails_and_can_be_tried_again(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process may start no more threads than its limits allow."""
+    profiles = started(path.parents[1])
+    start = threading.Thread.start
+
+    def limited(thread: threading.Thread) -> None:
+        if thread.name == "torchtidy-analysis":
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(threading.Thread, "start", limited)
+        problem = finished(profiles).problem
+        assert problem is not None
+        assert problem.error == "The analysis could not be started: the system has no thread left."
+        assert profiles.report("run").states[0].state == "error"
+    profiles.retry(RUN)
+    assert finished(profiles).state == "done"
+
+
 def test_what_has_not_failed_is_not_made_again(path: Path, tmp_path: Path) -> None:
     profiles = started(path.parents[1])
     [waiting] = states(profiles).values()
@@ -427,6 +477,44 @@ def test_beyond_the_limit_what_was_unused_longest_is_given_up_and_made_again(tmp
     assert {run: state.state for run, state in states(profiles).items()} == {"a": "done", "b": "queued", "c": "done"}
     assert profiles.kept(Key("b", "w", ""), LIMIT_S).result.report.findings
     assert states(profiles)["b"].version == 2
+
+
+def test_the_result_that_was_just_made_is_not_the_one_that_is_given_up(tmp_path: Path) -> None:
+    """It was asked for before the others were used, when its analysis began."""
+    for run in "abc":
+        trace(tmp_path / "logs" / run / "w.pt.trace.json")
+    size = started(tmp_path / "logs").kept(Key("a", "w", ""), LIMIT_S).size
+    gate = tmp_path / "gate"
+    *start, code = WITH_MADE_UP_RULE
+    last = f"{ASKED}\nif path.endswith('c/w.pt.trace.json'):\n{textwrap.indent(waiting_for(gate), '    ')}\n"
+    profiles = started(tmp_path / "logs", (*start, f"import sys\n{last}{code}"), kept_bytes=5 * size // 2)
+    profiles.report("c")
+    for run in "ab":
+        finished(profiles, Key(run, "w", ""))
+    gate.touch()
+    until(lambda: states(profiles)["c"].state == "done")
+    assert {run: state.state for run, state in states(profiles).items()} == {"a": "queued", "b": "done", "c": "done"}
+
+
+def test_a_result_that_is_given_up_while_it_is_made_again_is_made_to_the_end(tmp_path: Path) -> None:
+    for run in "ab":
+        trace(tmp_path / "logs" / run / "w.pt.trace.json")
+    gate, first = tmp_path / "gate", tmp_path / "first"
+    *start, code = WITH_MADE_UP_RULE
+    again = f"if os.path.exists({str(first)!r}):\n{textwrap.indent(waiting_for(gate), '    ')}\n"
+    only_a = f"{ASKED}\nimport os\nif path.endswith('a/w.pt.trace.json'):\n{textwrap.indent(again, '    ')}\n"
+    profiles = started(tmp_path / "logs", (*start, f"import sys\n{only_a}{code}"), kept_bytes=0)
+    a, b = Key("a", "w", ""), Key("b", "w", "")
+    before = finished(profiles, a)
+    first.touch()
+    profiles.renew(a, "a measurement")
+    finished(profiles, b)  # there is room for one
+    assert profiles.report("a").report.profiles == []
+    assert not states(profiles)["a"].reported
+    gate.touch()
+    after = finished(profiles, a)
+    assert (after.state, after.reported) == ("done", True)
+    assert after.version > before.version
 
 
 def test_the_last_result_is_kept_however_large(path: Path) -> None:
