@@ -13,6 +13,7 @@ from hypothesis import settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
+from tests.support import missing
 from tests.support.gloo_ranks import recorded
 from tests.support.recordings import COUNTED_ONCE, LEFT_OUT, ROOT
 
@@ -34,6 +35,7 @@ os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", f"{_CACHE.name}/inductor")
 os.environ.setdefault("TORCHINDUCTOR_VEC_ISA_OK", "1")
 
 NEVER_SKIPPED_IN_CI = ("browser", "compiled", "torch")
+IN_PROCESSES_OF_ITS_OWN = "torch"  # so that no import of a test says whether it is installed
 TAKES_LONG = ("browser", "slow")
 BROWSER_FILES = sorted(f"tests/browser/{path.name}" for path in (ROOT / "tests" / "browser").glob("test_*.py"))
 
@@ -104,11 +106,24 @@ def _sort(items: list[pytest.Item]) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report(
+    collector: pytest.Collector,
+) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    return missing.collected((yield), collector.path)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if item.get_closest_marker(IN_PROCESSES_OF_ITS_OWN):
+        missing.skip_without(IN_PROCESSES_OF_ITS_OWN)
+
+
+@pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """In CI a missing browser, compiler or torch is a failure: a skip would look like a pass."""
-    report = yield
+    report = missing.ran((yield), call, item)
     if report.skipped and os.environ.get("CI") and any(map(item.get_closest_marker, NEVER_SKIPPED_IN_CI)):
         report.outcome = "failed"
         report.longrepr = f"skipped in CI, which must run it: {report.longrepr}"

@@ -48,6 +48,7 @@ class DaskCluster(NamedTuple):
 @contextmanager
 def dask_cluster(folder: Path) -> Iterator[DaskCluster]:
     """One of two workers; it ends with the block."""
+    pytest.importorskip("distributed")
     script = folder / "cluster.py"
     script.write_text(DASK, "utf-8")
     environment = same_imports()
@@ -90,6 +91,8 @@ def here(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]
 @pytest.fixture(params=["local", *(pytest.param(name, marks=pytest.mark.slow) for name in ("dask", "ray://local"))])
 def engine(request: pytest.FixtureRequest) -> str:
     """Each place where ranks may be analysed."""
+    if request.param == "ray://local":
+        pytest.importorskip("ray")
     address = request.getfixturevalue("dask") if request.param == "dask" else request.param
     return str(address)
 
@@ -290,7 +293,7 @@ def test_a_cluster_that_loses_its_workers_is_given_up(tmp_path: Path, monkeypatc
             assert cluster.process.stdin is not None
             print("lose workers", file=cluster.process.stdin, flush=True)
 
-        losing = threading.Thread(target=lose_workers)
+        losing = threading.Thread(target=lose_workers, daemon=True)
         losing.start()
         with pytest.raises(EngineError, match="has had no workers for 1 s"):
             list(each(engine_of(cluster.address), partial(begin_and_wait, tmp_path), range(3)))
@@ -298,6 +301,7 @@ def test_a_cluster_that_loses_its_workers_is_given_up(tmp_path: Path, monkeypatc
 
 
 def test_a_host_that_cannot_be_reached(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("distributed")
     monkeypatch.setattr("tb_tidy_plugin.analysis.engines.CONNECT_S", 1.0)
     with pytest.raises(EngineError, match=r"`dask://127.0.0.1:1` cannot be reached"):
         list(each(engine_of("dask://127.0.0.1:1"), square, range(3)))

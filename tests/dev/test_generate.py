@@ -29,6 +29,7 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.torch  # which knows the schemas of its operators
 def test_generate_writes_everything_and_then_all_is_current(root: Path) -> None:
     written = run(root)
     assert written.exit_code == 0, written.output
@@ -41,6 +42,7 @@ def test_generate_writes_everything_and_then_all_is_current(root: Path) -> None:
     assert run(root).stdout == ""
 
 
+@pytest.mark.torch
 def test_check_lists_what_is_stale_and_changes_nothing(root: Path) -> None:
     run(root)
     (root / PAGE).write_text("edited by hand\n")
