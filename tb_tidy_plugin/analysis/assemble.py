@@ -38,6 +38,7 @@ from tb_tidy_plugin.benchmarks.store import Measurements
 from tb_tidy_plugin.estimate.saving import SavingEstimates, intervals_of
 from tb_tidy_plugin.ledger.account import account_of, linked
 from tb_tidy_plugin.ledger.model import Ledger
+from tb_tidy_plugin.profile.compiled_graphs import compiled_graphs_of
 from tb_tidy_plugin.profile.critical import critical_time
 from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.profile import Profile
@@ -124,7 +125,7 @@ class Analysis(msgspec.Struct, frozen=True, dict=True):
         """
         unread = [*self.profile.metadata.unread, *(each.file.name for each in self._measurements.unused if each.unread)]
         captures = {LOOKED_AT: captures_state(self.file.path)} if replays_graphs(self.profile.table) else {}
-        keys = {call.key for call in self.profile.compiled_graphs.calls if call.key}
+        keys = {call.key for call in compiled_graphs_of(self.profile).calls if call.key}
         graphs = {CACHED_GRAPH + key: graph_state(folder_of_cache(), key) for key in sorted(keys)}
         return {**self.sources.looked_at, **captures, **graphs, **dict.fromkeys(unread, UNREAD)}
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
+from tb_tidy_plugin.profile.compiled_graphs import compiled_graphs_of
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.replay import known_by_of
 from tb_tidy_plugin.profile.user_operators import user_operators
@@ -157,7 +158,7 @@ def _add(profile: Profile, sums: dict[tuple[str, int], list[int]], calls: Sequen
 
 def _kernels(profile: Profile, aligner: Aligner) -> list[tuple[int, Frame]]:
     """The kernels of compiled code with a known line."""
-    launch = profile.compiled_graphs.launch
+    launch = compiled_graphs_of(profile).launch
     rows = np.flatnonzero((launch != ABSENT) & (np.append(launch, ABSENT)[profile.tree.parent] != launch))
     places = ((row, aligner.place_of(row)) for row in rows.tolist())
     return [(row, place) for row, place in places if place is not None and place.precision != "definition"]

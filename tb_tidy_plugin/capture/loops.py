@@ -6,7 +6,8 @@ from contextlib import ExitStack
 from typing import Any
 
 from tb_tidy_plugin.capture.guarded import unless_it_fails
-from tb_tidy_plugin.capture.profiling import NOTHING_RECORDED, TidyProfile, tidy_profile
+from tb_tidy_plugin.capture.marked_steps import tidy_profile
+from tb_tidy_plugin.capture.profiling import NOTHING_RECORDED, TidyProfile
 
 
 class RecordedLoop:

@@ -23,7 +23,6 @@ from functools import cache, partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tb_tidy_plugin.capture.bootstrap.sitecustomize import NOTES_FOLDER, SETTINGS
 from tb_tidy_plugin.capture.guarded import unless_it_fails
 from tb_tidy_plugin.capture.profiling import Cycle, Output, TidyProfile
 
@@ -59,7 +58,7 @@ class RecordingPlan:
     stacks: bool = True
 
     def to_text(self) -> str:
-        """The value of `SETTINGS`."""
+        """The value of `bootstrap.sitecustomize.SETTINGS`."""
         return json.dumps(asdict(self))
 
 
@@ -248,9 +247,9 @@ class Recorder:
 
 
 @cache
-def recorder() -> Recorder:
-    """The recorder of this process, by the settings in its environment."""
-    return Recorder(RecordingPlan(**json.loads(os.environ[SETTINGS])), Path(os.environ[NOTES_FOLDER]))
+def recorder(settings: str, notes: str) -> Recorder:
+    """The recorder of this process, by its settings (`RecordingPlan.to_text`) and the folder for its notes."""
+    return Recorder(RecordingPlan(**json.loads(settings)), Path(notes))
 
 
 def _rank() -> int | None:

@@ -18,7 +18,7 @@ from tb_tidy_plugin.estimate.faults import LARGE_NS
 from tb_tidy_plugin.estimate.graph import Graph
 from tb_tidy_plugin.estimate.host import Floats, HostLanes, expanded
 from tb_tidy_plugin.estimate.replay import Changes
-from tb_tidy_plugin.profile.critical import clipped_to_steps, in_steps
+from tb_tidy_plugin.profile.critical import clipped_to_steps
 from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.lanes import covered
 from tb_tidy_plugin.profile.start_up import loading_calls
@@ -95,7 +95,7 @@ def touches(graph: Graph, edits: Iterable[Edit], lost: Sequence[tuple[int, int]]
     for (kind, left, at_once), events in groups.items():
         rows = distinct(np.array(events, np.int64))
         if spans is None:  # which are in steps, wherever their events began
-            rows = in_steps(graph.profile, rows)
+            rows = graph.profile.in_steps(rows)
         touch = _touch(graph, kind, left, at_once, rows, spans)
         if kind in {Remove, Scale} and not len(graph.device):
             touch = replace(touch, others_ns=_others_ns(graph, left, rows, spans))

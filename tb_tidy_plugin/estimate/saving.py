@@ -20,7 +20,7 @@ from tb_tidy_plugin.estimate.changes import Outlook, Touch, Touched, together, t
 from tb_tidy_plugin.estimate.faults import fault_time
 from tb_tidy_plugin.estimate.graph import Graph, graph_of
 from tb_tidy_plugin.estimate.replay import Schedule, replay
-from tb_tidy_plugin.profile.critical import clipped_to_steps, critical_time, in_steps, per_step
+from tb_tidy_plugin.profile.critical import clipped_to_steps, critical_time, per_step
 from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.rulekit import Confidence, Edit, Overlap, Scale, Unblock
@@ -289,7 +289,7 @@ def intervals_of(spans: Lost) -> Intervals:
 def _parts(profile: Profile, edits: Sequence[Edit], spans: Intervals | None) -> Iterator[_Part]:
     """One part per kind of edit: complete removals first, so that nothing is counted twice."""
     for (most_likely, most), events in _by_fractions(profile, edits, spans).items():
-        rows = in_steps(profile, np.array(events, np.int64))
+        rows = profile.in_steps(np.array(events, np.int64))
         waits = critical_time(profile, rows) if spans is None else spans
         plain = Intervals.union(profile.table.start_ns[rows], profile.table.end_ns[rows])
         yield waits, plain.plus(waits) if spans is None else spans, most_likely, most
@@ -317,7 +317,7 @@ def _by_fractions(
 
 def _hidden(profile: Profile, beside: Sequence[Overlap], spans: Intervals | None) -> float:
     """Part of the work that runs beside the step which can hide behind the rest of it."""
-    rows = in_steps(profile, np.array([row for edit in beside for row in edit.events], np.int64))
+    rows = profile.in_steps(np.array([row for edit in beside for row in edit.events], np.int64))
     time_ns = per_step(profile, critical_time(profile, rows) if spans is None else spans)
     rest_ns = max((profile.pace.recorded_ns or time_ns) - time_ns, 0)
     longer_ns = max(time_ns / min(edit.at_once for edit in beside) - rest_ns, 0)  # than what it could hide behind

@@ -17,6 +17,7 @@ import numpy as np
 
 from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile.calls import rows_of
+from tb_tidy_plugin.profile.kept import once
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Rows, repeated
 from tb_tidy_plugin.trace.compiled_code import CompiledCode, CompiledGraph
 
@@ -88,7 +89,7 @@ class EagerOperator(msgspec.Struct, frozen=True):
 
 def eager_operators(profile: Profile) -> Iterator[EagerOperator]:
     """Operators of PyTorch that Inductor's code calls, itself or in a custom operator, in row order."""
-    graphs, tree = profile.compiled_graphs, profile.tree
+    graphs, tree = compiled_graphs_of(profile), profile.tree
     is_inductors = np.array([*(each.key != "" for each in graphs.calls), False])
     if not is_inductors.any():
         return
@@ -104,6 +105,7 @@ def eager_operators(profile: Profile) -> Iterator[EagerOperator]:
             yield EagerOperator(row, call, outer)
 
 
+@once
 def compiled_graphs_of(profile: Profile) -> CompiledGraphs:
     """The calls of generated code in a profile, with the capture's data on them."""
     rows = _call_rows(profile)

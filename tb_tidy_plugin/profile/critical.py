@@ -9,7 +9,7 @@ import numpy as np
 from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.lanes import covered
 from tb_tidy_plugin.profile.start_up import loading_time
-from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
+from tb_tidy_plugin.trace.columns import Category, Rows
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.profile.profile import Profile
@@ -43,11 +43,6 @@ def device_idle(profile: Profile) -> Intervals:
     return Intervals(*always).minus(profile.device_busy)
 
 
-def in_steps(profile: Profile, rows: Rows) -> Rows:
-    """The `rows` that belong to a step; all of them without steps."""
-    return rows[profile.step_of(rows) != ABSENT] if profile.steps.items else rows
-
-
 def clipped_to_steps(profile: Profile, time: Intervals) -> Intervals:
     """The part of `time` that lies in steps, or after the last one until all work that they launched is done.
 
@@ -58,4 +53,4 @@ def clipped_to_steps(profile: Profile, time: Intervals) -> Intervals:
 
 def per_step(profile: Profile, time: Intervals) -> int:
     """`time`, in ns, divided by the number of steps; all of it without steps."""
-    return round(time.total_ns / max(len(profile.steps.items), 1))
+    return profile.steps.mean_of(time.total_ns)

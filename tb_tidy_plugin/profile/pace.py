@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin.profile.steps import UNMARKED, median_ns_of
-from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK
-
-if TYPE_CHECKING:
-    from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.profile.step_bounds import DeviceWork, StepSpan
+from tb_tidy_plugin.profile.steps import UNMARKED, ProfileSteps, median_ns_of
+from tb_tidy_plugin.trace.columns import ABSENT
 
 LEAST_BEHIND = 0.05
 """Least part of a step by which devices must be late after the last step to count as falling behind."""
@@ -45,21 +41,22 @@ class Pace(msgspec.Struct, frozen=True):
         return max(self.recorded_ns / self.true_ns, 1.0) if self.recorded_ns and self.true_ns else 1.0
 
 
-def pace_of(profile: Profile) -> Pace:
-    """The pace of a profile; devices fall behind by their extra lateness after the last step over the first."""
-    steps, bounds, true_ns = profile.steps, profile.step_bounds, profile.metadata.captured.step_ns
+def pace_of(steps: ProfileSteps, bounds: StepSpan, work: DeviceWork, true_ns: int | None) -> Pace:
+    """The pace of `steps`; devices fall behind by their extra lateness after the last step over the first.
+
+    `true_ns` is a step without the profiler, None if unknown.
+    """
     if steps.median_ns is None:
         return Pace(None, None, true_ns, 0, 0)
     # Costs count per marked step, or for the whole trace, but not per repeating unit.
     whole = [bounds.window[1] - bounds.window[0]]
     lengths = whole if steps.basis in UNMARKED else np.diff(bounds.bounds).tolist()
     median_ns, mean_ns = median_ns_of(lengths), sum(lengths) // len(lengths)
-    table, end_ns = profile.table, int(steps.ends.max())
-    work = np.flatnonzero(table.is_category(DEVICE_WORK))
-    work = work[profile.step_of(work) != ABSENT]
-    if not len(work):
+    end_ns = int(steps.ends.max())
+    of_steps = steps.index_of(work.launched_ns) != ABSENT
+    if not of_steps.any():
         return Pace(median_ns, mean_ns, true_ns, 0, end_ns)
-    first_ns, last_ns = int(table.start_ns[work].min()), int(table.end_ns[work].max())
+    first_ns, last_ns = int(work.starts[of_steps].min()), int(work.ends[of_steps].max())
     late_ns = (last_ns - end_ns) - max(first_ns - int(steps.starts.min()), 0)
     behind_ns = late_ns // len(steps.items)
     if behind_ns <= LEAST_BEHIND * steps.median_ns:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, get_args
+from typing import Any, TypeAlias, get_args
 
 import msgspec
 import numpy as np
@@ -34,7 +34,6 @@ from tb_tidy_plugin.profile.graph_records import (
     family_of,
     replays_of,
 )
-from tb_tidy_plugin.profile.inputs import Inputs
 from tb_tidy_plugin.profile.iteration_marks import sizes_of
 from tb_tidy_plugin.profile.steps import steps_of
 from tb_tidy_plugin.trace.columns import (
@@ -57,9 +56,6 @@ from tb_tidy_plugin.trace.sets import among, distinct
 from tb_tidy_plugin.trace.strings import NumberTable, numbers_where
 from tb_tidy_plugin.units import Share, plural
 from tb_tidy_plugin.vocabulary import KnownBy
-
-if TYPE_CHECKING:
-    from tb_tidy_plugin.profile.profile import Profile
 
 KNOWN_BY: tuple[KnownBy, ...] = get_args(KnownBy)
 """Ways in which a pair is known, by the numbers of `graph_match`."""
@@ -99,7 +95,6 @@ class Replayed(msgspec.Struct, frozen=True):
         grid: thread blocks along three axes of each row's launch in the capture, 0 if unknown.
     """
 
-    profile: Profile
     operator: Rows
     known: Numbers
     inserted: Mask
@@ -115,34 +110,16 @@ class Replayed(msgspec.Struct, frozen=True):
 
     def least_by_group(self, rows: Rows, groups: Ids, count: int) -> list[KnownBy | None]:
         """`least_certain` for each of `count` groups; `groups` has the group's number for each of `rows`."""
-        if self.profile.table.replays is None:
+        if self.known.strides == (0,):  # nothing was replayed
             return [None] * count
         least = np.full(count, ABSENT, np.int64)
         np.maximum.at(least, groups, self.known[rows])
         return [known_by_of(at) for at in least.tolist()]
 
-    def operator_name(self, row: int) -> str | None:
-        """Name of the operator of replayed device work, None for other rows."""
-        at = int(self.operator[row])
-        return None if at == ABSENT else self.profile.name(at)
 
-    def inputs(self, row: int) -> Inputs:
-        """Inputs of that operator when it was captured; empty for other rows."""
-        at = int(self.operator[row])
-        return Inputs() if at == ABSENT else self.profile.inputs(at)
-
-    def module(self, row: int) -> str | None:
-        """Name of the innermost module around that operator, None if none was recorded."""
-        at = int(self.operator[row])
-        if at == ABSENT:
-            return None
-        names = (self.profile.table.names[self.profile.table.name[above]] for above in self.profile.ancestors(at))
-        return next((name.removeprefix(MODULE) for name in names if name.startswith(MODULE)), None)
-
-
-def replayed_of(profile: Profile) -> Replayed:
-    """Data on a profile's replayed graphs; empty if its table is unchanged."""
-    table, replays = profile.table, profile.table.replays
+def replayed_of(table: EventTable) -> Replayed:
+    """Data on the replayed graphs of a table; empty if no events were inserted for them."""
+    replays = table.replays
     operator, known = repeated(ABSENT, len(table)), repeated(ABSENT, len(table), np.int32)
     inserted: Mask = np.broadcast_to(np.bool_(False), len(table))
     grid = np.broadcast_to(np.zeros(3, np.int64), (len(table), 3))
@@ -157,7 +134,7 @@ def replayed_of(profile: Profile) -> Replayed:
         grid = grid.copy()
         grid[work[here]] = replays.grid[here]
         known[inserted] = replays.known_inserted[table.file_order[inserted] - replays.first_inserted]
-    return Replayed(profile, operator, known, inserted, grid)
+    return Replayed(operator, known, inserted, grid)
 
 
 # From captures into a table

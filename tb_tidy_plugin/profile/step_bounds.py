@@ -10,20 +10,26 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import msgspec
 import numpy as np
 from msgspec.structs import replace
 
 from tb_tidy_plugin.profile.intervals import Intervals
-from tb_tidy_plugin.profile.steps import BEGINS_WORK, UNMARKED
-from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, HOST_TREE, Category, Mask, Numbers, Rows, Times
+from tb_tidy_plugin.profile.steps import BEGINS_WORK, UNMARKED, ProfileSteps
+from tb_tidy_plugin.trace.columns import (
+    ABSENT,
+    DEVICE_WORK,
+    HOST_TREE,
+    Category,
+    EventTable,
+    Mask,
+    Numbers,
+    Rows,
+    Times,
+)
 from tb_tidy_plugin.trace.sets import distinct
 from tb_tidy_plugin.vocabulary import StepSource
-
-if TYPE_CHECKING:
-    from tb_tidy_plugin.profile.profile import Profile
 
 LEAST_LINKED = 0.2
 """Least part of the device work with a known launch for launches to define steps."""
@@ -123,14 +129,13 @@ class _Marks(msgspec.Struct, frozen=True):
     thread: int
 
 
-def work_of(profile: Profile) -> DeviceWork:
-    """All device work of a profile."""
-    table = profile.table
+def work_of(table: EventTable, launches: Rows) -> DeviceWork:
+    """All device work of a table; `launches` has the row of each row's launch, `ABSENT` if unknown."""
     rows = np.flatnonzero(table.is_category(DEVICE_WORK))
-    launched = np.where(profile.launch[rows] == ABSENT, _BEFORE, table.start_ns[profile.launch[rows]])
+    launched = np.where(launches[rows] == ABSENT, _BEFORE, table.start_ns[launches[rows]])
     order = np.lexsort((table.stream[rows], launched, -table.end_ns[rows], table.start_ns[rows]))
     rows, launched = rows[order], launched[order]
-    starts, ends, launch = table.start_ns[rows], table.end_ns[rows], profile.launch[rows]
+    starts, ends, launch = table.start_ns[rows], table.end_ns[rows], launches[rows]
     linked = launch != ABSENT
     if len(rows) and linked.mean() < LEAST_LINKED:
         launched = starts.copy()
@@ -161,16 +166,15 @@ def _filled(launched: Times, linked: Mask, starts: Times, ends: Times, device: N
     return filled
 
 
-def span_of(profile: Profile, work: DeviceWork) -> StepSpan:
-    """The bounds of a profile's steps, or of the whole recording if nothing marks any."""
-    steps = profile.steps
+def span_of(table: EventTable, steps: ProfileSteps, work: DeviceWork) -> StepSpan:
+    """The bounds of `steps`, or of the whole recording if nothing marks any."""
     if steps.basis not in UNMARKED:
         names = tuple(step.name for step in steps.items)
         marks = _Marks(steps.basis, names, steps.starts, steps.ends, steps.thread)
-        return _between_marks(profile, work, marks) or _whole(profile, work)
-    whole, ends = _whole(profile, work), _repeated(profile, work)
+        return _between_marks(table, work, marks) or _whole(table, work)
+    whole, ends = _whole(table, work), _repeated(table, work)
     names = tuple(f"step {number}" for number in range(1, len(ends)))
-    units = _between_marks(profile, work, _Marks("repeating_unit", names, ends[:-1], ends[1:], ABSENT))
+    units = _between_marks(table, work, _Marks("repeating_unit", names, ends[:-1], ends[1:], ABSENT))
     if units is None:
         return whole
     length = units.end_ns - units.start_ns
@@ -182,12 +186,11 @@ def span_of(profile: Profile, work: DeviceWork) -> StepSpan:
 # A sequence that repeats
 
 
-def _repeated(profile: Profile, work: DeviceWork) -> Times:
+def _repeated(table: EventTable, work: DeviceWork) -> Times:
     """Ends of the longest repeating sequence on the stream with most kernels, cut where a kernel unique to it ends.
 
     With only one recorded step, it is a layer, so it is never combined with marks.
     """
-    table = profile.table
     rows = work.rows[table.category[work.rows] == Category.KERNEL]
     if len(rows) < LEAST_PERIOD * LEAST_REPEATS:
         return _NEVER
@@ -246,7 +249,7 @@ def _once_each(order: Rows, same: Mask, names: Rows, period: int) -> Rows | None
 # Boundaries
 
 
-def _between_marks(profile: Profile, work: DeviceWork, marks: _Marks) -> StepSpan | None:
+def _between_marks(table: EventTable, work: DeviceWork, marks: _Marks) -> StepSpan | None:
     if not len(marks.starts):
         return None
     order = np.argsort(work.launched_ns, kind="stable")
@@ -263,7 +266,7 @@ def _between_marks(profile: Profile, work: DeviceWork, marks: _Marks) -> StepSpa
     left = []
     if bounds[0] > first:
         left.append(_LeftOut(int(bounds[0]) - first, "at the start belong to work launched before the first step"))
-    begin, trimmed = _lead_trimmed(profile, work, int(bounds[0]), int(bounds[1]), int(bounds[-1]))
+    begin, trimmed = _lead_trimmed(table, work, int(bounds[0]), int(bounds[1]), int(bounds[-1]))
     bounds[0] = begin
     kept = np.append(True, np.diff(bounds) > 0)
     if not kept[1:].any():
@@ -274,22 +277,21 @@ def _between_marks(profile: Profile, work: DeviceWork, marks: _Marks) -> StepSpa
         kept[last + 1 :] = False
     names = tuple(name for name, is_kept in zip(marks.names, kept[1:].tolist(), strict=True) if is_kept)
     host_ns = None if marks.source == "repeating_unit" else (marks.ends - marks.starts)[kept[1:]]
-    left += _outside(profile, work, first, int(bounds[-1]), "repeating unit" if host_ns is None else "step")
+    left += _outside(table, work, first, int(bounds[-1]), "repeating unit" if host_ns is None else "step")
     window = (int(bounds[0]), int(bounds[kept][-1]))
     return StepSpan(marks.source, bounds[kept], window, names, host_ns, marks.thread, (*left, *trimmed))
 
 
-def _recorded(profile: Profile, work: DeviceWork) -> tuple[Rows, int, int]:
+def _recorded(table: EventTable, work: DeviceWork) -> tuple[Rows, int, int]:
     """The events of the host, and first start and last end of these and all device work."""
-    table = profile.table
     host = np.flatnonzero(table.is_category((*HOST_TREE, Category.RUNTIME)))
     begin = int(min(table.start_ns[host].min(initial=np.iinfo(np.int64).max), work.starts.min(initial=1 << 62)))
     return host, begin, int(max(table.end_ns[host].max(initial=_BEFORE), work.ends.max(initial=_BEFORE)))
 
 
-def _outside(profile: Profile, work: DeviceWork, first_ns: int, last_ns: int, unit: str) -> Iterator[_LeftOut]:
+def _outside(table: EventTable, work: DeviceWork, first_ns: int, last_ns: int, unit: str) -> Iterator[_LeftOut]:
     """The recorded time before the first step and after the last one, where it is long enough to be missed."""
-    _, begin, end = _recorded(profile, work)
+    _, begin, end = _recorded(table, work)
     least_ns = OUTSIDE * (last_ns - first_ns)
     if first_ns - begin > least_ns:
         yield _LeftOut(first_ns - begin, f"precede the first {unit}")
@@ -297,23 +299,22 @@ def _outside(profile: Profile, work: DeviceWork, first_ns: int, last_ns: int, un
         yield _LeftOut(end - last_ns, f"follow the last {unit}")
 
 
-def _whole(profile: Profile, work: DeviceWork) -> StepSpan:
-    table = profile.table
-    host, begin, end = _recorded(profile, work)
+def _whole(table: EventTable, work: DeviceWork) -> StepSpan:
+    host, begin, end = _recorded(table, work)
     left: list[_LeftOut] = []
     if begin > end:
         return StepSpan("whole_trace", np.array([0, 0], np.int64), (0, 0), ("whole trace",), None, ABSENT, ())
     if len(host) and len(work.rows):
         host_end, host_start = int(table.end_ns[host].max()), int(table.start_ns[host].min())
-        if host_start > work.ends.max() or (host_end < work.starts.min() and _is_apart(profile, work)):
+        if host_start > work.ends.max() or (host_end < work.starts.min() and _is_apart(table, work)):
             begin, end = int(work.starts.min()), int(work.ends.max())
             left.append(_LeftOut(host_end - host_start, "hold host events from another time than the device's"))
-    begin, trimmed = _lead_trimmed(profile, work, begin, end, end)
+    begin, trimmed = _lead_trimmed(table, work, begin, end, end)
     bounds = np.array([begin, end], np.int64)
     return StepSpan("whole_trace", bounds, (begin, end), ("whole trace",), None, ABSENT, (*left, *trimmed))
 
 
-def _is_apart(profile: Profile, work: DeviceWork) -> bool:
+def _is_apart(table: EventTable, work: DeviceWork) -> bool:
     """True if host events that end before all device work are of another time, or by another clock.
 
     Else a host that ended early has only launched work that runs later.
@@ -321,16 +322,14 @@ def _is_apart(profile: Profile, work: DeviceWork) -> bool:
     known = work.launch != ABSENT
     if known.mean() < LEAST_LINKED:
         return True
-    table = profile.table
     waits = np.flatnonzero((table.category == Category.RUNTIME) & table.is_named(DRAINS.search))
     return bool((table.start_ns[waits] > table.start_ns[work.launch[known]].max()).any())
 
 
 def _lead_trimmed(
-    profile: Profile, work: DeviceWork, begin: int, first_end: int, end: int
+    table: EventTable, work: DeviceWork, begin: int, first_end: int, end: int
 ) -> tuple[int, tuple[_LeftOut, ...]]:
     """Start of the window, without the time in which the device did unrecorded work."""
-    table = profile.table
     inside = np.flatnonzero((work.ends > begin) & (work.starts < end))
     busy = Intervals.union(np.maximum(work.starts[inside], begin), np.minimum(work.ends[inside], end))
     if not len(busy.starts):
@@ -346,7 +345,7 @@ def _lead_trimmed(
         launched, returned = int(table.start_ns[work.launch[at]]), int(table.end_ns[work.launch[at]])
         blocked = min(returned, stop) - max(launched, start)
         if returned < start + (stop - start) // 2 and returned < stop - LEAD_NS:
-            if _runs_ahead(profile, begin, stop - start, launched):
+            if _runs_ahead(table, begin, stop - start, launched):
                 new_begin = stop
         elif table.category[work.rows[at]] == Category.COPY and blocked > LEAD_BLOCKED * (stop - start):
             new_begin = min(returned, stop)
@@ -355,13 +354,12 @@ def _lead_trimmed(
     return new_begin, (_LeftOut(new_begin - begin, "at the start wait for work from before the recording"),)
 
 
-def _runs_ahead(profile: Profile, begin: int, gap_ns: int, launched: int) -> bool:
+def _runs_ahead(table: EventTable, begin: int, gap_ns: int, launched: int) -> bool:
     """True if the host may have launched work before `begin` that a device still runs in the gap.
 
     Not if it gave the device nothing for long, or waited until the device had done everything, before it launched the
     work behind the gap.
     """
-    table = profile.table
     calls = np.flatnonzero((table.category == Category.RUNTIME) & (table.start_ns >= begin))
     gives = calls[table.is_named(BEGINS_WORK.search)[calls]]
     waits = calls[table.is_named(DRAINS.search)[calls]]

@@ -123,6 +123,10 @@ class ProfileSteps(msgspec.Struct, frozen=True, dict=True):
         """Median duration; None without steps."""
         return median_ns_of([step.duration_ns for step in self.items])
 
+    def mean_of(self, total_ns: int) -> int:
+        """A time divided by the number of steps; all of it without steps."""
+        return round(total_ns / max(len(self.items), 1))
+
     def percentile_ns(self, percentile: float) -> int | None:
         """This percentile of the durations (nearest rank interpolated); None without steps."""
         if not self.items:

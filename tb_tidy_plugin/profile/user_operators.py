@@ -13,6 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tb_tidy_plugin.profile.compiled import COMPILED_PARTS
+from tb_tidy_plugin.profile.compiled_graphs import compiled_graphs_of
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Rows
 from tb_tidy_plugin.trace.sets import among
@@ -29,7 +30,7 @@ def user_operators(profile: Profile, is_own: Callable[[str], bool]) -> Rows:
         profile: one trace.
         is_own: True if a Python frame with this name is the user's own code.
     """
-    table, size, calls = profile.table, profile.tree.size, profile.compiled_graphs.calls
+    table, size, calls = profile.table, profile.tree.size, compiled_graphs_of(profile).calls
     category, name = table.category[:size], table.name[:size]
     is_operator, is_frame = category == Category.OPERATOR, category == Category.PYTHON
     is_span = spans_of(profile)

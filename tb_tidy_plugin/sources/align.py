@@ -18,7 +18,7 @@ from typing import TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from tb_tidy_plugin.profile.compiled_graphs import is_region
+from tb_tidy_plugin.profile.compiled_graphs import compiled_graphs_of, is_region
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.sources.automaton import automaton_of, first_line
 from tb_tidy_plugin.sources.compiled import kernel_stacks
@@ -124,7 +124,7 @@ class Aligner:
         if cause == ABSENT:
             return []
         found = next(iter(kernel_stacks(self._profile, cause)), [])
-        call = self._profile.compiled_graphs.around(cause)
+        call = compiled_graphs_of(self._profile).around(cause)
         start = call.region if found and call is not None and call.region != ABSENT else cause
         for at, frame, below in self._own_frames(start):
             is_told = told is None or len(found) < told

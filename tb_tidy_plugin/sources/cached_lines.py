@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import replace
 
-from tb_tidy_plugin.profile.compiled_graphs import GRAPH, GraphCall, region_id
+from tb_tidy_plugin.profile.compiled_graphs import GRAPH, GraphCall, compiled_graphs_of, region_id
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.sources.align import Sources, function_spans
 from tb_tidy_plugin.sources.compiled import function_place
@@ -49,7 +49,7 @@ def with_cached_lines(profile: Profile, sources: Sources, folder: Path | None) -
     if (folder is None and not code.cached) or not any(GRAPH.match(name) for name in profile.table.names):
         return profile
     found = _Cache(folder, sources, {(each.key, each.backward): each for each in code.cached}, list(code.stacks))
-    graphs = profile.compiled_graphs
+    graphs = compiled_graphs_of(profile)
     unknown = [call for call, graph in zip(graphs.calls, graphs.graphs, strict=True) if graph is None]
     regions = list(found.regions(profile, unknown))
     if not regions:

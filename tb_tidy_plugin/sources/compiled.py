@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from tb_tidy_plugin.profile.compiled_graphs import GraphCall
+from tb_tidy_plugin.profile.compiled_graphs import GraphCall, compiled_graphs_of
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.sources.frames import Frame, frame_of, parse_frame
 from tb_tidy_plugin.trace.columns import ABSENT, Category
@@ -19,7 +19,7 @@ def kernel_stacks(profile: Profile, row: int) -> list[list[Frame]]:
 
     Empty for all other events, and if no place is known.
     """
-    graphs = profile.compiled_graphs
+    graphs = compiled_graphs_of(profile)
     number, at = int(graphs.launch[row]), int(graphs.call[row])
     graph = graphs.graphs[at] if at != ABSENT else None
     if number == ABSENT or graph is None or graph.launches is None:

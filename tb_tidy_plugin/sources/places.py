@@ -6,6 +6,7 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
+from tb_tidy_plugin.profile.compiled_graphs import compiled_graphs_of
 from tb_tidy_plugin.profile.intervals import positions_of_each
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.sources.compiled import function_place, kernel_place, own_frame_between
@@ -51,7 +52,7 @@ def place_of(profile: Profile, row: int) -> Frame | None:
     cause = row if row < profile.tree.size else int(profile.launched_by[row])
     if cause < 0:
         return None
-    call = profile.compiled_graphs.around(cause)
+    call = compiled_graphs_of(profile).around(cause)
     if call is not None and own_frame_between(profile, call.row, cause) == ABSENT:
         place = kernel_place(profile, cause) or function_place(profile, call)
         if place is not None or call.region != ABSENT:
@@ -92,7 +93,7 @@ def _generated(profile: Profile, frames: NumberTable[Frame], number: Numbers, ro
 
     If the compiled function is a library's, the place is that of the region.
     """
-    graphs = profile.compiled_graphs
+    graphs = compiled_graphs_of(profile)
     if not graphs.calls:
         return
     firsts = np.array([call.row for call in graphs.calls] + [ABSENT])

@@ -7,15 +7,15 @@ takes ten times as long as sorting. It also imports `numpy.ma`, a twentieth of t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from tb_tidy_plugin.trace.columns import Ids, Mask, Rows  # which takes its masks from here
-
 _Number = TypeVar("_Number", bound=np.integer)
+_Positions: TypeAlias = NDArray[np.int64]
+_Integers: TypeAlias = NDArray[np.integer]
+_Mask: TypeAlias = NDArray[np.bool_]
 
 OCCURRENCES = 16
 """Numbers that occur this often, on average, are looked up among the distinct ones instead of sorted with them."""
@@ -43,7 +43,7 @@ def distinct(values: NDArray[_Number]) -> NDArray[_Number]:
     return ordered[is_first]
 
 
-def numbered(values: NDArray[_Number]) -> tuple[NDArray[_Number], Rows]:
+def numbered(values: NDArray[_Number]) -> tuple[NDArray[_Number], _Positions]:
     """The distinct `values`, ascending, and the position of each value among them."""
     found = distinct(values)
     if not len(found):
@@ -57,21 +57,21 @@ def numbered(values: NDArray[_Number]) -> tuple[NDArray[_Number], Rows]:
     return found, position[values - found[0]]
 
 
-def first_of_each(number: Ids, count: int) -> Rows:
+def first_of_each(number: _Integers, count: int) -> _Positions:
     """The first position of each number from 0 to `count` - 1, all of which are in `number`."""
     first = np.empty(count, np.int64)
     first[number[::-1]] = np.arange(len(number) - 1, -1, -1)  # of several values for one place, the last one stays
     return first
 
 
-def united(*rows: Ids) -> Rows:
+def united(*rows: _Integers) -> _Positions:
     """Numbers in any of several sets."""
-    joined: Rows = np.concatenate(rows, dtype=np.int64)
+    joined: _Positions = np.concatenate(rows, dtype=np.int64)
     return distinct(joined)
 
 
-def among(values: NDArray[np.integer], wanted: NDArray[np.integer] | Sequence[int]) -> Mask:
-    """Mask of `values`, of any shape, that are in `wanted`, in any order."""
+def among(values: _Integers, wanted: _Integers | Sequence[int]) -> _Mask:
+    """_Mask of `values`, of any shape, that are in `wanted`, in any order."""
     if not len(wanted):
         return np.zeros(values.shape, np.bool_)
     known = np.asarray(wanted)
@@ -83,28 +83,28 @@ def among(values: NDArray[np.integer], wanted: NDArray[np.integer] | Sequence[in
     if int(known.max()) - int(known.min()) <= DENSE * (values.size + len(known)):
         return np.isin(values, known, kind="table")
     known = distinct(known)
-    there: Mask = known[np.minimum(np.searchsorted(known, values), len(known) - 1)] == values
+    there: _Mask = known[np.minimum(np.searchsorted(known, values), len(known) - 1)] == values
     return there
 
 
-def common(some: Ids, others: Ids) -> Rows:
+def common(some: _Integers, others: _Integers) -> _Positions:
     """Numbers in both sets, ascending."""
     return distinct(some[among(some, others)]).astype(np.int64, copy=False)
 
 
-def without(some: Ids, others: Ids) -> Rows:
+def without(some: _Integers, others: _Integers) -> _Positions:
     """Numbers in `some` that are not in `others`, ascending."""
     return distinct(some[~among(some, others)]).astype(np.int64, copy=False)
 
 
-def order_by(*keys: NDArray[np.bool_ | np.integer]) -> Rows:
+def order_by(*keys: NDArray[np.bool_ | np.integer]) -> _Positions:
     """The positions in the order of `keys`, the first one first; equal ones keep their order.
 
     Recordings are mostly sorted, apart from the order of threads and a few ties. Checking that takes a tenth of the
     time of sorting.
     """
-    order: Rows | None = None
-    undecided: Rows | None = None  # entries that equal the next one in all keys so far; None for all
+    order: _Positions | None = None
+    undecided: _Positions | None = None  # entries that equal the next one in all keys so far; None for all
     for at, unordered in enumerate(keys):
         key = unordered if order is None else unordered[order]
         if not at and (key[1:] < key[:-1]).any():
@@ -119,7 +119,9 @@ def order_by(*keys: NDArray[np.bool_ | np.integer]) -> Rows:
     return np.arange(len(keys[0])) if order is None else order
 
 
-def _with_ties_in_order(order: Rows, undecided: Rows | None, keys: Sequence[NDArray[np.bool_ | np.integer]]) -> Rows:
+def _with_ties_in_order(
+    order: _Positions, undecided: _Positions | None, keys: Sequence[NDArray[np.bool_ | np.integer]]
+) -> _Positions:
     """`order` with each run of entries that equal each other, as far as it is known, sorted by `keys`."""
     if undecided is None:
         return order[np.lexsort([key[order] for key in reversed(keys)])]

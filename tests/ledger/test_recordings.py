@@ -243,12 +243,10 @@ PERIODIC = (
 
 
 @pytest.mark.parametrize("name", PERIODIC)
-def test_kernels_repeat_at_the_pace_of_the_steps(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_kernels_repeat_at_the_pace_of_the_steps(name: str) -> None:
     marked = ledger_in(first_of(name)).step_ns.median
     profile, _ = account_in(first_of(name))
-    work = profile.device_work
-    monkeypatch.setattr(profile, "steps", ProfileSteps("none", ()))
-    unmarked = span_of(profile, work)
+    unmarked = span_of(profile.table, ProfileSteps("none", ()), profile.device_work)
     assert unmarked.source == "repeating_unit"
     assert np.median(np.diff(unmarked.bounds)) == pytest.approx(marked, rel=0.02)
 

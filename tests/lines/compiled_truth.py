@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tb_tidy_plugin.inductor import is_generated
-from tb_tidy_plugin.profile.compiled_graphs import NUMBERED, GraphCall
+from tb_tidy_plugin.profile.compiled_graphs import NUMBERED, GraphCall, compiled_graphs_of
 from tb_tidy_plugin.profile.inputs import plain_shape
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.sources.align import Sources
@@ -103,7 +103,7 @@ def kernels(trace: Path, programs: Path, cache: Path, *, reads_cache: bool = Fal
     marks = _marks(programs)
     runs: Counter[tuple[str, bool]] = Counter()
     found = []
-    for call in profile.compiled_graphs.calls:
+    for call in compiled_graphs_of(profile).calls:
         if call.key:
             turn = runs[call.key, call.is_backward]
             runs[call.key, call.is_backward] += 1

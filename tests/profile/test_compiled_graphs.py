@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from tb_tidy_plugin.profile.compiled_graphs import GraphCall, event_name
+from tb_tidy_plugin.profile.compiled_graphs import GraphCall, compiled_graphs_of, event_name
 from tb_tidy_plugin.profile.profile import Profile
 from tests.support.compiled import FORWARD_KEY, captured, compiled_step
 from tests.support.drawn import draw, row_of
 
 
 def launches_of(profile: Profile, *names: str) -> list[int]:
-    return [int(profile.compiled_graphs.launch[row_of(profile, name)]) for name in names]
+    return [int(compiled_graphs_of(profile).launch[row_of(profile, name)]) for name in names]
 
 
 class TestCalls:
@@ -19,25 +19,25 @@ class TestCalls:
         profile = compiled_step()
         region = row_of(profile, "Torch-Compiled Region: 0/0")
         forward, backward = (row_of(profile, name) for name in ("CompiledFunction", "CompiledFunctionBackward"))
-        calls = profile.compiled_graphs.calls
+        calls = compiled_graphs_of(profile).calls
         assert [(call.region, call.is_backward) for call in calls] == [(region, False)] * 2 + [(region, True)] * 2
         assert (calls[0], calls[2].forward) == (GraphCall(forward, "", region, forward, is_backward=False), forward)
         assert (calls[1].key, calls[2].row) == (FORWARD_KEY, backward)
 
     def test_the_innermost_counts(self) -> None:
         profile = compiled_step()
-        call = profile.compiled_graphs.around(row_of(profile, "aten::mm"))
+        call = compiled_graphs_of(profile).around(row_of(profile, "aten::mm"))
         assert call is not None
         assert profile.name(call.row) == f"## Call CompiledFxGraph {FORWARD_KEY} ##"
-        assert profile.compiled_graphs.around(row_of(profile, "train.py(20): step")) is None
+        assert compiled_graphs_of(profile).around(row_of(profile, "train.py(20): step")) is None
 
     def test_nothing_is_compiled(self) -> None:
         profile = draw("train.py(1): step 0-9\n  aten::mm 1-8")
-        assert (profile.compiled_graphs.calls, profile.compiled_graphs.call.tolist()) == ((), [-1, -1])
+        assert (compiled_graphs_of(profile).calls, compiled_graphs_of(profile).call.tolist()) == ((), [-1, -1])
 
     def test_a_backward_pass_whose_forward_pass_was_not_recorded(self) -> None:
         profile = draw("CompiledFunctionBackward 0-9 seq=3 fwd=1\n  aten::mm 1-8")
-        (call,) = profile.compiled_graphs.calls
+        (call,) = compiled_graphs_of(profile).calls
         assert (call.region, call.forward, call.is_backward) == (-1, -1, True)
 
 

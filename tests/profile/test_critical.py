@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tb_tidy_plugin.profile.critical import clipped_to_steps, critical_time, device_idle, in_steps, per_step
+from tb_tidy_plugin.profile.critical import clipped_to_steps, critical_time, device_idle, per_step
 from tb_tidy_plugin.profile.intervals import Intervals
 from tests.support.drawn import A100, draw, row_of
 
@@ -57,7 +57,7 @@ def test_a_device_that_was_not_recorded_never_works() -> None:
 def test_rows_and_time_outside_all_steps_do_not_count() -> None:
     text = "aten::mm  0-50\nProfilerStep#1  100-200\n  aten::mm  110-120\nProfilerStep#2  201-301\n  aten::add  210-220"
     profile = draw(text)
-    assert in_steps(profile, profile.named("aten::mm")).tolist() == [row_of(profile, "aten::mm", 1)]
+    assert profile.in_steps(profile.named("aten::mm")).tolist() == [row_of(profile, "aten::mm", 1)]
     time = Intervals(np.array([0, 150_000]), np.array([50_000, 450_000]))
     inside = clipped_to_steps(profile, time)
     assert spans(inside) == [(150, 200), (201, 301)]

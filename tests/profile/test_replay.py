@@ -19,6 +19,7 @@ from tb_tidy_plugin.sources.places import place_of
 from tb_tidy_plugin.trace.columns import EventTable, GraphCapture
 from tb_tidy_plugin.trace.kineto import read_trace
 from tests.support.recordings import shared
+from tests.support.replays import inputs_of, module_of, operator_name
 
 PAIRS = {
     "mi300_sglang_graph_decode": ("mi300_sglang_graph_capture", "exact", 544),
@@ -79,18 +80,18 @@ def test_every_kernel_of_the_shared_pairs_is_attributed_as_counted_from_the_json
         )
         assert sum(profile.duration_ns(row) for row in rows) == pytest.approx(replayed_ns, abs=len(rows))
         expected: Counter[str | None] = Counter(innermost_operators(capture)[:kernels])
-        counted = Counter(found.operator_name(row) for row in rows)
+        counted = Counter(operator_name(profile, row) for row in rows)
         if known_by == "exact":
             assert counted == expected
         else:  # one launch of the capture is missing in each of four replays
             assert sum((expected - Counter({name: count // 4 for name, count in counted.items()})).values()) <= 1
-        assert all(found.module(row) and place_of(profile, row) for row in rows)
+        assert all(module_of(profile, row) and place_of(profile, row) for row in rows)
 
 
 def test_an_operator_has_the_device_time_of_its_kernels_and_hardly_any_on_the_host() -> None:
     profile = replayed("mi300_sglang_graph_decode", "mi300_sglang_graph_capture")
     found, operators = profile.replayed, profile.operators
-    rows = [row for row in range(len(profile.table)) if found.operator_name(row) == "aten::mm"]
+    rows = [row for row in range(len(profile.table)) if operator_name(profile, row) == "aten::mm"]
     assert len(rows) == 145
     calls = [
         at
@@ -99,7 +100,7 @@ def test_an_operator_has_the_device_time_of_its_kernels_and_hardly_any_on_the_ho
     ]
     assert sum(operators.device_self_ns[calls].tolist()) == sum(map(profile.duration_ns, rows))
     assert operators.host_total_ns[calls].sum() < 10_000
-    assert {found.inputs(row).dims[1] for row in rows} >= {(4096, 6144), (4096, 24576)}
+    assert {inputs_of(profile, row).dims[1] for row in rows} >= {(4096, 6144), (4096, 24576)}
 
 
 def test_an_eager_prefill_tells_modules_and_weights_of_the_decode_graph(tmp_path: Path) -> None:
@@ -116,11 +117,11 @@ def test_an_eager_prefill_tells_modules_and_weights_of_the_decode_graph(tmp_path
     assert {found.replayed.known_by(at) for at, _ in known} == {"donor"}
     assert sum(true.duration_ns(row) for _, row in known) > 0.97 * total
     for at, row in known:
-        assert found.replayed.module(at) == true.replayed.module(row)
-        operators = found.replayed.operator_name(at), true.replayed.operator_name(row)
+        assert module_of(found, at) == module_of(true, row)
+        operators = operator_name(found, at), operator_name(true, row)
         if "aten::mm" in operators:
             assert operators == ("aten::mm", "aten::mm")
-            assert found.replayed.inputs(at).dims[1] == true.replayed.inputs(row).dims[1]
+            assert inputs_of(found, at).dims[1] == inputs_of(true, row).dims[1]
 
 
 def replayed_rows(profile: Profile) -> list[int]:

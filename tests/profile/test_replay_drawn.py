@@ -23,6 +23,7 @@ from tb_tidy_plugin.trace.cache import Cache
 from tb_tidy_plugin.trace.columns import Category
 from tb_tidy_plugin.trace.files import TraceFile
 from tests.ledger.traces import Made
+from tests.support.replays import inputs_of, module_of, operator_name
 
 LAYER = [("aten::mm", "gemm_a"), ("aten::add_", "add"), ("aten::mm", "gemm_b"), ("aten::relu", "relu")]
 KERNELS = [kernel for _, kernel in LAYER]
@@ -64,10 +65,16 @@ def replayed(made: Made) -> list[tuple[str, str, str | None, int, str | None]]:
     table, known = profile.table, profile.replayed
     rows = sorted((row for row in range(profile.tree.size, len(table)) if known.known_by(row)), key=profile.start_ns)
     for row in rows:
-        dims = known.inputs(row).dims
+        dims = inputs_of(profile, row).dims
         first = dims[0][0] if dims and isinstance(dims[0], tuple) else 0
         found.append(
-            (profile.name(row), known.operator_name(row) or "", known.module(row), int(str(first)), known.known_by(row))
+            (
+                profile.name(row),
+                operator_name(profile, row) or "",
+                module_of(profile, row),
+                int(str(first)),
+                known.known_by(row),
+            )
         )
     return found
 
@@ -205,7 +212,7 @@ def folder_with(tmp_path: Path, name: str = "any.json") -> Path:
 def operators_in(trace: Path, job: Job | None = None) -> set[str]:
     profile = read_file(TraceFile("run", "worker", "", trace), job or Job()).profile
     rows = range(profile.tree.size, len(profile.table))
-    return {name for row in rows if (name := profile.replayed.operator_name(row))}
+    return {name for row in rows if (name := operator_name(profile, row))}
 
 
 ALL = {operator for operator, _ in LAYER}

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from tb_tidy_plugin.analysis.quality import parent_mismatch
 from tb_tidy_plugin.profile import tree
+from tb_tidy_plugin.profile.compiled_graphs import compiled_graphs_of
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.tree import Tree, build_tree, forward_threads
 from tb_tidy_plugin.trace.columns import ABSENT, HOST_TREE, Category, EventTable, Rows
@@ -301,7 +302,7 @@ def test_columns_of_which_nothing_is_known_take_no_memory(tmp_path: Path) -> Non
     profile = Profile(
         read_trace(write(tmp_path / "t.json", kineto_text([event("aten::mm", at, 1) for at in range(3)])))
     )
-    graphs, replayed = profile.compiled_graphs, profile.replayed
+    graphs, replayed = compiled_graphs_of(profile), profile.replayed
     known = (replayed.operator, replayed.known, replayed.inserted, graphs.call, graphs.launch)
     work = (profile.launch, profile.launched_by, profile.table.device, profile.operators.device_total_ns)
     assert {column.strides for column in (*known, *work)} == {(0,)}

@@ -23,10 +23,12 @@ if TYPE_CHECKING:
     from typing import Any
 
 SETTINGS = "TORCHTIDY_RECORD"
-"""Environment variable with the settings, as JSON: they are read when the first optimizer is created."""
+"""Environment variable with the settings, as JSON: they are decoded when the first optimizer is created."""
 
 NOTES_FOLDER = "TORCHTIDY_RECORD_NOTES"
 """Environment variable with the folder in which each process notes what became of its recording."""
+
+_GIVEN = os.environ.get(SETTINGS, ""), os.environ.get(NOTES_FOLDER, "")  # whatever the program makes of them later
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _OPTIMIZERS = "torch.optim.optimizer"
@@ -91,7 +93,7 @@ def _watched(step: Callable[..., object]) -> Callable[..., object]:
     from tb_tidy_plugin.capture.recording import recorder
 
     is_compiling = getattr(getattr(torch, "compiler", None), "is_compiling", bool)  # there from torch 2.1 on
-    program = recorder()
+    program = recorder(*_GIVEN)
 
     @functools.wraps(step)
     def watched_step(*arguments: Any, **named: Any) -> object:

@@ -46,7 +46,7 @@ import msgspec
 
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.compiled import skip_reasons
-from tb_tidy_plugin.profile.compiled_graphs import region_id
+from tb_tidy_plugin.profile.compiled_graphs import compiled_graphs_of, region_id
 from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Rule, Scale, Threshold
 
 _CURES: Mapping[str, str] = {
@@ -113,7 +113,7 @@ class CudaGraphsSkipped(Rule[Evidence]):
             return
         code = profile.metadata.captured.compiled
         functions = {region.id: region.function for region in (code.regions if code else ())}
-        for call in profile.compiled_graphs.calls:
+        for call in compiled_graphs_of(profile).calls:
             skip = skips.get(region_id(profile, call.region))
             if skip is None or not call.key:
                 continue

@@ -108,7 +108,7 @@ class ConstantFilledInReplay(Rule[Evidence]):
 
     def _is_fill(self, profile: Profile, rows: Rows) -> bool:
         replays = len(distinct(profile.launch[rows]))
-        name = profile.replayed.operator_name(int(rows[0])) or ""
+        name = profile.name(int(profile.replayed.operator[rows[0]]))
         is_fill = name == FILL or _COMPILED.fullmatch(name) is not None
         return is_fill and len(rows) >= self.min_times * replays
 
@@ -122,7 +122,7 @@ class ConstantFilledInReplay(Rule[Evidence]):
     def _matches(self, profile: Profile, rows: Rows, elements: int) -> Iterator[Match[Evidence]]:
         launch = profile.launch[rows]
         replays = distinct(launch)
-        name = profile.replayed.operator_name(int(rows[0])) or ""
+        name = profile.name(int(profile.replayed.operator[rows[0]]))
         evidence = Evidence(
             operator=name,
             elements=elements,
