@@ -8,6 +8,7 @@ from functools import lru_cache
 import pytest
 
 import tb_tidy_plugin
+from tb_tidy_plugin.plugin.board import glance_of
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report.model import Finding, ProfileReport, RunReport
 from tb_tidy_plugin.trace.kineto import read_trace
@@ -183,3 +184,17 @@ def test_tf32_is_no_faster_than_float32_on_a_geforce() -> None:
         saving = finding_of(profile, "fp32-on-ordinary-cores").saving
         assert saving is not None
         assert saving.expected_ns <= 6.03 * MS
+
+
+@pytest.mark.parametrize(
+    ("case", "device", "action"),
+    [
+        ("rtx4090-cold-fsdp", "NVIDIA GeForce RTX 4090", "Record steady steps instead"),
+        ("npu", "An unknown device", ""),
+        ("xpu-no-device", "A device whose work was not recorded", ""),
+        ("child-ends-later", "CPU only", ""),
+    ],
+)
+def test_all_runs_says_the_same(case: str, device: str, action: str) -> None:
+    glance = glance_of(profile_of(case), None)
+    assert (glance.device, glance.action) == (device, action)
