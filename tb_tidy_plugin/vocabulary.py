@@ -17,17 +17,6 @@ StepSource: TypeAlias = Literal[StepBasis, "repeating_unit"]
 
 Oddity: TypeAlias = Literal["warmup", "outlier"]
 
-DevicePart: TypeAlias = Literal[
-    "matrix", "attention", "convolution", "normalisation", "reduction", "elementwise", "optimizer", "other_compute",
-    "communication_exposed", "host_to_device", "device_to_host", "device_copy",
-    "idle_data_loading", "idle_compilation", "idle_garbage_collection", "idle_communication_wait",
-    "idle_synchronisation", "idle_launch_bound", "idle_unknown",
-]  # fmt: skip
-HostPart: TypeAlias = Literal[
-    "data_loading", "communication", "optimizer", "backward", "forward", "python", "other"
-]  # fmt: skip
-Part: TypeAlias = DevicePart | HostPart
-
 KernelKind: TypeAlias = Literal[
     "communication",
     "attention",

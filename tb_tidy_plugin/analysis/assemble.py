@@ -10,7 +10,7 @@ import numpy as np
 
 from tb_tidy_plugin.allocator import GROWTH_BYTES, give_back
 from tb_tidy_plugin.analysis.checker import Clean, Failed, Found, NotChecked, RuleOutcome, check_rule, unless_broken
-from tb_tidy_plugin.analysis.described import ProfileParts, parts_of_profile
+from tb_tidy_plugin.analysis.described import devices_of_report, steps_of_report
 from tb_tidy_plugin.analysis.findings import (
     Known,
     TracedFinding,
@@ -44,6 +44,7 @@ from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.replay import with_replayed
 from tb_tidy_plugin.report import model
+from tb_tidy_plugin.report.step_model import Steps
 from tb_tidy_plugin.rulekit import Match, Rows, Rule, Unblock
 from tb_tidy_plugin.sources.align import Aligner
 from tb_tidy_plugin.sources.cached_lines import with_cached_lines
@@ -80,10 +81,10 @@ class Analysis(msgspec.Struct, frozen=True, dict=True):
     def report(self) -> model.ProfileReport:
         """The report, the same for all readers."""
         outcomes, ranked = self._checked
-        found = _profile_report(self.file, self.profile, self._parts, outcomes, ranked, self._estimates)
+        found = _profile_report(self.file, self.profile, self._steps, outcomes, ranked, self._estimates)
         give_back()
         if has_outliers(found.steps):
-            found = msgspec.structs.replace(found, outliers=outliers_of(found.steps, found.lanes, self._contents))
+            found = msgspec.structs.replace(found, outliers=outliers_of(found.steps, found.ledger, self._contents))
         return _noted(found, *(each.said for each in self._measurements.unused), *self.sources.complaints)
 
     @property
@@ -109,8 +110,8 @@ class Analysis(msgspec.Struct, frozen=True, dict=True):
         return step_costs_of(self.profile)
 
     @cached_property
-    def _parts(self) -> ProfileParts:
-        return parts_of_profile(self.profile)
+    def _steps(self) -> Steps:
+        return steps_of_report(self.profile)
 
     @cached_property
     def problem(self) -> model.Problem | None:
@@ -142,11 +143,11 @@ class Analysis(msgspec.Struct, frozen=True, dict=True):
         progress = partial(self.job.report, self.file, "analysing")
         of_all = (partial(account_of, self.profile), give_back, self._estimates.prepare, give_back)
         with meanwhile(*of_all) as is_beside:
-            own = (lambda: self.profile.operators, lambda: self._parts) if is_beside else ()
+            own = (lambda: self.profile.operators,) if is_beside else ()
             outcomes = looked(self.profile, self.job.of_profiles, progress, lambda: run_ahead(*own))
         self.profile.forget_calls()
         give_back()
-        wanted = [lambda: self._contents] if has_outliers(self._parts.steps) else []
+        wanted = [lambda: self._contents] if has_outliers(self._steps) else []
         with meanwhile(*wanted):
             return with_findings(self.profile, self.job.of_profiles, outcomes, self.job.ignores, self._known)
 
@@ -267,7 +268,7 @@ def _partly(file: TraceFile, profile: Profile) -> model.Problem | None:
 def _profile_report(
     file: TraceFile,
     profile: Profile,
-    parts: ProfileParts,
+    steps: Steps,
     outcomes: Mapping[str, RuleOutcome],
     ranked: Sequence[TracedFinding],
     estimates: SavingEstimates,
@@ -283,13 +284,11 @@ def _profile_report(
         rank=_rank_of(file, profile),
         path=str(file.path),
         events=len(table) - int(profile.replayed.inserted.sum()),
-        duration_ns=profile.time_spent.wall_ns,
+        duration_ns=profile.wall_ns,
         origin_ns=table.origin_ns,
         recorded=[name for name in RECORDED_ORDER if name in profile.recorded],
-        devices=parts.devices,
-        steps=parts.steps,
-        breakdown=parts.breakdown,
-        lanes=parts.lanes,
+        devices=devices_of_report(profile),
+        steps=steps,
         quality=quality,
         outcomes=[_outcome(rule, outcome) for rule, outcome in outcomes.items()],
         findings=[traced.finding for traced in ranked],

@@ -1,40 +1,16 @@
-"""Description of a profile for the report: its steps, its devices, and its time by part."""
+"""Description of a profile for the report: its steps and its devices."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
-
-import msgspec
-from msgspec.structs import asdict
-
 from tb_tidy_plugin.profile.devices import device_name
-from tb_tidy_plugin.profile.lanes import LaneParts, step_parts
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report import model
-from tb_tidy_plugin.report.step_model import Breakdown, Lane, LanePart, StepItem, Steps
+from tb_tidy_plugin.report.step_model import StepItem, Steps
 from tb_tidy_plugin.trace.columns import DEVICE_WORK
 from tb_tidy_plugin.trace.sets import distinct
 
-IDLE = "idle_"
 
-
-class ProfileParts(msgspec.Struct, frozen=True):
-    """What each report says of a profile besides its findings."""
-
-    devices: list[model.Device]
-    steps: Steps
-    breakdown: Breakdown
-    lanes: list[Lane]
-
-
-def parts_of_profile(profile: Profile) -> ProfileParts:
-    """The devices, the steps, and their time by part."""
-    lanes = step_parts(profile.table, profile.steps)
-    return ProfileParts(_devices(profile), _steps(profile), _breakdown(profile, lanes), lanes_of(profile, lanes))
-
-
-def _steps(profile: Profile) -> Steps:
+def steps_of_report(profile: Profile) -> Steps:
     """The steps, and where they were taken from."""
     steps = profile.steps
     return Steps(
@@ -50,7 +26,7 @@ def _steps(profile: Profile) -> Steps:
     )
 
 
-def _devices(profile: Profile) -> list[model.Device]:
+def devices_of_report(profile: Profile) -> list[model.Device]:
     """The devices that did something, with what the trace knows of them."""
     used = distinct(profile.table.device[profile.table.is_category(DEVICE_WORK)])
     return [_device(profile, index) for index in used.tolist()]
@@ -65,34 +41,3 @@ def _device(profile: Profile, index: int) -> model.Device:
     if kind is not None:
         return model.Device(kind=kind, index=index, name=f"{name} (inferred)".strip(), compute_capability=None)
     return model.Device(kind=profile.platform, index=index, name=name, compute_capability=version)
-
-
-def _breakdown(profile: Profile, lanes: Sequence[LaneParts]) -> Breakdown:
-    """Unions over the whole profile; idle time by cause is that of the steps in `lanes`, averaged over devices."""
-    return Breakdown(**asdict(profile.time_spent), idle_by_cause_ns=_idle_by_cause(lanes))
-
-
-def lanes_of(profile: Profile, lanes: Sequence[LaneParts]) -> list[Lane]:
-    """The steps of each device, or of the host, cut into parts that add up to them."""
-    return [_lane(profile, lane) for lane in lanes]
-
-
-def _idle_by_cause(lanes: Sequence[LaneParts]) -> dict[str, int] | None:
-    if any(lane.device is None for lane in lanes):
-        return None
-    causes: Counter[str] = Counter()
-    for lane in lanes:
-        idle = {part: times for part, times in lane.parts.items() if part.startswith(IDLE)}
-        causes.update({part.removeprefix(IDLE): int(times.sum()) for part, times in idle.items()})
-    return {cause: round(total / len(lanes)) for cause, total in causes.items()}
-
-
-def _lane(profile: Profile, lane: LaneParts) -> Lane:
-    return Lane(
-        lane="host" if lane.device is None else f"{profile.platform}:{lane.device}",
-        parts=[
-            LanePart(part=part, mean_ns=round(float(times.mean())), steps_ns=times.tolist())
-            for part, times in lane.parts.items()
-        ],
-        communication_overlapped_ns=round(float(lane.communication_overlapped_ns.mean())),
-    )

@@ -59,7 +59,7 @@ def _lines(analysis: Analysis) -> LineCostsAnswer:
     return LineCostsAnswer(
         problem=analysis.problem,
         costs=costs,
-        wall_ns=profile.time_spent.wall_ns,
+        wall_ns=profile.wall_ns,
         has_stacks="stacks" in profile.recorded,
         captured=dict(analysis.sources.captured),
         notes=_notes(analysis),

@@ -8,13 +8,15 @@ import msgspec
 import numpy as np
 
 from tb_tidy_plugin.analysis.step_costs import CallCosts, StepCosts
-from tb_tidy_plugin.report.step_model import Lane, Outlier, OutlierCause, OutlierKind, Steps
+from tb_tidy_plugin.ledger.model import Ledger, LedgerStep
+from tb_tidy_plugin.report.step_model import Outlier, OutlierCause, OutlierKind, StepItem, Steps
 from tb_tidy_plugin.trace.columns import Rows, Times
 from tb_tidy_plugin.units import Nanoseconds
 
 MOST_OUTLIERS = 20
 _MOST_CAUSES = 3  # of each kind
 LEAST_PART = 0.1  # of the difference in duration; a smaller part explains nothing
+MOST_PART = 1.05  # the same for an entry of the ledger, whose steps include pauses between the marks; more lies there
 
 WAIT_WORDS = {
     "data_loading": "waiting for data",
@@ -44,11 +46,11 @@ def has_outliers(steps: Steps) -> bool:
     return any(step.oddity == "outlier" for step in steps.items)
 
 
-def outliers_of(steps: Steps, lanes: Sequence[Lane], costs: StepCosts) -> list[Outlier]:
+def outliers_of(steps: Steps, ledger: Ledger, costs: StepCosts) -> list[Outlier]:
     """The outliers that differ most, in order of time, each with what differs about it.
 
     The reference is the median of the ordinary steps, for each quantity. Quantities overlap: a wait may lie in an
-    operator, which lies in a part of the step, so their times do not add up.
+    operator, whose time belongs to an entry of the ledger, so their times do not add up.
     """
     odd = [at for at, step in enumerate(steps.items) if step.oddity == "outlier"]
     usual = np.array([at for at, step in enumerate(steps.items) if step.oddity is None], np.int64)
@@ -56,20 +58,42 @@ def outliers_of(steps: Steps, lanes: Sequence[Lane], costs: StepCosts) -> list[O
         return []
     median_ns = steps.median_ns
     largest = sorted(odd, key=lambda at: -abs(steps.items[at].duration_ns - median_ns))[:MOST_OUTLIERS]
-    quantities = [(each, each.usual(usual)) for each in _quantities(len(steps.items), lanes, costs)]
+    quantities = [(each, each.usual(usual)) for each in _quantities(steps, ledger, costs)]
     return [_outlier(steps, at, median_ns, list(_causes(quantities, at))) for at in sorted(largest)]
 
 
-def _quantities(count: int, lanes: Sequence[Lane], costs: StepCosts) -> Iterator[_Quantity]:
+def _quantities(steps: Steps, ledger: Ledger, costs: StepCosts) -> Iterator[_Quantity]:
+    count = len(steps.items)
     for wait, times in costs.waits.items():
         yield _Quantity("wait", wait, "", np.array(times, np.int64))
-    for lane in lanes:
-        for part in lane.parts:
-            yield _Quantity("part", f"{lane.lane} {part.part}", "", np.array(part.steps_ns, np.int64))
+    at = _positions(steps.items, ledger.steps)
+    for entry in ledger.entries if len(at) else ():
+        time_ns = np.zeros(count, np.int64)
+        time_ns[at] = entry.ns_by_step
+        yield _Quantity("entry", entry.title, "", time_ns)
     for row in costs.operators:
         yield _of_calls("operator", row, row.host_ns, count)
     for row in costs.kernels:
         yield _of_calls("kernel", row, row.device_ns, count)
+
+
+def _positions(items: Sequence[StepItem], accounted: Sequence[LedgerStep]) -> Rows:
+    """The position among `items` of each step that the ledger accounts for; empty if it has steps of another source.
+
+    Names need not be distinct, so a step is also known by the length of its mark.
+    """
+    found, last = [], -1
+    for step in accounted:
+        marks = range(last + 1, len(items))
+        last = next((at for at in marks if _is_of(items[at], step)), len(items))
+        if last == len(items):
+            return np.empty(0, np.int64)
+        found.append(last)
+    return np.array(found, np.int64)
+
+
+def _is_of(item: StepItem, step: LedgerStep) -> bool:
+    return item.name.startswith(step.name) and item.duration_ns == step.host_ns
 
 
 def _of_calls(kind: OutlierKind, row: CallCosts, time_ns: Sequence[int], count: int) -> _Quantity:
@@ -101,8 +125,8 @@ def _outlier(steps: Steps, at: int, median_ns: int, causes: Sequence[OutlierCaus
     step = steps.items[at]
     excess_ns = step.duration_ns - median_ns
     ranked = sorted(causes, key=lambda cause: -abs(_excess_ns(cause)))
-    telling = [cause for cause in ranked if _excess_ns(cause) / excess_ns >= LEAST_PART]
-    kinds: tuple[OutlierKind, ...] = ("wait", "part", "operator", "kernel")
+    telling = [cause for cause in ranked if _is_telling(cause, excess_ns)]
+    kinds: tuple[OutlierKind, ...] = ("wait", "entry", "operator", "kernel")
     kept = [cause for kind in kinds for cause in [each for each in telling if each.kind == kind][:_MOST_CAUSES]]
     return Outlier(
         step=at,
@@ -112,6 +136,11 @@ def _outlier(steps: Steps, at: int, median_ns: int, causes: Sequence[OutlierCaus
         causes=kept,
         text=_text(step.name, step.duration_ns, excess_ns, kept),
     )
+
+
+def _is_telling(cause: OutlierCause, excess_ns: int) -> bool:
+    part = _excess_ns(cause) / excess_ns
+    return part >= LEAST_PART and (cause.kind != "entry" or part <= MOST_PART)
 
 
 def _excess_ns(cause: OutlierCause) -> int:
@@ -130,7 +159,7 @@ def _cause_text(cause: OutlierCause) -> str:
     more = f"{Nanoseconds(abs(excess_ns))} {'more' if excess_ns > 0 else 'less'}"
     if cause.kind == "wait":
         return f"{WAIT_WORDS[cause.name]} {more}"
-    name = cause.name.replace("_", " ") if cause.kind == "part" else f"`{cause.name}`"
+    name = f"“{cause.name}”" if cause.kind == "entry" else f"`{cause.name}`"
     shapes = f" of {cause.shapes}" if cause.shapes else ""
     calls = f" ({cause.calls} calls instead of {cause.usual_calls})" if cause.calls != cause.usual_calls else ""
     return f"{name}{shapes} {more}{calls}"

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tb_tidy_plugin.ledger.model import Cause, Entry, Ledger
+from tb_tidy_plugin.ledger.model import Cause, Entry, ordinary_steps
 from tb_tidy_plugin.report.model import ProfileReport
 from tb_tidy_plugin.report.rank_model import RANK_PARTS, RankPart
 
@@ -34,22 +34,15 @@ def _part_of(entry: Entry) -> RankPart:
     return "host" if entry.cause == "cpu" and entry.kind == "python" else RANK_PART[entry.cause]
 
 
-def ordinary_steps(ledger: Ledger, report: ProfileReport) -> list[int]:
-    """Positions of the ledger's steps without the warm-up; all of them if all are warm-up."""
-    warmup = {item.name for item in report.steps.items if item.oddity == "warmup"}
-    everything = range(len(ledger.steps))
-    return [at for at in everything if ledger.steps[at].name not in warmup] or list(everything)
-
-
 def typical_step(report: ProfileReport) -> tuple[int | None, dict[str, int]]:
     """The ledger's median step without the warm-up, and the median of each part in these steps.
 
     A recording without steps counts as one step without a duration.
     """
     ledger = report.ledger
-    if ledger is None or not ledger.entries:
+    if not ledger.entries:
         return None, {}
-    ordinary = ordinary_steps(ledger, report)
+    ordinary = ordinary_steps(ledger, _warmup(report))
     length = _median([ledger.steps[at].end_ns - ledger.steps[at].start_ns for at in ordinary])
     parts: dict[str, int] = {}
     for name in RANK_PARTS:
@@ -57,6 +50,16 @@ def typical_step(report: ProfileReport) -> tuple[int | None, dict[str, int]]:
         if columns:
             parts[name] = _median(np.array(columns, np.int64).sum(axis=0)[ordinary])
     return (None if ledger.step_source == "whole_trace" else length), parts
+
+
+def typical_entries(report: ProfileReport) -> dict[str, int]:
+    """The median of each entry of the ledger, by its id, in the steps without the warm-up."""
+    ordinary = ordinary_steps(report.ledger, _warmup(report))
+    return {each.id: _median([each.ns_by_step[at] for at in ordinary]) for each in report.ledger.entries}
+
+
+def _warmup(report: ProfileReport) -> set[str]:
+    return {item.name for item in report.steps.items if item.oddity == "warmup"}
 
 
 def _median(values: Sequence[int] | np.typing.NDArray[np.int64]) -> int:

@@ -12,7 +12,7 @@ from tb_tidy_plugin.analysis.checker import Failed, NotChecked, unless_broken, w
 from tb_tidy_plugin.analysis.findings import ID_DIGITS, left_out_of, order_of, severity_of, speedup_of
 from tb_tidy_plugin.analysis.ignores import NOTHING_IGNORED, PathIgnores
 from tb_tidy_plugin.analysis.left_out import left_out_as
-from tb_tidy_plugin.analysis.rank_parts import typical_step
+from tb_tidy_plugin.analysis.rank_parts import typical_entries, typical_step
 from tb_tidy_plugin.analysis.ranks import ranks_of
 from tb_tidy_plugin.ledger.advice import on_communication
 from tb_tidy_plugin.ledger.model import Communication
@@ -63,7 +63,7 @@ def rank_summary(profile: Profile, report: model.ProfileReport, rank: int) -> Ra
     rows = found.rows[kept]
     operations, numbers = _operations(profile, found, kept)
     step_ns, typical = typical_step(report)
-    lengths = {each.name: each.end_ns - each.start_ns for each in report.ledger.steps} if report.ledger else {}
+    lengths = {each.name: each.end_ns - each.start_ns for each in report.ledger.steps}
     return RankSummary(
         rank=rank,
         worker=report.worker,
@@ -74,7 +74,7 @@ def rank_summary(profile: Profile, report: model.ProfileReport, rank: int) -> Ra
             StepSummary(item.name, item.start_ns, lengths.get(item.name, item.duration_ns), item.oddity == "warmup")
             for item in report.steps.items
         ],
-        parts=_parts(report),
+        entries=typical_entries(report),
         operations=operations,
         collectives=CollectiveColumns(
             operation=numbers.tolist(),
@@ -137,15 +137,6 @@ def _kept(step: Rows, position: Rows) -> Rows:
     while len(kept := np.flatnonzero(position % stride == 0)) > MOST_COLLECTIVES and stride < len(step):
         stride *= 2
     return kept[:MOST_COLLECTIVES]
-
-
-def _parts(report: model.ProfileReport) -> dict[str, int]:
-    """Time of each part of a step in ns, averaged over the lanes of the report."""
-    parts: dict[str, int] = {}
-    for lane in report.lanes:
-        for part in lane.parts:
-            parts[part.part] = parts.get(part.part, 0) + part.mean_ns // len(report.lanes)
-    return parts
 
 
 def runs_in(summaries: Sequence[RankSummary]) -> list[Run]:
@@ -268,7 +259,7 @@ def _split(profile: model.ProfileReport, waits: Mapping[tuple[str, str, int], tu
     waited_ns, met_ns = waits.get(
         (profile.worker, profile.span, ABSENT if profile.rank is None else profile.rank), (0, 0)
     )
-    if profile.ledger is None or not met_ns:
+    if not met_ns:
         return profile
     entries, findings = [], list(profile.findings)
     for entry in profile.ledger.entries:
@@ -308,7 +299,7 @@ def _without_waiting(finding: model.Finding, split: Communication, profile: mode
 
     If it is mostly waiting, a note says so.
     """
-    if finding.rule != EXPOSED or finding.saving is None or profile.ledger is None or split.transfer_ns is None:
+    if finding.rule != EXPOSED or finding.saving is None or split.transfer_ns is None:
         return finding
     steps = max(profile.ledger.step_ns.n, 1)
     transfer_ns, wait_ns = split.transfer_ns // steps, split.wait_ns // steps

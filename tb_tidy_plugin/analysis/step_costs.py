@@ -17,10 +17,10 @@ from tb_tidy_plugin import aten
 from tb_tidy_plugin.analysis.findings import TracedFinding, lost_by
 from tb_tidy_plugin.analysis.operator_rows import shapes_text
 from tb_tidy_plugin.estimate.saving import intervals_of
+from tb_tidy_plugin.event_names import COMPILATION, GARBAGE_COLLECTION, SYNCHRONISATION
 from tb_tidy_plugin.profile.flops import estimate
 from tb_tidy_plugin.profile.inputs import NOT_A_TENSOR, TORCH_DTYPES, Inputs
 from tb_tidy_plugin.profile.intervals import Intervals
-from tb_tidy_plugin.profile.lanes import COMPILATION, GARBAGE_COLLECTION, SYNCHRONISATION
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.signatures import flat_shapes
 from tb_tidy_plugin.profile.steps import LOADER_NEXT

@@ -20,6 +20,7 @@ from tb_tidy_plugin.ask.pages import Head, Row, WholeAnswer
 from tb_tidy_plugin.ask.quoted import TEXT_LETTERS, Quoted, quoted, quoted_lines, unquoted
 from tb_tidy_plugin.compare.entries import shared_out
 from tb_tidy_plugin.errors import NotFoundError, TraceError
+from tb_tidy_plugin.ledger.advice import BANNERS
 from tb_tidy_plugin.ledger.model import Certainty, Entry, Ledger, Owner, Proof, RecordingKind
 from tb_tidy_plugin.report.model import Finding, Note, Outcome, Place, Problem, RunReport
 from tb_tidy_plugin.sources.lookup import FoundSources
@@ -132,8 +133,8 @@ def ledger(folder: Folder, asked: arguments.LedgerQuestion) -> WholeAnswer:
     file = folder.trace(asked.path)
     report = answer_of(folder, file, FIXES).report
     found = renamed(report.ledger, ShownNames(folder.job).beside(report.path))
-    if found is None:
-        raise NotFoundError("The recording has no time to account for.", "Ask `operators` or `kernels`.")
+    if not found.entries:
+        raise NotFoundError(BANNERS["empty"], "Ask `operators` or `kernels`.")
     at = _step_called(found, unquoted(asked.step)) if asked.step else None
     length_ns = sum(entry.ns_total for entry in found.entries)
     of_entry = _times_ns(found, at)
@@ -310,7 +311,7 @@ def findings_answer(folder: Folder, asked: arguments.FindingsQuestion) -> WholeA
         status: sum(each.status == status for each in said.values()) for status in reversed(STATUSES)
     }
     recorded = profiles[0].ledger if profiles else None
-    has_steps = recorded is not None and recorded.step_source != "whole_trace"
+    has_steps = recorded is not None and bool(recorded.entries) and recorded.step_source != "whole_trace"
     head = FindingsHead(
         traces=len(profiles),
         step_us=microseconds(profiles[0].step_ns) if profiles and profiles[0].step_ns else None,

@@ -32,7 +32,7 @@ from tb_tidy_plugin.compare.model import (
     Side,
     WorkChange,
 )
-from tb_tidy_plugin.compare.operators import kernel_changes, operator_changes, part_changes
+from tb_tidy_plugin.compare.operators import kernel_changes, operator_changes
 from tb_tidy_plugin.compare.recording import Chosen, Recording, StepRange, chosen_steps, durations_by_recording
 from tb_tidy_plugin.compare.settings import other_machine, ranks_by_run, setting_changes
 from tb_tidy_plugin.compare.steps import around, is_vague, step_ratio, verdict_of
@@ -101,6 +101,7 @@ def compared(base: Asked, candidate: Asked) -> Comparison:
     work = None if is_one else _timed(work_change(one, other, settings), ratio)
     verdict: ComparisonVerdict = "different_work" if work is not None else verdict_of(ratio)
     realised_ns = None if base_ns is None or candidate_ns is None or work is not None else base_ns - candidate_ns
+    ledger = ledger_change(one, other)
     return Comparison(
         schema=COMPARISON_VERSION,
         version=__version__,
@@ -115,18 +116,23 @@ def compared(base: Asked, candidate: Asked) -> Comparison:
             *_unread(base, candidate),
             *_unseen_work(verdict, one, other),
             *_hidden_operators(one, other),
+            *([] if ledger else [NOT_ACCOUNTED]),
         ],
         work=work,
         predicted_ns=predicted_ns(pairs, part_together(each.recording.report for each in one)),
         realised_ns=realised_ns,
         findings=[_located(change, one if change.only == "base" else other) for change in changes(pairs, realised_ns)],
-        breakdown=part_changes(one, other),
         operators=operator_changes(one, other),
         kernels=kernel_changes(one, other),
         settings=settings,
-        ledger=ledger_change(one, other),
+        ledger=ledger,
     )
 
+
+NOT_ACCOUNTED = (
+    "The ledger takes its steps from other marks than those that were chosen, so the time of the step is not compared "
+    "entry by entry. Choose no steps to compare it."
+)
 
 _Known: TypeAlias = tuple[Asked, Sequence[Chosen]]
 """One side, and its steps that count."""

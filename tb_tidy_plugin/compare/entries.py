@@ -39,7 +39,9 @@ class _Account(msgspec.Struct, frozen=True):
 
 
 def ledger_change(base: Sequence[Chosen], candidate: Sequence[Chosen]) -> LedgerChange | None:
-    """The entries of the mean step, paired by cause and kind, and their owners by name; None if a ledger is missing.
+    """The entries of the mean step, paired by cause and kind, and their owners by name.
+
+    None if the ledger of a side does not have the steps that count.
 
     A mean step is the sum of all steps that count, of all recordings, divided by their number, rounded down. Its
     entries are whole ns that add up to it: the remainder of rounding goes to the entries that lost most by it.
@@ -62,8 +64,7 @@ def _has_ledgers(side: Sequence[Chosen]) -> bool:
 def _account(side: Sequence[Chosen]) -> _Account:
     sums: dict[str, _Sum] = {}
     for each in side:
-        ledger = each.recording.report.ledger
-        for entry in ledger.entries if ledger else ():
+        for entry in each.recording.report.ledger.entries:
             time_ns = sum(entry.ns_by_step[at] for at in each.ledger_steps)
             if time_ns:
                 into = sums.setdefault(entry.id, _Sum(entry))

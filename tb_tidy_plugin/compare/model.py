@@ -88,15 +88,6 @@ class FindingChange(Model, frozen=True):
     only: Literal["base", "candidate"] | None = None
 
 
-class PartChange(Model, frozen=True):
-    """Mean time of one part of a step on both sides; 0 if it does not occur."""
-
-    lane: str
-    part: str
-    base_ns: int
-    candidate_ns: int
-
-
 class OwnerChange(Model, frozen=True):
     """One owner's part of an entry: an operator, else a function, an annotation or a kernel.
 
@@ -222,7 +213,7 @@ class Comparison(Model, frozen=True):
         findings: largest prediction first.
         operators, kernels: largest difference first; from the command line the first two hundred.
         settings: differences between the two, if both recordings know the setting.
-        ledger: entries of the step on both sides, instead of `breakdown`; null if a report has no ledger.
+        ledger: entries of the step on both sides; null if the ledger of a side does not have the steps that count.
     """
 
     schema: int
@@ -235,7 +226,6 @@ class Comparison(Model, frozen=True):
     predicted_ns: int
     realised_ns: int | None
     findings: list[FindingChange]
-    breakdown: list[PartChange]
     operators: list[OperatorChange]
     kernels: list[KernelChange]
     settings: list[SettingChange]

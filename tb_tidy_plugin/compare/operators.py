@@ -8,10 +8,9 @@ from typing import TypeAlias
 import msgspec
 
 from tb_tidy_plugin.analysis.step_costs import CallCosts, StepCosts
-from tb_tidy_plugin.compare.model import KernelChange, OperatorChange, PartChange
+from tb_tidy_plugin.compare.model import KernelChange, OperatorChange
 from tb_tidy_plugin.compare.recording import Chosen
 from tb_tidy_plugin.profile.replay import least_certain_of
-from tb_tidy_plugin.report.step_model import Lane
 from tb_tidy_plugin.vocabulary import KnownBy
 
 Signature: TypeAlias = tuple[str, str]
@@ -111,31 +110,3 @@ def _operator_size(change: OperatorChange) -> int:
 
 def _kernel_size(change: KernelChange) -> int:
     return abs(change.candidate_ns - change.base_ns)
-
-
-def part_changes(base: Sequence[Chosen], candidate: Sequence[Chosen]) -> list[PartChange]:
-    """The parts of a step side by side; the mean over steps, lanes of one kind and ranks."""
-    before, after = _parts(base), _parts(candidate)
-    return [
-        PartChange(lane=lane, part=part, base_ns=round(before.get(key, 0.0)), candidate_ns=round(after.get(key, 0.0)))
-        for key in dict.fromkeys([*before, *after])
-        for lane, part in [key]
-    ]
-
-
-def _parts(side: Sequence[Chosen]) -> dict[tuple[str, str], float]:
-    sums: dict[tuple[str, str], float] = {}
-    for each in side:
-        lanes = each.recording.report.lanes
-        for lane in lanes:
-            alike = sum(_kind(other) == _kind(lane) for other in lanes)
-            for part in lane.parts:
-                mean_ns = sum(part.steps_ns[at] for at in each.steps) / max(len(each.steps), 1)
-                key = (_kind(lane), part.part)
-                sums[key] = sums.get(key, 0.0) + mean_ns / (len(side) * alike)
-    return sums
-
-
-def _kind(lane: Lane) -> str:
-    """The kind of a lane, since ranks use devices with other numbers for the same work."""
-    return lane.lane.split(":", 1)[0]

@@ -67,7 +67,7 @@ class Chosen(msgspec.Struct, frozen=True):
     def durations_ns(self) -> list[int]:
         """Duration of each step that counts, by the ledger; empty without marked steps."""
         report = self.recording.report
-        if report.ledger is not None and report.ledger.step_source != "whole_trace" and self.ledger_steps:
+        if report.ledger.step_source != "whole_trace" and self.ledger_steps:
             return [report.ledger.steps[at].end_ns - report.ledger.steps[at].start_ns for at in self.ledger_steps]
         items = report.steps.items
         return [items[at].duration_ns for at in self.steps] if items else []
@@ -76,7 +76,7 @@ class Chosen(msgspec.Struct, frozen=True):
     def host_ns(self) -> list[int]:
         """The mark on the host of each step that counts; empty without marks."""
         ledger = self.recording.report.ledger
-        if ledger is None or ledger.host_step_ns is None:
+        if ledger.host_step_ns is None:
             return []
         return [ledger.steps[at].host_ns for at in self.ledger_steps]
 
@@ -87,7 +87,7 @@ class Chosen(msgspec.Struct, frozen=True):
         If the ledger takes its steps from other marks than the report, all of them count, and none in a range.
         """
         report = self.recording.report
-        names = [step.name for step in report.ledger.steps] if report.ledger else []
+        names = [step.name for step in report.ledger.steps]
         items = [step.name for step in report.steps.items]
         if set(items).isdisjoint(names):
             return () if self.is_range else tuple(range(len(names)))

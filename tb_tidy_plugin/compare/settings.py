@@ -58,8 +58,7 @@ def _of_report(report: ProfileReport) -> Iterator[tuple[str, str]]:
     devices = dict.fromkeys(device.name or device.kind for device in report.devices)
     yield "devices", ", ".join(devices) or "CPU"
     yield "kinds of steps", report.steps.basis.replace("_", " ")
-    if report.ledger is not None:
-        yield "kinds of recording", report.ledger.recording
+    yield "kinds of recording", report.ledger.recording
     yield "recorded", ", ".join(name for name in SLOWS_RECORDING if name in report.recorded)
     if report.settings is not None:
         yield from _of_settings(report.settings)

@@ -19,8 +19,7 @@ from tb_tidy_plugin.estimate.graph import Graph
 from tb_tidy_plugin.estimate.host import Floats, HostLanes, expanded
 from tb_tidy_plugin.estimate.replay import Changes
 from tb_tidy_plugin.profile.critical import clipped_to_steps
-from tb_tidy_plugin.profile.intervals import Intervals
-from tb_tidy_plugin.profile.lanes import covered
+from tb_tidy_plugin.profile.intervals import Intervals, covered
 from tb_tidy_plugin.profile.start_up import loading_calls
 from tb_tidy_plugin.rulekit import Edit, Overlap, Remove, Scale, Unblock
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows

@@ -420,6 +420,8 @@ class _Book:
 
     def recording(self, entries: list[Entry]) -> tuple[RecordingKind, str | None]:
         """The kind of time that was recorded, and a sentence that says so."""
+        if not entries and not self.profile.has_unknown_work:
+            return "empty", advice.BANNERS["empty"]
         start_up, compiling = self._once(entries, OF_START_UP), self._once(entries, OF_COMPILATION)
         kind: RecordingKind = "steady"
         share = 0.0

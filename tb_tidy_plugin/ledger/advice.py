@@ -206,6 +206,10 @@ BANNERS: Mapping[RecordingKind, str] = {
         "TorchTidy does not know what {unknown} of this recording are. If they are a device's work, it is not known "
         "what the steps wait for."
     ),
+    "empty": (
+        "This recording contains no operators, no calls and no device work, so there is no time to account for. Run "
+        "steps of the job between the start and the stop of the profiler."
+    ),
 }
 
 HIDDEN_DEVICES: Mapping[RecordingKind, str] = {
@@ -392,7 +396,7 @@ def _at_rate(kind: Kind | None, rate: Rate) -> str:
 def bound_by(entries: Sequence[Entry]) -> str:
     """A sentence on what bounds the step, and how near that is to its limit."""
     if not entries:
-        return "The recording contains no time to account for."
+        return BANNERS["empty"]
     first = entries[0]
     what = f"{first.title}: {Share(first.share)} of the step ({Nanoseconds(first.ns_per_step)})"
     if first.nothing_to_fix is not None:

@@ -50,6 +50,9 @@ never longer than the last one, which no way to a device takes.
 SYNC_NS = 5_000
 """A synchronisation that began this long before the gap was waiting for the device."""
 
+CLOCKS_NS = 5_000
+"""Longest time by which the device may seem to run dry after the host's wait for it has returned."""
+
 UNRECORDED_NS = 100_000
 QUIET_NS = 500_000
 """If no thread launches anything for longer than this, the cause is host work and not slow launching."""
@@ -380,7 +383,10 @@ def _host_parts(profile: Profile, host: Host, gaps: _Gaps, until: Times, late: R
     unset = np.full(len(late), _UNSET, np.int64)
     told = _told(host, _segments(gaps.starts[late], until[late], unset, gaps.work[late], unset, gaps.thread[late]))
     gap = late[np.searchsorted(gaps.starts[late], told.starts, side="right") - 1]
-    told, gap = _quiet_cut(profile, told, gap)
+    quiet = _quiet(profile, host)
+    # Cut where launching stops and starts again, each piece with its gap.
+    pieces = cut(told.starts, told.ends, quiet.edges)
+    told, gap = told.divided(pieces), pieces.of_spans(gap)
     length, begins = told.ends - told.starts, gaps.starts[gap]
     call_row = np.append(host.rows, ABSENT)[told.call]
     began = np.where(told.call == ABSENT, told.starts, profile.table.start_ns[call_row])
@@ -396,25 +402,20 @@ def _host_parts(profile: Profile, host: Host, gaps: _Gaps, until: Times, late: R
     cause[long_] = _call_causes(profile, call_row[long_])
     silent = (cause == _UNSET) & (told.call == ABSENT) & (length > UNRECORDED_NS)
     cause[silent] = NUMBER["unrecorded_host"]
-    quiet = _quiet(profile).containing(told.starts)
-    cause[(cause == _UNSET) & quiet] = NUMBER["host_work"]
+    cause[(cause == _UNSET) & quiet.containing(told.starts)] = NUMBER["host_work"]
     cause[cause == _UNSET] = NUMBER["launch_pace"]
     parts = Segments(told.starts, told.ends, cause, told.work, told.call, told.thread)
     return _after_waits(profile, host, gaps, parts, gap)
 
 
-def _quiet_cut(profile: Profile, told: Segments, gap: Rows) -> tuple[Segments, Rows]:
-    """`told`, cut where launching stops and starts again, and the gap of each piece."""
-    pieces = cut(told.starts, told.ends, _quiet(profile).edges)
-    return told.divided(pieces), pieces.of_spans(gap)
-
-
-def _quiet(profile: Profile) -> Intervals:
-    """Spans of more than `QUIET_NS` in which no thread launches anything."""
+def _quiet(profile: Profile, host: Host) -> Intervals:
+    """Spans of more than `QUIET_NS` in which no thread launches anything, or is blocked by a wait for the device."""
     table = profile.table
     calls = profile.matching(LAUNCHES, Category.RUNTIME)
     launch = profile.launch
-    calls = united(calls, launch[launch != ABSENT])
+    waits = host.rows[host.synchronises[:-1]]
+    waits = waits[table.durations_of(waits) > SYNC_NS]
+    calls = united(calls, united(launch[launch != ABSENT], waits))
     busy = Intervals.union(table.start_ns[calls], table.end_ns[calls] + 1)
     starts, ends = np.append(table.start_ns.min(), busy.ends), np.append(busy.starts, table.end_ns.max())
     quiet = ends - starts > QUIET_NS
@@ -433,27 +434,32 @@ def _call_causes(profile: Profile, rows: Ids) -> Rows:
 def _after_waits(profile: Profile, host: Host, gaps: _Gaps, parts: Segments, gap: Rows) -> Segments:
     """Attributes slow launching after a wait for the device to that wait, while the host could have run ahead.
 
-    That is at most for as long as the thread had been waiting when the device ran dry.
+    The wait is that of the thread which launches next, or of the main one: a backward pass begins after its wait.
+    Without its waits, the thread would be ahead by the time for which they had blocked it when the device ran dry. What
+    one wait leaves of that is available after the next ones.
     """
     table = profile.table
-    blocked, waited_in = np.zeros(len(gaps.starts), np.int64), np.full(len(gaps.starts), ABSENT, np.int64)
-    for thread in distinct(gaps.thread[gaps.thread != ABSENT]).tolist():
-        if thread not in {host.main, *host.others}:
-            continue
-        here = np.flatnonzero(gaps.thread == thread)
-        call = host.innermost(thread, gaps.starts[here] - 1)
+    # Of each gap: the thread that waited when it began, for how long by then, and the position of its call.
+    waiter, blocked = np.full(len(gaps.starts), ABSENT, np.int64), np.zeros(len(gaps.starts), np.int64)
+    waited_in = np.full(len(gaps.starts), ABSENT, np.int64)
+    for thread in (host.main, *host.others):
+        here = np.flatnonzero((gaps.thread == thread) | ((thread == host.main) & (gaps.thread != ABSENT)))
+        # The innermost call when the device ran dry; or just before, since clocks of host and device differ a little.
+        call, earlier = (host.innermost(thread, gaps.starts[here] - ns) for ns in (1, CLOCKS_NS))
+        call = np.where(host.synchronises[call], call, earlier)
         stands = host.synchronises[call]
+        waiter[here[stands]] = thread
         blocked[here[stands]] = gaps.starts[here[stands]] - table.start_ns[host.rows[call[stands]]]
         waited_in[here[stands]] = call[stands]
     pace = np.flatnonzero((parts.cause == NUMBER["launch_pace"]) & (blocked[gap] > 0))
     if not len(pace):
         return parts
     length = parts.ends[pace] - parts.starts[pace]
-    sums = np.cumsum(length)
-    first = np.append(True, np.diff(gap[pace]) != 0)
-    before = sums - length
-    before = before - np.maximum.accumulate(np.where(first, before, 0))
-    take = np.clip(blocked[gap[pace]] - before, 0, length)
+    take = np.zeros(len(pace), np.int64)
+    for thread in distinct(waiter[gap[pace]]).tolist():
+        here = np.flatnonzero(waiter[gap[pace]] == thread)
+        of_thread = np.where(waiter == thread, blocked, 0)
+        take[here] = _within(length[here], np.cumsum(of_thread)[gap[pace[here]]])
     chosen = parts.take(pace)
     sync = _segments(
         chosen.starts, chosen.starts + take, NUMBER["synchronisation"], chosen.work, waited_in[gap[pace]], chosen.thread
@@ -462,6 +468,14 @@ def _after_waits(profile: Profile, host: Host, gaps: _Gaps, parts: Segments, gap
     others = np.ones(len(parts.starts), np.bool_)
     others[pace] = False
     return joined(parts.take(others), sync.take(take > 0), rest.take(take < length))
+
+
+def _within(amounts: Times, budget: Times) -> Times:
+    """What each of `amounts` can take from a budget that grows: `budget` is all that was there up to each of them."""
+    wanted = np.cumsum(amounts)
+    # All that is taken up to each: as much as is wanted after the last moment at which nothing was left.
+    taken = wanted + np.minimum(np.minimum.accumulate(budget - wanted), 0)
+    return np.diff(taken, prepend=0)
 
 
 # No device

@@ -12,12 +12,18 @@ from functools import cached_property
 
 import numpy as np
 
-from tb_tidy_plugin.event_names import BEGIN_CAPTURE, END_CAPTURE, GRAPH_INSTANTIATE
+from tb_tidy_plugin.event_names import (
+    BEGIN_CAPTURE,
+    COMPILATION,
+    END_CAPTURE,
+    GARBAGE_COLLECTION,
+    GRAPH_INSTANTIATE,
+    SYNCHRONISATION,
+)
 from tb_tidy_plugin.ledger.model import Cause
 from tb_tidy_plugin.profile.builders import BUILDS
 from tb_tidy_plugin.profile.cpu_work import recorder_frames
-from tb_tidy_plugin.profile.intervals import Intervals
-from tb_tidy_plugin.profile.lanes import COMPILATION, GARBAGE_COLLECTION, SYNCHRONISATION, covered
+from tb_tidy_plugin.profile.intervals import Intervals, covered
 from tb_tidy_plugin.profile.nesting import contained, fitted, nearest, outer_first, unfolded
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.start_up import LOADING, PROFILER_OVERHEADS

@@ -11,9 +11,9 @@ from functools import cache, lru_cache
 from typing import TypeAlias
 
 from tb_tidy_plugin import aten
+from tb_tidy_plugin.event_names import TO_DEVICE, TO_HOST
 from tb_tidy_plugin.ledger.model import Kind
 from tb_tidy_plugin.profile.kernels import kernel_kind
-from tb_tidy_plugin.profile.lanes import TO_DEVICE, TO_HOST
 from tb_tidy_plugin.trace.columns import Category
 from tb_tidy_plugin.vocabulary import KernelKind
 

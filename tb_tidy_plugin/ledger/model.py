@@ -7,7 +7,7 @@ never renamed. Two sums always hold: over the entries, `ns_total` is the window'
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Literal, TypeAlias, get_args
 
 import msgspec
@@ -43,7 +43,7 @@ Kind: TypeAlias = Literal[
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 RecordingKind: TypeAlias = Literal[
-    "steady", "start-up", "compilation", "capture", "thinned", "no-device", "unknown-device"
+    "steady", "start-up", "compilation", "capture", "thinned", "no-device", "unknown-device", "empty"
 ]
 Proof: TypeAlias = Literal["queued", "issuing", "in-call", "blocked", "silent", "none"]
 """Evidence for why a device is idle. `queued`: the next work was launched before the device ran dry. `issuing`: the
@@ -225,7 +225,7 @@ class Ledger(Value, frozen=True):
 
     Attributes:
         step_source: source of the steps; a `repeating_unit` may be a layer and not a step.
-        recording: the kind of time that was recorded; only `steady` shows how the job runs.
+        recording: the kind of time that was recorded; only `steady` shows how the job runs. `empty` has no entries.
         banner: the same in a sentence, null for `steady`.
         steps: without gaps from the window's start to its end. step_ns: their length.
         host_step_ns: the median mark on the host, null without marks; shorter if the host runs ahead.
@@ -243,3 +243,9 @@ class Ledger(Value, frozen=True):
     host_step_ns: int | None
     unnamed_ns: int
     entries: list[Entry]
+
+
+def ordinary_steps(ledger: Ledger, warmup: Collection[str]) -> list[int]:
+    """Positions of the steps whose names are not in `warmup`; of all steps if all are warm-up."""
+    everything = range(len(ledger.steps))
+    return [at for at in everything if ledger.steps[at].name not in warmup] or list(everything)

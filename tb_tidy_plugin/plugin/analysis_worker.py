@@ -245,7 +245,7 @@ def result_of(analysis: Analysis, findings: FirstFindings) -> AnalysisResult:
         tables=tables_of(
             figures_of(profile, tuple(analysis.traced.values())),
             line_costs(profile, analysis.aligner, LINES_BUDGET_S),
-            profile.time_spent.wall_ns,
+            profile.wall_ns,
         ),
         stacks={
             finding: [stack_around(analysis.aligner, anchor) for anchor in traced.anchors]

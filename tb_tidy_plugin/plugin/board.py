@@ -32,7 +32,7 @@ def glance_of(report: ProfileReport, problem: Problem | None) -> Glance:
     count = f"{len(report.devices)} × " if len(report.devices) > 1 else ""
     step_ns = report.true_step_ns
     if step_ns is None:
-        step_ns = report.ledger.step_ns.median if report.ledger else report.step_ns
+        step_ns = report.ledger.step_ns.median if report.ledger.entries else report.step_ns
     first = next(iter(report.findings), None)
     return Glance(
         device=f"{count}{', '.join(names)}" if names else unnamed_device(report).capitalize() or "CPU only",

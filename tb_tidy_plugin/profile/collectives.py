@@ -14,8 +14,8 @@ import numpy as np
 
 from tb_tidy_plugin.profile.critical import clipped_to_steps, per_step
 from tb_tidy_plugin.profile.inputs import Inputs, tensor_bytes
-from tb_tidy_plugin.profile.intervals import Intervals, positions_of_each
-from tb_tidy_plugin.profile.lanes import collective_kernels, covered, devices_of
+from tb_tidy_plugin.profile.intervals import Intervals, covered, positions_of_each
+from tb_tidy_plugin.profile.kernels import collective_kernels
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows, Times
 from tb_tidy_plugin.trace.sets import among, distinct
@@ -146,11 +146,11 @@ def collectives_of(profile: Profile) -> Collectives:
 
 
 def _exposed_on_devices(profile: Profile, rows: Rows) -> Intervals:
-    """Spans in which a device runs only collectives, as in `communication_exposed` of `step_parts`."""
+    """Spans in which a device runs only collectives."""
     table, found = profile.table, Intervals.none()
     kernels = table.category == Category.KERNEL
     kernels[rows] = False
-    for device in devices_of(table):
+    for device in distinct(table.device[rows]).tolist():
         mine = covered(table, rows[table.device[rows] == device])
         found = found.plus(mine.minus(covered(table, kernels & (table.device == device))))
     return found

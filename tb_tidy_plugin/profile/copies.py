@@ -7,8 +7,7 @@ import numpy as np
 from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile.critical import device_idle
 from tb_tidy_plugin.profile.inputs import Shape
-from tb_tidy_plugin.profile.intervals import Intervals
-from tb_tidy_plugin.profile.lanes import covered
+from tb_tidy_plugin.profile.intervals import Intervals, covered
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
 from tb_tidy_plugin.trace.sets import distinct

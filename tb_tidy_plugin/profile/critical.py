@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tb_tidy_plugin.profile.intervals import Intervals
-from tb_tidy_plugin.profile.lanes import covered
+from tb_tidy_plugin.profile.intervals import Intervals, covered
 from tb_tidy_plugin.profile.start_up import loading_time
 from tb_tidy_plugin.trace.columns import Category, Rows
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tb_tidy_plugin.compiled import is_usable
-from tb_tidy_plugin.trace.columns import ABSENT, Ids, Rows, Times, blocks_of
+from tb_tidy_plugin.trace.columns import ABSENT, EventTable, Ids, Mask, Rows, Times, blocks_of
 from tb_tidy_plugin.trace.sets import distinct, order_by
 
 IS_COMPILED = is_usable("tb_tidy_plugin.profile._nest")
@@ -133,6 +133,11 @@ class Intervals(msgspec.Struct, frozen=True):
     def overlap_ns(self, other: Intervals) -> int:
         """Duration of the time that both cover."""
         return int(self.within(other.starts, other.ends).sum())
+
+
+def covered(table: EventTable, rows: Mask | Ids) -> Intervals:
+    """The time that `rows` cover together."""
+    return Intervals.union(table.start_ns[rows], table.end_ns[rows])
 
 
 def _united(starts: Times, ends: Times) -> tuple[Times, Times]:

@@ -11,6 +11,10 @@ import re
 from functools import cache, lru_cache
 from typing import get_args
 
+import numpy as np
+
+from tb_tidy_plugin.trace.columns import Category, EventTable, Rows
+from tb_tidy_plugin.trace.sets import distinct
 from tb_tidy_plugin.vocabulary import KernelKind
 
 KERNEL_KINDS: tuple[KernelKind, ...] = get_args(KernelKind)
@@ -54,6 +58,15 @@ def compiled_patterns() -> tuple[tuple[KernelKind, re.Pattern[str]], ...]:
 def kernel_kind(name: str) -> KernelKind:
     """The kind of the kernel called `name`; `other` if the name does not show it."""
     return next((kind for kind, pattern in compiled_patterns() if pattern.search(name)), "other")
+
+
+def collective_kernels(table: EventTable) -> Rows:
+    """Rows of kernels with the name of a communication kernel (NCCL, RCCL, vendor all-reduce), in row order."""
+    kernels = np.flatnonzero(table.category == Category.KERNEL)
+    collective = np.zeros(len(table.names), np.bool_)
+    for name in distinct(table.name[kernels]).tolist():
+        collective[name] = kernel_kind(table.names[name]) == "communication"
+    return kernels[collective[table.name[kernels]]]
 
 
 TENSOR_CORE = re.compile(

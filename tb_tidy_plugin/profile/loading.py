@@ -7,8 +7,7 @@ from math import ceil
 
 import numpy as np
 
-from tb_tidy_plugin.profile.intervals import Intervals, last_begun, positions_of_each
-from tb_tidy_plugin.profile.lanes import covered
+from tb_tidy_plugin.profile.intervals import Intervals, covered, last_begun, positions_of_each
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Rows
 from tb_tidy_plugin.trace.settings import LoaderSettings

@@ -12,9 +12,9 @@ from typing import get_args
 import msgspec
 import numpy as np
 
+from tb_tidy_plugin.event_names import BACKWARD, TO_DEVICE
 from tb_tidy_plugin.profile.allocations import MemoryEvents, asked_by, ends_of_life, memory_events
 from tb_tidy_plugin.profile.intervals import Intervals
-from tb_tidy_plugin.profile.lanes import BACKWARD, TO_DEVICE
 from tb_tidy_plugin.profile.memory import POINTS, Memory, thinned
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.steps import LOADER_NEXT

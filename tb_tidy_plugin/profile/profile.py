@@ -14,8 +14,7 @@ from tb_tidy_plugin.event_names import GIVES_WORK
 from tb_tidy_plugin.profile.calls import Calls, calls_of
 from tb_tidy_plugin.profile.devices import DeviceModel, known_device
 from tb_tidy_plugin.profile.inputs import Inputs, known_inputs
-from tb_tidy_plugin.profile.intervals import Intervals, last_begun
-from tb_tidy_plugin.profile.lanes import TimeSpent, covered, time_spent
+from tb_tidy_plugin.profile.intervals import Intervals, covered, last_begun
 from tb_tidy_plugin.profile.nesting import Nesting, nest, plain_names
 from tb_tidy_plugin.profile.operators import Operators, operators_of
 from tb_tidy_plugin.profile.pace import Pace, pace_of
@@ -144,9 +143,10 @@ class Profile:
         return span_of(self.table, self.steps, self.device_work)
 
     @cached_property
-    def time_spent(self) -> TimeSpent:
-        """Time of the whole profile by part."""
-        return time_spent(self.table)
+    def wall_ns(self) -> int:
+        """Time from the first start to the last end of everything recorded."""
+        table = self.table
+        return int(table.end_ns.max(initial=0) - table.start_ns.min(initial=0)) if len(table) else 0
 
     @cached_property
     def device_busy(self) -> Intervals:
@@ -539,7 +539,7 @@ class Profile:
     def share_of_time(self, time_ns: int) -> float:
         """`time_ns` as a share of the recorded step, or of the whole recording without steps."""
         share = self.share_of_step(time_ns)
-        return min(time_ns / max(self.time_spent.wall_ns, 1), 1.0) if share is None else share
+        return min(time_ns / max(self.wall_ns, 1), 1.0) if share is None else share
 
     def covered(self, rows: Rows) -> Intervals:
         """The time that `rows` cover together."""

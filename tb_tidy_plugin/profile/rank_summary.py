@@ -71,7 +71,7 @@ class RankSummary(msgspec.Struct, frozen=True):
     """One rank's part of a run.
 
     Attributes:
-        parts: time of each part of the rank's step, in ns per step, by the parts of its lanes.
+        entries: the median time of each entry of the rank's ledger in a step after the warm-up, in ns, by its id.
         origin_ns: the start of the profile in the rank's own clock; all other times are relative to it.
         step_ns: the ledger's median step after the warm-up, None without steps.
         typical: the median of such steps' parts in the ledger, in ns, by the few parts that are compared between ranks.
@@ -86,7 +86,7 @@ class RankSummary(msgspec.Struct, frozen=True):
     recorded: list[str]
     origin_ns: int
     steps: list[StepSummary]
-    parts: dict[str, int]
+    entries: dict[str, int]
     operations: list[Operation]
     collectives: CollectiveColumns
     step_ns: int | None = None

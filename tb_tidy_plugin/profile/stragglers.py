@@ -25,7 +25,11 @@ AS_LATE = 0.5
 CLOCK_ERRORS = 2
 """Least lateness in units of the clocks' error."""
 
-_COMMUNICATION = frozenset({"communication", "communication_exposed", "idle_communication_wait"})
+_WAITS = frozenset(
+    {"communication", "host_communication", "stream_wait", "synchronisation", "queued_unknown"}
+    | {"unrecorded_launch", "unrecorded_wait"}
+)
+"""Entries of the ledger in which a rank communicates or waits: never why it is late."""
 
 
 class Straggler(msgspec.Struct, frozen=True):
@@ -41,7 +45,8 @@ class Straggler(msgspec.Struct, frozen=True):
         shared_ns: by how much a step would be shorter if the cause of these ranks' lateness over the last of the others
             were shared evenly among all.
         operation: the collective with the longest waits.
-        extra_ns: parts that take them longer than the middle one of the others, per step; largest first.
+        extra_ns: entries of the ledger, by id, with the time per step that they take longer than the middle one of the
+            others; largest first.
     """
 
     ranks: tuple[int, ...]
@@ -123,8 +128,10 @@ def _straggler(run: Run, meetings: Meetings, slow: Mask, late: Times) -> Straggl
 
 
 def _extra(run: Run, slow: Mask) -> dict[str, int]:
-    parts = sorted({part for rank in run.ranks for part in rank.parts} - _COMMUNICATION)
-    times = np.array([[rank.parts.get(part, 0) for part in parts] for rank in run.ranks]).reshape(len(slow), len(parts))
+    entries = sorted({entry for rank in run.ranks for entry in rank.entries} - _WAITS)
+    # One line per rank, one column per entry.
+    times = np.array([[rank.entries.get(entry, 0) for entry in entries] for rank in run.ranks])
+    times = times.reshape(len(slow), len(entries))
     more = np.median(times[slow], axis=0) - np.median(times[~slow], axis=0)
-    found = {part: round(by) for part, by in zip(parts, more.tolist(), strict=True) if by > 0}
+    found = {entry: round(by) for entry, by in zip(entries, more.tolist(), strict=True) if by > 0}
     return dict(sorted(found.items(), key=lambda item: -item[1]))

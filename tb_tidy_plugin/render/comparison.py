@@ -4,11 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from tb_tidy_plugin.compare.model import Comparison, ComparisonVerdict, EntryChange, FindingChange, FindingState, Side
+from tb_tidy_plugin.compare.model import (
+    Comparison,
+    ComparisonVerdict,
+    EntryChange,
+    FindingChange,
+    FindingState,
+    LedgerChange,
+    Side,
+)
 from tb_tidy_plugin.compare.steps import is_vague
 from tb_tidy_plugin.render import document as doc
 from tb_tidy_plugin.render.document import Block, Document, Form, Line, Paragraph, Style, code, sentence
-from tb_tidy_plugin.render.words import LEAST_SHARE, known_by_mark, part_text, time_text
+from tb_tidy_plugin.render.words import LEAST_SHARE, known_by_mark, time_text
 from tb_tidy_plugin.report.generated import place_text
 from tb_tidy_plugin.report.model import Place
 from tb_tidy_plugin.units import plural
@@ -51,8 +59,8 @@ def _terminal(comparison: Comparison, verdict: doc.Span) -> Iterator[Block]:
     if promise := _promise(comparison):
         yield Paragraph((promise,))
     yield from (doc.GAP, _findings(comparison.findings, _marked), doc.GAP)
-    if comparison.ledger or comparison.breakdown:
-        yield from (_parts(comparison), doc.GAP)
+    if comparison.ledger:
+        yield from (_parts(comparison.ledger), doc.GAP)
     if comparison.operators:
         yield _operators(comparison)
 
@@ -64,8 +72,8 @@ def _comment(comparison: Comparison, verdict: str) -> Iterator[Block]:
     blocks.append(_findings(comparison.findings[:_MOST_FINDINGS], _linked))
     if (left_out := len(comparison.findings) - _MOST_FINDINGS) > 0:
         blocks.append(Paragraph((plural(left_out, "more finding is left out.", "more findings are left out."),)))
-    if comparison.ledger or comparison.breakdown:
-        blocks.append(doc.Fold(("Where the time of the mean step goes",), (_parts(comparison),)))
+    if comparison.ledger:
+        blocks.append(doc.Fold(("Where the time of the mean step goes",), (_parts(comparison.ledger),)))
     yield doc.Section((f"{verdict}: {_ratio(comparison)}",), tuple(blocks), level=3)
 
 
@@ -154,23 +162,16 @@ def _word(state: FindingState) -> str:
     return "below the limit" if state == "below_limit" else state.replace("_", " ")
 
 
-def _parts(comparison: Comparison) -> Block:
-    """The entries of the mean step with their sum; the parts of the step where a side has no ledger."""
-    rows: list[tuple[Line, ...]]
-    if ledger := comparison.ledger:
-        whole = ledger.base_step_ns, ledger.candidate_step_ns
-        shown = [each for each in ledger.entries if max(each.base_ns, each.candidate_ns) >= LEAST_SHARE * max(whole)]
-        rows = [(_named(each), *_change(each.base_ns, each.candidate_ns)) for each in shown]
-        small = [each for each in ledger.entries if each not in shown]
-        if small:
-            rest = (sum(each.base_ns for each in small), sum(each.candidate_ns for each in small))
-            rows.append(((plural(len(small), "smaller entry", "smaller entries"),), *_change(*rest)))
-        rows.append((("mean step",), *_change(*whole)))
-    else:
-        rows = [
-            ((f"{part.lane} {part_text(part.part)}",), *_change(part.base_ns, part.candidate_ns))
-            for part in comparison.breakdown
-        ]
+def _parts(ledger: LedgerChange) -> Block:
+    """The entries of the mean step with their sum."""
+    whole = ledger.base_step_ns, ledger.candidate_step_ns
+    shown = [each for each in ledger.entries if max(each.base_ns, each.candidate_ns) >= LEAST_SHARE * max(whole)]
+    rows: list[tuple[Line, ...]] = [(_named(each), *_change(each.base_ns, each.candidate_ns)) for each in shown]
+    small = [each for each in ledger.entries if each not in shown]
+    if small:
+        rest = (sum(each.base_ns for each in small), sum(each.candidate_ns for each in small))
+        rows.append(((plural(len(small), "smaller entry", "smaller entries"),), *_change(*rest)))
+    rows.append((("mean step",), *_change(*whole)))
     return doc.Table(("where the step's time goes",), CHANGE, tuple(rows))
 
 

@@ -26,9 +26,9 @@ def step_line(profile: ProfileReport, *, has_spread: bool = False) -> Line:
 
     With the duration of a step without the profiler, if known: the other figures are of recorded steps.
     """
-    ledger, true = told(profile), true_step(profile)
-    if ledger is None:
-        return (*words.steps_line(profile.steps), true)
+    ledger, true = profile.ledger, true_step(profile)
+    if not ledger.step_ns.median:
+        return (f"no steps{true}",)
     steps, host, busy = ledger.step_ns, "", ""
     count = "1 step of " if steps.n == 1 else f"{plural(steps.n, 'step')}, median "
     if ledger.host_step_ns is not None and abs(ledger.host_step_ns - steps.median) * 50 > steps.median:
@@ -72,25 +72,21 @@ def busy_share(ledger: Ledger) -> Share:
     return Share(sum(entry.share for entry in ledger.entries if entry.cause in BUSY))
 
 
-def told(profile: ProfileReport) -> Ledger | None:
-    """The ledger of a profile; None if it is empty, or the report is older than ledgers."""
-    return profile.ledger if profile.ledger is not None and profile.ledger.entries else None
-
-
 def ledger_blocks(profile: ProfileReport, *, is_terminal: bool = False) -> Iterator[Block]:
     """A banner for recordings that are not steady, the largest entries, and what was left out."""
-    ledger = told(profile)
-    if ledger is None:
-        return
+    ledger = profile.ledger
     entries = [
         each for at, each in enumerate(ledger.entries[:MOST_LINES]) if at == 0 or each.share >= words.LEAST_SHARE
     ]
     table = doc.Table(("where the step's time goes", "what to do"), ("share", "per step"), tuple(map(_row, entries)))
-    yield from _around(ledger, map(_paragraph, entries) if is_terminal else [table])
+    yield from _around(ledger, map(_paragraph, entries) if is_terminal else [table] if entries else [])
 
 
 def chart_blocks(ledger: Ledger, unit: str) -> Iterator[Block]:
-    """The step as a bar, and all entries with the colours of its parts."""
+    """The step as a bar, and all entries with the colours of its parts; without entries, the reason."""
+    if not ledger.entries:
+        yield from _around(ledger, [])
+        return
     whole = f"Where the {Nanoseconds(ledger.step_ns.mean)} of {'an average step' if unit == 'step' else 'the trace'} go"
     rows = tuple(map(_with_swatch, ledger.entries))
     table = doc.Table(("Entry", "What to do"), ("Share", f"Per {unit}"), rows)
@@ -109,7 +105,10 @@ def part_of(entry: Entry) -> str:
 
 
 def whole_ledger(ledger: Ledger) -> Iterator[Block]:
-    """All entries, and the sum of each column."""
+    """All entries, and the sum of each column; without entries, the reason."""
+    if not ledger.entries:
+        yield from _around(ledger, [])
+        return
     rows = [_amounts(_what(entry), entry.share, entry.ns_per_step) for entry in ledger.entries]
     rows.append(_amounts(("sum",), 1, ledger.step_ns.mean))
     yield from _around(ledger, [doc.Table(("where the step's time goes",), ("share", "per step"), tuple(rows))])
@@ -146,9 +145,9 @@ def _advice(entry: Entry) -> str:
     return " ".join(part for part in (entry.advice, entry.nothing_to_fix, _waiting(entry)) if part)
 
 
-def verdict(ledger: Ledger | None) -> str:
+def verdict(ledger: Ledger) -> str:
     """A sentence on what bounds the step and how near that is to its limit, for recordings without findings."""
-    return "Nothing was recorded." if ledger is None else bound_by(ledger.entries)
+    return bound_by(ledger.entries)
 
 
 def _waiting(entry: Entry) -> str:

@@ -11,17 +11,17 @@ from datetime import datetime, timezone
 
 import msgspec
 
+from tb_tidy_plugin.ledger.model import Ledger
 from tb_tidy_plugin.render import document as doc
 from tb_tidy_plugin.render import words
 from tb_tidy_plugin.render.document import Block, Figure, Line, Paragraph, Span, code, message, muted, section, sentence
-from tb_tidy_plugin.render.ledger import busy_share, chart_blocks, has_device, lengths_of, part_of, told, verdict
+from tb_tidy_plugin.render.ledger import busy_share, chart_blocks, has_device, lengths_of, part_of, verdict
 from tb_tidy_plugin.render.ranks import ToldOnce, elsewhere_text, ranks_blocks
 from tb_tidy_plugin.render.serving import serving_section
 from tb_tidy_plugin.render.words import ODDITIES, percentiles, place_line, time_text
 from tb_tidy_plugin.report.code_model import NEEDS_EXTRA
 from tb_tidy_plugin.report.model import Finding, Note, Place, Problem, ProfileReport, RunReport, Saving, unnamed_device
 from tb_tidy_plugin.report.savings import NO_SAVING, basis_text, has_two_clocks, likelihood_text, saving_text
-from tb_tidy_plugin.report.step_model import Lane
 from tb_tidy_plugin.sources.files import recorded_at
 from tb_tidy_plugin.units import Count, Share, between, plural
 from tb_tidy_plugin.vocabulary import StepBasis
@@ -41,33 +41,6 @@ STEP_BASIS_IN_WORDS: Mapping[StepBasis, str] = {
     "data_loader": "taken from the data loader",
     "whole_trace": "no steps were marked: the whole trace counts as one",
     "none": "no steps found",
-}
-PAGE_PARTS: Mapping[str, str] = {
-    "matrix": "Matrix products",
-    "attention": "Attention",
-    "convolution": "Convolutions",
-    "normalisation": "Normalisation",
-    "reduction": "Reductions",
-    "elementwise": "Pointwise operators",
-    "optimizer": "Optimizer",
-    "other_compute": "Other kernels",
-    "communication_exposed": "Exposed communication",
-    "host_to_device": "Copies to the device",
-    "device_to_host": "Copies to the host",
-    "device_copy": "Copies on the device",
-    "idle_data_loading": "Data loading",
-    "idle_compilation": "Compilation",
-    "idle_garbage_collection": "Garbage collection",
-    "idle_communication_wait": "Waiting for communication",
-    "idle_synchronisation": "Synchronisation",
-    "idle_launch_bound": "Launch overhead",
-    "idle_unknown": "Not explained",
-    "data_loading": "Data loading",
-    "communication": "Communication",
-    "backward": "Backward",
-    "forward": "Forward",
-    "python": "Python between operators",
-    "other": "Everything else",
 }
 RECORDINGS = ("steps", "stacks", "shapes", "memory", "device")
 
@@ -92,7 +65,7 @@ def _profile(profile: ProfileReport, anchor: str, elsewhere: int) -> Iterator[Bl
     unit = "trace" if profile.steps.basis in {"whole_trace", "none"} else "step"
     yield doc.FigureStrip(tuple(_figures(profile, unit)))
     yield from serving_section(profile)
-    yield from chart_blocks(ledger, unit) if (ledger := told(profile)) else _time_use(profile, unit)
+    yield from chart_blocks(profile.ledger, unit)
     yield Paragraph((_recorded(profile),), style="muted")
     yield from (sentence(note, style="warning") for note in profile.quality.notes)
     yield from _worth_most(profile, anchor, unit)
@@ -101,31 +74,24 @@ def _profile(profile: ProfileReport, anchor: str, elsewhere: int) -> Iterator[Bl
 
 
 def _figures(profile: ProfileReport, unit: str) -> Iterator[Figure]:
-    steps, saving, breakdown = profile.steps, profile.joint_saving, profile.breakdown
+    steps, saving, ledger = profile.steps, profile.joint_saving, profile.ledger
     basis = STEP_BASIS_IN_WORDS[steps.basis]
     if steps.median_ns is None or unit == "trace":
         yield Figure("Trace length", time_text(profile.duration_ns), (_capital(basis),))
     else:
         true = f"; recorded; without the profiler {time_text(profile.true_step_ns)}" if profile.true_step_ns else ""
-        ledger = told(profile)
-        median_ns = ledger.step_ns.median if ledger else steps.median_ns
-        lengths = lengths_of(ledger) if ledger else [step.duration_ns for step in steps.items]
+        lengths = lengths_of(ledger)
         note = f"median of {plural(len(lengths), 'step')}{_spread(lengths)}; steps {basis}{true}"
-        yield Figure("Step time", time_text(median_ns), (note,))
+        yield Figure("Step time", time_text(ledger.step_ns.median), (note,))
     if saving and saving.expected_ns > 0:
         now = _step_now(profile)
         part = f", {Share(saving.expected_ns / now)}" if now else ""
         note = f"per {unit}{part}; {likelihood_text(saving)}; {basis_text(saving.basis)}"
         notes = (note, *_all_fixed(profile, saving, unit))
         yield Figure("Recoverable", f"≈ {time_text(saving.expected_ns)}", notes, strong=True)
-    if ledger := told(profile):
-        if has_device(ledger):
-            names = ", ".join(dict.fromkeys(device.name or device.kind for device in profile.devices))
-            yield Figure("Device busy", str(busy_share(ledger)), (names,))
-    elif breakdown.device_busy_ns is not None and breakdown.wall_ns:
+    if has_device(ledger):
         names = ", ".join(dict.fromkeys(device.name or device.kind for device in profile.devices))
-        average = f"average of {len(profile.devices)} devices: " if len(profile.devices) > 1 else ""
-        yield Figure("Device busy", str(Share(breakdown.device_busy_ns / breakdown.wall_ns)), (f"{average}{names}",))
+        yield Figure("Device busy", str(busy_share(ledger)), (names,))
 
 
 def _spread(times: Sequence[int]) -> str:
@@ -143,8 +109,8 @@ def _step_now(profile: ProfileReport) -> int | None:
 
     Where more is saved than that, because few long steps hold most of the time, it is the average step.
     """
-    ledger, saving = told(profile), profile.joint_saving
-    if profile.true_step_ns or ledger is None:
+    ledger, saving = profile.ledger, profile.joint_saving
+    if profile.true_step_ns or not ledger.entries:
         return profile.step_ns
     steps = ledger.step_ns
     return max(steps.median, steps.mean) if saving and saving.expected_ns > steps.median else steps.median
@@ -161,37 +127,7 @@ def _all_fixed(profile: ProfileReport, saving: Saving, unit: str) -> Iterator[st
         yield "Findings overlap: this is less than the rows’ sum."
 
 
-def _time_use(profile: ProfileReport, unit: str) -> Iterator[Block]:
-    times, lanes = _times(profile.lanes), profile.lanes
-    if times:
-        whole_ns = sum(times.values())
-        of = f", mean of {len(lanes)} devices" if len(lanes) > 1 else ""
-        title = f"Where the {time_text(whole_ns)} of {'an average step' if unit == 'step' else 'the trace'} go{of}"
-        rows = tuple(
-            ((Span(part, "swatch"), PAGE_PARTS[part]), (time_text(time_ns),), (str(Share(time_ns / whole_ns)),))
-            for part, time_ns in times.items()
-        )
-        hidden_ns = sum(lane.communication_overlapped_ns for lane in lanes) / len(lanes)
-        hidden = f"Communication hidden behind compute: {time_text(hidden_ns)} per {unit}"
-        beside = (sentence(hidden, style="muted"),) if hidden_ns else ()
-        table = doc.Table(("Part",), (f"Time per {unit}", "Share"), rows)
-        yield section(title, doc.Chart((_bar(times),), title), table, *beside)
-
-
-def _times(lanes: Sequence[Lane], step: int | None = None) -> dict[str, float]:
-    """The time of each part of a step or of the average step, as the mean over devices, without empty parts."""
-    times: dict[str, float] = {}
-    for lane in lanes:
-        for part in lane.parts:
-            if time_ns := part.mean_ns if step is None else sum(part.steps_ns[step : step + 1]):
-                times[part.part] = times.get(part.part, 0.0) + time_ns / len(lanes)
-    return times
-
-
-def _times_of_step(profile: ProfileReport, step: int) -> dict[str, float]:
-    ledger = told(profile)
-    if ledger is None:
-        return _times(profile.lanes, step)
+def _times_of_step(ledger: Ledger, step: int) -> dict[str, float]:
     times: dict[str, float] = {}
     for entry in ledger.entries:
         if time_ns := entry.ns_by_step[step]:
@@ -216,16 +152,15 @@ def _recorded(profile: ProfileReport) -> str:
 def _steps(profile: ProfileReport) -> Iterator[Block]:
     """Every step in parts. With too many steps, each column is the longest of several neighbours."""
     odd = {step.name: ODDITIES[step.oddity] for step in profile.steps.items}
-    ledger = told(profile)
-    names = [step.name for step in ledger.steps] if ledger else list(odd)
-    lengths = lengths_of(ledger) if ledger else [step.duration_ns for step in profile.steps.items]
+    names = [step.name for step in profile.ledger.steps]
+    lengths = lengths_of(profile.ledger)
     if len(lengths) < 2:
         return
     per_bar = -(-len(lengths) // _MOST_BARS)
     groups = (range(at, min(at + per_bar, len(lengths))) for at in range(0, len(lengths), per_bar))
     shown = [max(group, key=lengths.__getitem__) for group in groups]
     longest_ns = max(lengths) or 1
-    bars = (_bar(_times_of_step(profile, at), lengths[at] / longest_ns) for at in shown)
+    bars = (_bar(_times_of_step(profile.ledger, at), lengths[at] / longest_ns) for at in shown)
     each = f"; each column is the longest of {per_bar}" if per_bar > 1 else ""
     caption = f"Time of each step by part: {plural(len(lengths), 'step')}, the longest {time_text(longest_ns)}{each}."
     rows = (((names[at],), (odd.get(names[at], ""),), (time_text(lengths[at]),)) for at in shown)

@@ -8,7 +8,7 @@ from tb_tidy_plugin.analysis.code_fixes import MOST_PLACES
 from tb_tidy_plugin.render import document as doc
 from tb_tidy_plugin.render import words
 from tb_tidy_plugin.render.document import Block, Document, Form, Line, Paragraph, code, message, sentence
-from tb_tidy_plugin.render.ledger import ledger_blocks, step_line, told, verdict
+from tb_tidy_plugin.render.ledger import ledger_blocks, step_line, verdict
 from tb_tidy_plugin.render.ranks import ToldOnce, elsewhere_text, ranks_blocks, shown_profiles, told_once
 from tb_tidy_plugin.render.serving import serving_blocks, serving_section
 from tb_tidy_plugin.report.model import (
@@ -23,21 +23,11 @@ from tb_tidy_plugin.report.model import (
     unnamed_device,
 )
 from tb_tidy_plugin.report.savings import NO_SAVING, basis_text, has_two_clocks, saving_text
-from tb_tidy_plugin.report.step_model import Breakdown
 from tb_tidy_plugin.units import Count, Nanoseconds, Share, plural
 
 MOST_PLACES_ON_SCREEN = 3
 MOST_RULES_ON_SCREEN = 6
 MOST_OUTLIERS_ON_SCREEN = 3
-_SHARES = (
-    ("data loading", "data_loading_ns"),
-    ("device busy", "device_busy_ns"),
-    ("compute", "compute_ns"),
-    ("communication", "communication_ns"),
-    ("of it exposed", "communication_exposed_ns"),
-    ("host to device", "host_to_device_ns"),
-    ("device to host", "device_to_host_ns"),
-)
 
 
 def report_document(report: Report, form: Form, muted: int = 0, *, verbose: bool = False) -> Document:
@@ -91,20 +81,12 @@ def _about(profile: ProfileReport) -> Iterator[Block]:
     recorded = ", ".join(profile.recorded) or "nothing but operators"
     place = devices or unnamed_device(profile) or "the CPU"
     yield Paragraph((f"{length} on {place}; recorded: {recorded}",))
-    if told(profile) is None:
-        yield from _shares(profile.breakdown)
     for note in profile.quality.notes:
         yield sentence(note, "note", "warning")
     for outlier in profile.outliers[:MOST_OUTLIERS_ON_SCREEN]:
         yield sentence(outlier.text, "outlier", "warning")
     for line in words.more(len(profile.outliers) - MOST_OUTLIERS_ON_SCREEN, "outlier"):
         yield Paragraph(line, style="muted")
-
-
-def _shares(breakdown: Breakdown) -> Iterator[Block]:
-    times = [(label, getattr(breakdown, name)) for label, name in _SHARES]
-    if shares := [f"{label} {Share(time / breakdown.wall_ns)}" for label, time in times if time and breakdown.wall_ns]:
-        yield Paragraph((f"of the recorded time: {', '.join(shares)}",))
 
 
 def _judged(part: ProfileReport | RunReport, verbose: bool, elsewhere: int = 0) -> Iterator[Block]:

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from tb_tidy_plugin.ledger.model import Ledger
 from tb_tidy_plugin.render import document as doc
 from tb_tidy_plugin.render.document import Block, Line, Paragraph, Span, code, message
-from tb_tidy_plugin.render.ledger import told
 from tb_tidy_plugin.render.words import KNOWN_BY_WORDS
 from tb_tidy_plugin.report.generated import place_text
 from tb_tidy_plugin.report.model import Finding, ProfileReport
@@ -42,7 +41,7 @@ def serving_blocks(profile: ProfileReport) -> Iterator[Block]:
         return
     if serving.count:
         yield from (Paragraph(_phase(total), "serving") for total in serving.phases[:MOST_PHASES])
-        yield Paragraph((_bound(told(profile)), *map(_floor, serving.phases[:1])), "bound")
+        yield Paragraph((_bound(profile.ledger), *map(_floor, serving.phases[:1])), "bound")
         yield from (Paragraph((_host(total),), "device") for total in serving.phases[:1])
     if serving.graphs is not None:
         yield Paragraph(_graphs(serving.graphs), "graphs")
@@ -113,9 +112,9 @@ def _floor(total: PhaseTotal) -> str:
     return f"; reading {Bytes(floor.weight_bytes)} of weights{cache} takes {least}"
 
 
-def _bound(ledger: Ledger | None) -> str:
+def _bound(ledger: Ledger) -> str:
     """The ledger's largest entry and how near it is to its limit."""
-    if ledger is None:
+    if not ledger.entries:
         return "not known"
     entry = ledger.entries[0]
     limit = entry.limit

@@ -9,9 +9,9 @@ import msgspec
 from tb_tidy_plugin.analysis.summary import ProfileSummary, Summary
 from tb_tidy_plugin.ledger.advice import KIND_TITLES
 from tb_tidy_plugin.render.document import Block, Document, Paragraph, Section, Span, Table, section, sentence
-from tb_tidy_plugin.render.ledger import step_line, told, whole_ledger
+from tb_tidy_plugin.render.ledger import step_line, whole_ledger
 from tb_tidy_plugin.render.serving import serving_section
-from tb_tidy_plugin.render.words import ODDITIES, known_by_mark, part_text, problem_paragraph, profile_names, time_text
+from tb_tidy_plugin.render.words import ODDITIES, known_by_mark, problem_paragraph, profile_names, time_text
 from tb_tidy_plugin.report.figures import (
     CpuFigures,
     DeviceKernelRow,
@@ -24,7 +24,6 @@ from tb_tidy_plugin.report.figures import (
 )
 from tb_tidy_plugin.report.generated import place_text
 from tb_tidy_plugin.report.model import ProfileReport
-from tb_tidy_plugin.report.step_model import Lane, Steps
 from tb_tidy_plugin.units import Bytes, Count, PerSecond, Share, plural
 
 MOST_ODD_STEPS = 5
@@ -53,10 +52,7 @@ def _profile(profile: ProfileSummary, wanted: SummaryOptions) -> Section:
     report, figures = profile.report, profile.figures
     blocks: list[Block] = [*_steps(report), *serving_section(report)]
     blocks += [sentence(note, "note", "warning") for note in report.quality.notes]
-    if ledger := told(report):
-        blocks += whole_ledger(ledger)
-    else:
-        blocks += [_lane(lane, report.steps) for lane in report.lanes]
+    blocks += whole_ledger(report.ledger)
     blocks += [_operators(report, figures, wanted), *_kernels(figures, wanted), _modules(figures, wanted)]
     blocks += [_memory(device, wanted) for device in figures.memory] or [_missing("Memory", figures, "memory")]
     blocks.append(section("CPU work", *_cpu(figures.cpu, wanted)))
@@ -91,19 +87,6 @@ def _steps(report: ProfileReport) -> Iterator[Block]:
         )
         others = f" and {Count(len(odd) - MOST_ODD_STEPS)} more" if len(odd) > MOST_ODD_STEPS else ""
         yield Paragraph((f"{', '.join(shown)}{others}",), "odd steps", "warning")
-
-
-def _lane(lane: Lane, steps: Steps) -> Section:
-    whole_ns = sum(part.mean_ns for part in lane.parts)
-    kind = "whole trace" if steps.basis in {"whole_trace", "none"} else "mean step"
-    hidden = time_text(lane.communication_overlapped_ns or None)
-    behind = f", communication behind compute {hidden}" if hidden else ""
-    rows = [
-        (part_text(part.part), time_text(part.mean_ns), str(Share(part.mean_ns / max(whole_ns, 1))))
-        for part in sorted(lane.parts, key=lambda part: -part.mean_ns)
-    ]
-    title = f"{lane.lane}: {kind} of {time_text(whole_ns)}{behind}"
-    return section(title, _table(("part", "time", f"of the {kind}"), rows))
 
 
 def _operators(report: ProfileReport, figures: Figures, wanted: SummaryOptions) -> Section:

@@ -10,7 +10,6 @@ from tb_tidy_plugin.render.document import Block, Line, Paragraph, code, message
 from tb_tidy_plugin.report.code_model import NEEDS_EXTRA, NOT_MADE
 from tb_tidy_plugin.report.generated import place_text
 from tb_tidy_plugin.report.model import CodeChange, Finding, Outcome, Place, Problem, ProfileReport, Status
-from tb_tidy_plugin.report.step_model import Steps
 from tb_tidy_plugin.units import Count, Nanoseconds, Share, plural
 from tb_tidy_plugin.vocabulary import KnownBy, Oddity, Precision, StepSource
 
@@ -75,14 +74,6 @@ def profile_names(run: str, profile: ProfileReport, *, with_span: bool = True) -
     """Run, worker, span and rank of a profile, as far as it has them."""
     rank = "" if profile.rank is None else f"rank {profile.rank}"
     return " · ".join(filter(None, (run, profile.worker, profile.span if with_span else "", rank)))
-
-
-def steps_line(steps: Steps, spread: str = "") -> Line:
-    """`3 steps, median 29.3 ms (profiler steps)`, with their `spread` after the median."""
-    if steps.median_ns is None:
-        return (STEP_BASIS[steps.basis],)
-    count = "1 step of " if steps.count == 1 else f"{plural(steps.count, 'step')}, median "
-    return (count, doc.Span(time_text(steps.median_ns), "strong"), f"{spread} ({STEP_BASIS[steps.basis]})")
 
 
 def place_line(place: Place) -> Line:
@@ -188,9 +179,3 @@ def checks(outcomes: Sequence[Outcome], *statuses: Status) -> Iterator[Block]:
         if items:
             count = Count(sum(map(len, by_reason.values())))
             yield doc.Fold((f"{CHECKS[status]}: {count}",), (doc.Listing(tuple(items)),))
-
-
-def part_text(part: str) -> str:
-    """A part of a step in words: `idle: data loading`."""
-    idle, is_idle, cause = part.rpartition("idle_")
-    return f"idle: {cause.replace('_', ' ')}" if is_idle else (idle + cause).replace("_", " ")

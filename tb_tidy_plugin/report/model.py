@@ -18,7 +18,7 @@ from tb_tidy_plugin.report.code_model import CodeFixes
 from tb_tidy_plugin.report.generated import Generated
 from tb_tidy_plugin.report.rank_model import Ranks
 from tb_tidy_plugin.report.serving_model import Serving
-from tb_tidy_plugin.report.step_model import Breakdown, Lane, Outlier, Steps
+from tb_tidy_plugin.report.step_model import Outlier, Steps
 from tb_tidy_plugin.report.value import Model, Severity
 from tb_tidy_plugin.trace.settings import Settings
 from tb_tidy_plugin.vocabulary import Basis, Confidence, KnownBy, Precision
@@ -171,8 +171,8 @@ class ProfileReport(Model, frozen=True):
     median of steps that were not recorded, which the profiler does not slow down. `step_ns` is the step that savings,
     speedups and severities refer to: the true one if that is shorter than the recorded one, which is the median step of
     the ledger. `outliers` are the steps that differ most from the others, at most twenty, in order of time. `ledger`
-    accounts for every nanosecond of the steps. `serving` is null if no server marks iterations and no graph is
-    replayed.
+    accounts for every nanosecond of the steps; if it has no entries, its banner says why. `serving` is null if no
+    server marks iterations and no graph is replayed.
     """
 
     worker: str
@@ -185,24 +185,22 @@ class ProfileReport(Model, frozen=True):
     recorded: list[Recorded]
     devices: list[Device]
     steps: Steps
-    breakdown: Breakdown
     quality: Quality
     outcomes: list[Outcome]
     findings: list[Finding]
-    lanes: list[Lane] = msgspec.field(default_factory=list)
+    ledger: Ledger
     residual: float | None = None
     joint_saving: Saving | None = None
     settings: Settings | None = None
     true_step_ns: int | None = None
     step_ns: int | None = None
     outliers: list[Outlier] = msgspec.field(default_factory=list)
-    ledger: Ledger | None = None
     serving: Serving | None = None
 
 
 def unnamed_device(profile: ProfileReport) -> str:
     """The device, in words, of a recording that names none and in which one worked, or may have; empty for others."""
-    return "" if profile.ledger is None else HIDDEN_DEVICES.get(profile.ledger.recording, "")
+    return HIDDEN_DEVICES.get(profile.ledger.recording, "")
 
 
 class RunReport(Model, frozen=True):

@@ -68,10 +68,10 @@ def _ledgers(report: Report) -> Iterator[_Json]:
     """Entries of each profile's ledger, in ns per step."""
     for run in report.runs:
         for profile in run.profiles:
-            if (ledger := profile.ledger) is not None:
-                names = {"run": visible(run.run), "worker": visible(profile.worker), "span": visible(profile.span)}
-                times = {entry.id: entry.ns_per_step for entry in ledger.entries}
-                yield {**names, "recording": ledger.recording, "step_ns": ledger.step_ns, "ns_per_step": times}
+            ledger = profile.ledger
+            names = {"run": visible(run.run), "worker": visible(profile.worker), "span": visible(profile.span)}
+            times = {entry.id: entry.ns_per_step for entry in ledger.entries}
+            yield {**names, "recording": ledger.recording, "step_ns": ledger.step_ns, "ns_per_step": times}
 
 
 def _rule(rule: type[AnyRule]) -> _Json:

@@ -5,17 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 from tb_tidy_plugin.analysis.assemble import read_file
-from tb_tidy_plugin.analysis.described import lanes_of
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.outliers import MOST_OUTLIERS, outliers_of
 from tb_tidy_plugin.analysis.step_costs import step_costs_of
-from tb_tidy_plugin.profile.lanes import step_parts
+from tb_tidy_plugin.ledger.account import account_of
 from tb_tidy_plugin.report.step_model import Outlier, OutlierCause, StepItem, Steps
 from tb_tidy_plugin.rulekit.testing import draw
 from tb_tidy_plugin.trace.files import find_traces
 from tests.support.step_recordings import recording
 
 MS = 1_000_000
+NO_LEDGER = account_of(draw("ProfilerStep#0  0-100")).ledger
+"""Of other steps than those of the tests."""
 
 
 def told(drawn: str) -> list[Outlier]:
@@ -26,7 +27,7 @@ def told(drawn: str) -> list[Outlier]:
         for step, oddity in zip(profile.steps.items, profile.steps.oddities, strict=True)
     ]
     steps = Steps(basis=profile.steps.basis, count=len(items), median_ns=profile.steps.median_ns, items=items)
-    return outliers_of(steps, lanes_of(profile, step_parts(profile.table, profile.steps)), step_costs_of(profile))
+    return outliers_of(steps, account_of(profile).ledger, step_costs_of(profile))
 
 
 ORDINARY = """
@@ -71,9 +72,10 @@ def test_a_wait_for_data() -> None:
     [outlier] = told(
         steps("ProfilerStep#3  30000-32000\n  enumerate(DataLoader)#x.__next__  30000-31000\n  aten::mm  31100-31600\n")
     )
-    [wait], [part] = of_kind(outlier, "wait"), of_kind(outlier, "part")
+    [wait], [entry, _] = of_kind(outlier, "wait"), of_kind(outlier, "entry")
     assert (wait.name, wait.time_ns, wait.usual_ns, wait.calls) == ("data_loading", 1 * MS, 0, None)
-    assert (part.name, part.time_ns) == ("host data_loading", 1 * MS)
+    assert (entry.name, entry.time_ns, entry.usual_ns) == ("The step waits for data", 1 * MS, 0)
+    assert "“The step waits for data” 1 ms more" in outlier.text
     assert "waiting for data 1 ms more" in outlier.text
     assert of_kind(outlier, "operator") == []
 
@@ -92,7 +94,7 @@ def test_a_step_that_nothing_explains_says_so() -> None:
         StepItem(name=f"ProfilerStep#{at}", start_ns=at, duration_ns=time, oddity="outlier" if at == 2 else None)
         for at, time in enumerate((100, 100, 900))
     ]
-    [outlier] = outliers_of(Steps(basis="profiler_step", count=3, median_ns=100, items=items), [], costs)
+    [outlier] = outliers_of(Steps(basis="profiler_step", count=3, median_ns=100, items=items), NO_LEDGER, costs)
     assert (
         outlier.text == "ProfilerStep#2 took 900 ns, 800 ns longer than the median step; no operator, kernel or "
         "wait accounts for that."
@@ -109,7 +111,7 @@ def test_the_largest_of_many_in_order_of_time() -> None:
         for at in range(many + 3)
     ]  # fmt: skip
     costs = step_costs_of(draw("ProfilerStep#0  0-100"))
-    found = outliers_of(Steps(basis="profiler_step", count=len(items), median_ns=100, items=items), [], costs)
+    found = outliers_of(Steps(basis="profiler_step", count=len(items), median_ns=100, items=items), NO_LEDGER, costs)
     assert [outlier.step for outlier in found] == list(range(many - MOST_OUTLIERS, many))
 
 

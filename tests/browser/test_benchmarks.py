@@ -129,7 +129,6 @@ def test_every_figure_is_the_measurement_s(board: Served, page: Tab) -> None:
         code = shown.get_by_role("region", name=label).locator(".code-text").all_text_contents()
         assert "\n".join(code) == statement.rstrip("\n")
     assert report.joint_saving is not None
-    assert report.ledger is not None
     steps, saved_ns = report.ledger.step_ns, report.joint_saving.expected_ns
     left_ns = max((steps.mean if saved_ns > steps.median else steps.median) - saved_ns, 0)  # few steps may be long
     summary = frame.get_by_role("region", name="Summary of the profile")

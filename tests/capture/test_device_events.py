@@ -71,7 +71,7 @@ class TestWritten:
         assert write_device_events(record_markers(trace), trace, "acme") is not None
         (run,) = tb_tidy_plugin.analyze(trace).runs
         (profile,) = run.profiles
-        assert profile.breakdown.device_busy_ns == 2 * 80_250
+        assert sum(step.device_ns for step in profile.ledger.steps) == 2 * 80_250
         assert (profile.steps.basis, profile.steps.count) == ("profiler_step", 2)
 
     def test_a_path_as_text(self, recorded: Recorded) -> None:

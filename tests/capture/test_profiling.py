@@ -130,7 +130,6 @@ class TestMarks:
                 work()
                 profile.step()
         ((report,),) = (run.profiles for run in analyze_path(tmp_path, Job()).runs)
-        assert report.ledger is not None
         entries = {entry.cause: entry for entry in report.ledger.entries}
         assert entries["profiler"].ns_total > 0
         [owner] = entries["profiler"].owners

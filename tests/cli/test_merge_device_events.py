@@ -16,6 +16,7 @@ import pytest
 
 import tb_tidy_plugin
 from tb_tidy_plugin.capture import write_device_events
+from tb_tidy_plugin.ledger.account import account_of
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report.model import ProfileReport
 from tb_tidy_plugin.trace.columns import Category
@@ -105,7 +106,7 @@ class TestMerged:
         assert names[0] == names[1]
         assert (beside.launch == inside.launch).all()
         assert (beside.launched_by == inside.launched_by).all()
-        assert beside.time_spent == inside.time_spent
+        assert account_of(beside).ledger == account_of(inside).ledger
 
     def test_arrows_pair_and_lead_from_operators_to_kernels(self, device_trace: Path, tmp_path: Path) -> None:
         out = tmp_path / "out.json"
@@ -150,11 +151,11 @@ class TestMerged:
     def test_a_side_file_beside_it_counts_nothing_twice(self, device_trace: Path, tmp_path: Path) -> None:
         out = tmp_path / "out.pt.trace.json"
         merged(device_trace, out)
-        alone = tb_tidy_plugin.analyze(out).runs[0].profiles[0].breakdown
+        alone = tb_tidy_plugin.analyze(out).runs[0].profiles[0].ledger
         events = Path(f"{device_trace}.device_events.json").read_bytes()
         out.with_name("out.pt.trace.json.device_events.json").write_bytes(events)
         (profile,) = tb_tidy_plugin.analyze(out).runs[0].profiles
-        assert profile.breakdown == alone
+        assert profile.ledger == alone
         assert about_the_side_file(profile)[-1].endswith("is not used: it is already merged into the trace.")
 
 

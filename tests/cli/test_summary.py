@@ -15,7 +15,6 @@ from tb_tidy_plugin.analysis.summary import Summary
 from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.dev.schemas import schema
 from tb_tidy_plugin.render.summary import largest
-from tb_tidy_plugin.render.words import part_text
 from tb_tidy_plugin.report.figures import ModuleRow
 from tests.cli.test_annotate import EVENTS, SOURCE
 from tests.support.commands import tidy
@@ -185,12 +184,6 @@ def test_real_traces_print_a_summary(name: str) -> None:
     assert done.returncode == 0, done.stderr
     assert "problem" not in done.stdout
     assert done.stderr == ""
-
-
-def test_parts_in_words() -> None:
-    assert part_text("idle_data_loading") == "idle: data loading"
-    assert part_text("host_to_device") == "host to device"
-    assert part_text("forward") == "forward"
 
 
 def test_the_largest_modules_come_with_those_around_them() -> None:

@@ -71,8 +71,8 @@ def test_parts_and_operators_side_by_side(pair: tuple[Path, Path]) -> None:
     assert [(each["name"], each["base_ns"], each["candidate_ns"]) for each in answer["operators"]] == [
         ("aten::mm", 1_000_000, 200_000)
     ]
-    forward = next(each for each in answer["breakdown"] if each["part"] == "forward")
-    assert (forward["lane"], forward["base_ns"], forward["candidate_ns"]) == ("host", 1_000_000, 200_000)
+    product = next(each for each in answer["ledger"]["entries"] if each["id"] == "cpu:matrix")
+    assert (product["base_ns"], product["candidate_ns"]) == (1_000_000, 200_000)
     # Medians of six steps: 1000 µs, the operator, and 2.5 µs.
     assert (answer["base"]["median_ns"], answer["candidate"]["median_ns"]) == (2_002_500, 1_202_500)
     assert answer["realised_ns"] == 800_000

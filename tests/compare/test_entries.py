@@ -16,11 +16,11 @@ from msgspec.structs import replace
 
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.cli.printed import as_lines
-from tb_tidy_plugin.compare.compare import Asked, compared
+from tb_tidy_plugin.compare.compare import NOT_ACCOUNTED, Asked, compared
 from tb_tidy_plugin.compare.entries import paired_name, shared_out
 from tb_tidy_plugin.compare.model import Comparison, EntryChange
 from tb_tidy_plugin.compare.reading import asked_for
-from tb_tidy_plugin.compare.recording import StepRange
+from tb_tidy_plugin.compare.recording import StepRange, numbers_of
 from tb_tidy_plugin.decoders import convert
 from tb_tidy_plugin.ledger.model import Function, Owner
 from tb_tidy_plugin.render.comparison import comparison_document
@@ -132,15 +132,18 @@ class TestPairs:
         assert entry(comparison, "compute:matrix").base_ns == 400_000
         assert sums(comparison) == (520_000, 520_000)
 
-    def test_without_a_ledger_there_are_the_parts(self, tmp_path: Path) -> None:
+    def test_chosen_steps_that_the_ledger_marks_otherwise_are_not_compared_by_entry(self, tmp_path: Path) -> None:
         side = asked_for(recording(tmp_path / "a", NVIDIA, (300,) * STEPS, 100), Job(()))
         [one] = side.recordings
-        old = replace(
-            side, recordings=[msgspec.structs.replace(one, report=msgspec.structs.replace(one.report, ledger=None))]
-        )
-        comparison = compared(old, side)
+        units = [msgspec.structs.replace(each, name=f"step {at}") for at, each in enumerate(one.report.ledger.steps)]
+        ledger = msgspec.structs.replace(one.report.ledger, steps=units)
+        other = msgspec.structs.replace(one, report=msgspec.structs.replace(one.report, ledger=ledger))
+        number = numbers_of(one)[1]
+        chosen = replace(side, recordings=[other], steps=StepRange(number, number))
+        comparison = compared(chosen, side)
         assert comparison.ledger is None
-        assert "matrix" in as_lines(to_text(comparison_document(comparison, "text")))
+        assert NOT_ACCOUNTED in comparison.notes
+        assert "Choose no steps to compare it." in as_lines(to_text(comparison_document(comparison, "text")))
 
     def test_it_is_shown(self, vendors: Comparison) -> None:
         text = as_lines(to_text(comparison_document(vendors, "text")))
@@ -162,7 +165,6 @@ class TestPairs:
         means = (comparison.ledger.base_step_ns, comparison.ledger.candidate_step_ns)
         for side, known, mean_ns in zip((one, other), (comparison.base, comparison.candidate), means, strict=True):
             [report] = [each.report for each in side.recordings]
-            assert report.ledger is not None
             warm_up = {step.name for step in report.steps.items if step.oddity == "warmup"}
             lengths = [step.end_ns - step.start_ns for step in report.ledger.steps]
             assert mean_ns == sum(lengths) // len(lengths)

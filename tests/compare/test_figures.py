@@ -50,7 +50,6 @@ def test_steps_entries_and_costs_are_those_of_the_report(recorded: Path) -> None
     side = replace(asked, recordings=[one], of_runs=())
     comparison = compared(side, side)
     ledger = one.report.ledger
-    assert ledger is not None
     for shown in (comparison.base, comparison.candidate):
         assert (shown.median_ns, shown.steps) == (ledger.step_ns.median, ledger.step_ns.n)
     assert comparison.ledger is not None

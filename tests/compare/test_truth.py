@@ -90,6 +90,7 @@ def test_a_real_job_whose_loader_got_workers() -> None:
     assert change.predicted_ns is not None
     assert change.realised_ns == comparison.realised_ns
     assert change.realised_ns == pytest.approx(change.predicted_ns, rel=0.2)
-    waiting = next(part for part in comparison.breakdown if part.part == "idle_data_loading")
+    assert comparison.ledger is not None
+    waiting = next(entry for entry in comparison.ledger.entries if entry.cause == "data_loading")
     assert waiting.base_ns > 50e6
     assert waiting.candidate_ns < 2e6  # all steps count, the first one, in which workers start, among them

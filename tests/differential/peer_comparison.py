@@ -14,7 +14,8 @@ from pathlib import Path
 
 import numpy as np
 
-from tb_tidy_plugin.profile.lanes import collective_kernels, covered
+from tb_tidy_plugin.profile.intervals import covered
+from tb_tidy_plugin.profile.kernels import collective_kernels
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import DEVICE_WORK, Category
 from tb_tidy_plugin.trace.kineto import read_trace

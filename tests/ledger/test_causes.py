@@ -210,6 +210,44 @@ class TestHost:
         assert times["synchronisation"] == 5
         assert times["launch_pace"] == 4 + (292 - 100) - 5
 
+    def test_what_a_wait_leaves_of_its_time_is_there_after_the_next_one(self) -> None:
+        made = step(2000).call("cudaStreamSynchronize", 20, 101).kernel(GEMM, 135, 200, launch=130)
+        made.call("cudaStreamSynchronize", 195, 201).kernel(GEMM, 310, 2000, launch=298)
+        times = made.times_us()
+        # The first wait held the host for 80 µs until the device ran dry: of these, 31 go until the launch at 132. The
+        # second held it for 5 µs: 54 of the 100 until the launch at 300 follow from waiting.
+        assert times["synchronisation"] == 1 + 31 + 54
+        assert times["launch_pace"] == 4 + 46
+
+    def test_the_main_thread_waits_before_another_one_launches(self) -> None:
+        """As in a training step that reads its loss before the backward pass."""
+        made = (
+            step(2000)
+            .call("cudaStreamSynchronize", 20, 101)
+            .operator("autograd::engine::evaluate_function: Mul", 130, 170, OTHER)
+        )
+        times = made.kernel(GEMM, 155, 2000, launch=150, thread=OTHER).times_us()
+        assert times["synchronisation"] == 152 - 100
+        assert times["launch_pace"] == 4
+
+    def test_a_long_wait_is_not_host_work(self) -> None:
+        made = Made().mark("ProfilerStep#1", 0, 10_000).kernel(GEMM, 10, 8990, launch=2)
+        made.call("cudaStreamSynchronize", 20, 9000).frame("train.py(3): log", 9001, 9190)
+        times = made.kernel(GEMM, 9210, 10_000, launch=9200).times_us()
+        assert times["synchronisation"] == 10 + 202
+        assert "host_work" not in times
+
+    def test_long_work_after_a_wait_is_host_work(self) -> None:
+        made = Made().mark("ProfilerStep#1", 0, 10_000).kernel(GEMM, 10, 8000, launch=2)
+        made.call("cudaStreamSynchronize", 20, 8001).frame("train.py(3): save", 8001, 9190)
+        times = made.kernel(GEMM, 9210, 10_000, launch=9200).times_us()
+        assert times["host_work"] == pytest.approx(9200 - 8001, abs=0.01)
+
+    def test_a_wait_that_seems_to_return_before_the_device_is_done(self) -> None:
+        """The clocks of host and device differ by a few µs."""
+        made = step(2000).call("cudaStreamSynchronize", 20, 97).kernel(GEMM, 160, 2000, launch=150)
+        assert made.times_us()["synchronisation"] == 52
+
     def test_a_wait_for_work_that_was_not_recorded(self) -> None:
         made = step().call("cudaDeviceSynchronize", 300, 9000).kernel(GEMM, 9500, 10_000, launch=9490)
         assert made.times_us()["unrecorded_wait"] == 8700

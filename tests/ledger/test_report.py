@@ -112,7 +112,6 @@ class TestSummary:
     def test_it_has_all_entries_and_their_sum(self, tmp_path: Path) -> None:
         path = late_host().written(tmp_path)
         [profile] = analyze_path(path, Job()).runs[0].profiles
-        assert profile.ledger is not None
         result = CliRunner().invoke(commands, ["summary", str(path)])
         lines = result.output.splitlines()
         head = next(at for at, line in enumerate(lines) if "where the step's time goes" in line)
@@ -126,7 +125,6 @@ class TestPage:
     def test_its_table_adds_up_to_the_step(self, tmp_path: Path) -> None:
         report = analyze_path(late_host().written(tmp_path), Job())
         [profile] = report.runs[0].profiles
-        assert profile.ledger is not None
         text = to_html(report_document(report, "html"))
         assert f"Where the {Nanoseconds(profile.ledger.step_ns.mean)} of an average step go" in text
         assert all(str(Share(entry.share)) in text for entry in profile.ledger.entries)
@@ -137,7 +135,6 @@ class TestPage:
 def test_sarif_holds_the_times_of_each_profile(tmp_path: Path) -> None:
     path = late_host().written(tmp_path)
     [profile] = analyze_path(path, Job()).runs[0].profiles
-    assert profile.ledger is not None
     [told] = json.loads(checked(path, "--format", "sarif"))["runs"][0]["properties"]["ledgers"]
     assert told["ns_per_step"] == {entry.id: entry.ns_per_step for entry in profile.ledger.entries}
     assert told["step_ns"]["median"] == profile.ledger.step_ns.median
@@ -266,8 +263,11 @@ def test_advice_on_communication_by_what_takes_longer() -> None:
     assert advice.on_communication(Communication(transfer_ns=40, wait_ns=60, by="ranks")).startswith("60 % of it is")
 
 
-def test_a_verdict_without_a_ledger() -> None:
-    assert verdict(None) == "Nothing was recorded."
+def test_a_recording_without_entries_says_why_everywhere() -> None:
+    ledger = Made().operator("aten::mm", 5, 5).account().ledger
+    assert (ledger.recording, ledger.entries) == ("empty", [])
+    assert "no operators, no calls and no device work" in (ledger.banner or "")
+    assert verdict(ledger) == ledger.banner
 
 
 @pytest.mark.any_recording

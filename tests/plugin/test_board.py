@@ -28,7 +28,7 @@ def test_figures_are_those_of_the_report(tmp_path: Path) -> None:
     report = profiles.kept(Key("job", "w", "1700000000000"), LIMIT_S).result.report
     assert (row.known, row.recorded_ms, row.device, row.findings) == (True, 1700000000000, "CPU only", 1)
     assert (row.finding, row.action) == (report.findings[0].id, report.findings[0].action)
-    assert row.step_ns == (report.ledger.step_ns.median if report.ledger else report.step_ns)
+    assert row.step_ns == report.ledger.step_ns.median
     assert row.saving_ns == (report.joint_saving.expected_ns if report.joint_saving else None)
 
 

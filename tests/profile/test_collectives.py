@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tb_tidy_plugin.profile.collectives import Collectives, collectives_of
-from tb_tidy_plugin.profile.lanes import step_parts
+from tb_tidy_plugin.profile.kernels import collective_kernels
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.profile.steps import ProfileSteps
-from tb_tidy_plugin.trace.columns import ABSENT
+from tb_tidy_plugin.trace.columns import ABSENT, Category
 from tb_tidy_plugin.trace.files import find_traces
 from tb_tidy_plugin.trace.kineto import read_trace
 from tests.support.drawn import A100, draw
@@ -68,11 +68,13 @@ class TestOnDevices:
         assert found.sizes.tolist() == [ABSENT]
 
     @pytest.mark.parametrize("name", ["a100_ddp8_control", "v100_ddp2_test", "mi300_ddp8_resnet_checkpoint"])
-    def test_exposed_is_what_the_lanes_call_exposed(self, name: str) -> None:
+    def test_exposed_is_the_time_of_collectives_without_other_kernels(self, name: str) -> None:
         (file,) = find_traces(shared(f"traces/{name}"))
         profile = Profile(read_trace(file.path))
-        (lane,) = step_parts(profile.table, ProfileSteps("none", ()))
-        assert collectives_of(profile).exposed.total_ns == lane.parts["communication_exposed"].sum()
+        kernels = np.flatnonzero(profile.table.category == Category.KERNEL)
+        others = np.setdiff1d(kernels, collective_kernels(profile.table))
+        all_ns, others_ns = (profile.covered(rows).total_ns for rows in (kernels, others))
+        assert collectives_of(profile).exposed.total_ns == all_ns - others_ns
 
 
 def test_the_process_group_of_a_recorded_collective(tmp_path: Path) -> None:

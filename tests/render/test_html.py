@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.paths import analyze_path
-from tb_tidy_plugin.ledger.advice import bound_by
+from tb_tidy_plugin.ledger.advice import BANNERS, bound_by
 from tb_tidy_plugin.ledger.model import Cause, Kind
 from tb_tidy_plugin.render.html import to_html
 from tb_tidy_plugin.render.ledger import OF_A_KIND
-from tb_tidy_plugin.render.page import PAGE_PARTS, STEP_BASIS_IN_WORDS
+from tb_tidy_plugin.render.page import STEP_BASIS_IN_WORDS
 from tb_tidy_plugin.render.report import report_document
 from tb_tidy_plugin.render.words import CHECKS, matches_text
 from tb_tidy_plugin.report.model import (
@@ -166,22 +166,18 @@ class TestShows:
 
     def test_the_average_step_adds_up(self, untidy: ProfileReport) -> None:
         text = page_of(of_profile(untidy)).text
-        assert untidy.ledger is not None
         assert f"Where the {Nanoseconds(untidy.ledger.step_ns.mean)} of an average step go" in text
         for entry in untidy.ledger.entries:
             assert entry.title in text
             assert f"{Share(entry.share)} {Nanoseconds(entry.ns_per_step)}" in text
 
-    def test_parts_of_lanes_without_a_ledger(self, untidy: ProfileReport) -> None:
-        (lane,) = untidy.lanes
-        text = page_of(of_profile(msgspec.structs.replace(untidy, ledger=None))).text
-        whole = sum(part.mean_ns for part in lane.parts)
-        assert f"Where the {Nanoseconds(whole)} of an average step go" in text
-        for part in lane.parts:
-            assert f"{PAGE_PARTS[part.part]} {Nanoseconds(part.mean_ns)} {Share(part.mean_ns / whole)}" in text
+    def test_a_ledger_without_entries_says_why(self, untidy: ProfileReport) -> None:
+        ledger = msgspec.structs.replace(untidy.ledger, recording="empty", banner=BANNERS["empty"], entries=[])
+        text = page_of(of_profile(msgspec.structs.replace(untidy, ledger=ledger))).text
+        assert BANNERS["empty"] in text
+        assert "Where the" not in text
 
     def test_the_spread_of_few_steps_is_all_of_it(self, untidy: ProfileReport) -> None:
-        assert untidy.ledger is not None
         times = [step.end_ns - step.start_ns for step in untidy.ledger.steps]
         said = f"median of 3 steps, {Nanoseconds(min(times))} to {Nanoseconds(max(times))} min–max"
         assert said in page_of(of_profile(untidy)).text
@@ -196,7 +192,6 @@ class TestShows:
 
     def test_savings_above_the_median_step_are_of_the_average_one(self, untidy: ProfileReport) -> None:
         assert untidy.joint_saving is not None
-        assert untidy.ledger is not None
         saved = untidy.joint_saving.expected_ns
         steps = msgspec.structs.replace(untidy.ledger.step_ns, median=saved // 2, mean=4 * saved)
         ledger = msgspec.structs.replace(untidy.ledger, step_ns=steps)
@@ -205,7 +200,6 @@ class TestShows:
 
     def test_every_step_is_in_the_table_beside_the_chart(self, untidy: ProfileReport) -> None:
         text = page_of(of_profile(untidy)).text
-        assert untidy.ledger is not None
         assert len(untidy.ledger.steps) == 3
         for step in untidy.ledger.steps:
             assert f"{step.name} {Nanoseconds(step.end_ns - step.start_ns)}" in text
@@ -236,9 +230,8 @@ class TestShows:
     def test_no_finding_no_step_and_no_saving(self, report: Report) -> None:
         (profile,) = report.runs[0].profiles
         steps = msgspec.structs.replace(profile.steps, basis="none", count=0, median_ns=None, items=[])
-        text = page_of(changed(report, findings=[], steps=steps, lanes=[])).text
+        text = page_of(changed(report, findings=[], steps=steps)).text
         assert "0 findings" in text
-        assert profile.ledger is not None
         assert bound_by(profile.ledger.entries) in text
         unchecked = [Outcome(rule="slow-multiplication", status="not_checked", reason="No `stacks`.")]
         assert "Nothing could be checked" in page_of(changed(report, findings=[], outcomes=unchecked)).text
@@ -341,7 +334,6 @@ class TestIsThePageOfTheTab:
         return dict(re.findall(r"(\w+): (?:\{ group: '\w+', label: )?'([^']+)'", body))
 
     def test_names(self) -> None:
-        assert self.entries("base/lanes.ts", "PARTS") == PAGE_PARTS
         assert self.entries("base/words.ts", "STEP_BASIS") == STEP_BASIS_IN_WORDS
         assert self.entries("base/words.ts", "SHORT_BASIS") == KNOWN_HOW
         titles = re.findall(r'title="([^"]+)" kind="(\w+)"', self.source("views/list/Outcomes.tsx"))
@@ -379,4 +371,4 @@ class TestIsThePageOfTheTab:
         theirs |= rules(self.source("styles/ledger.css"))
         assert ours.items() <= theirs.items()
         of_ledger = {*get_args(Kind), *get_args(Cause)} - OF_A_KIND
-        assert {f".part-{part}" for part in {*PAGE_PARTS, *of_ledger}} <= set(ours)
+        assert {f".part-{part}" for part in of_ledger} <= set(ours)

@@ -168,7 +168,7 @@ def comparison(*operators: OperatorChange) -> Comparison:
     side = Side(path="a", runs=["a"], profiles=1, steps=1, median_ns=1, chosen="")
     return Comparison(
         schema=1, version=__version__, base=side, candidate=side, verdict="no_clear_difference", step_ratio=None,
-        notes=[], predicted_ns=0, realised_ns=None, findings=[], breakdown=[], operators=list(operators), kernels=[],
+        notes=[], predicted_ns=0, realised_ns=None, findings=[], operators=list(operators), kernels=[],
         settings=[],
     )  # fmt: skip
 

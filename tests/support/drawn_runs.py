@@ -16,7 +16,7 @@ REDUCE = Operation("all_reduce", "0", 4096, SITE)
 def draw_run(
     *late_us: Sequence[int],
     clocks_us: Sequence[int] = (),
-    parts: Sequence[Mapping[str, int]] = (),
+    entries: Sequence[Mapping[str, int]] = (),
     operation: Operation = REDUCE,
     exposed_us: int = STEP_US,
     warmups: int = 0,
@@ -26,7 +26,7 @@ def draw_run(
     Args:
         late_us: as above.
         clocks_us: how far each rank's clock is ahead.
-        parts: what each rank's step is spent on.
+        entries: of each rank's ledger, by id, in ns per step.
         operation: what the ranks do together.
         exposed_us: the most of each collective that is exposed.
         warmups: the number of steps, from the first on, that are warm-up.
@@ -44,7 +44,7 @@ def draw_run(
                     StepSummary(f"ProfilerStep#{step}", step * STEP_US * 1000, STEP_US * 1000, step < warmups)
                     for step in range(len(late_us))
                 ],
-                parts=dict(parts[rank]) if parts else {},
+                entries=dict(entries[rank]) if entries else {},
                 operations=[operation],
                 collectives=_columns([line[rank] for line in late_us], [max(line) for line in late_us], exposed_us),
             )

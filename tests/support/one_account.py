@@ -11,7 +11,7 @@ import pytest
 from tb_tidy_plugin.profile.steps import UNMARKED
 from tb_tidy_plugin.render.ledger import busy_share, has_device, step_line
 from tb_tidy_plugin.report.model import Finding, Note, ProfileReport
-from tb_tidy_plugin.units import Nanoseconds
+from tb_tidy_plugin.units import Nanoseconds, Share
 
 UNITS_NS = {"ns": 1, "µs": 1e3, "ms": 1e6, "s": 1e9}
 AMOUNT = r"(?P<number>[\d.]+) (?P<unit>ns|µs|ms|s)"
@@ -26,7 +26,6 @@ ROUNDED = 0.01
 def check_figures(profile: ProfileReport) -> None:
     """Checks that step, busy time, shares and savings of a report refer to the same step."""
     ledger = profile.ledger
-    assert ledger is not None
     lengths = [step.end_ns - step.start_ns for step in ledger.steps]
     window = ledger.window.end_ns - ledger.window.start_ns
     assert ledger.step_ns.median == pytest.approx(median(lengths), abs=1)
@@ -42,6 +41,8 @@ def check_figures(profile: ProfileReport) -> None:
     assert not has_device(ledger) or str(busy_share(ledger)) in line
     for finding in profile.findings:
         _check_finding(finding, profile, window if profile.steps.basis in UNMARKED else ledger.step_ns.mean)
+    if ledger.step_source != "repeating_unit":
+        _check_host_bound(profile)
 
 
 def _check_finding(finding: Finding, profile: ProfileReport, mean_ns: int) -> None:
@@ -53,6 +54,16 @@ def _check_finding(finding: Finding, profile: ProfileReport, mean_ns: int) -> No
         for said in (match for pattern in OF_A_STEP for match in pattern.finditer(text)):
             said_ns = float(said["number"]) * UNITS_NS[said["unit"]]
             assert float(said["share"]) / 100 * mean_ns == pytest.approx(said_ns, rel=ROUNDED), text
+
+
+def _check_host_bound(profile: ProfileReport) -> None:
+    """The finding about slow launching and the ledger's entry are one figure."""
+    of_rule = [each for each in profile.findings if each.rule == "gpu-idle-host-bound"]
+    paces = [each for each in profile.ledger.entries if each.cause == "launch_pace"]
+    for finding, entry in zip(of_rule, paces, strict=False):
+        assert finding.share == pytest.approx(entry.share, abs=1e-6)
+        assert f"For {Share(entry.share)} of the step" in finding.message
+    assert len(of_rule) <= len(paces)
 
 
 def _texts(finding: Finding) -> Iterator[str]:

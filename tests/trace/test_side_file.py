@@ -45,7 +45,11 @@ class TestWhereItLies:
             trace = traced(tmp_path, [operator("aten::mm", 0, 10, 1)], f"rank{rank}.1.pt.trace.json")
             side_file(trace, [("aten::mm", 1, 1, 1_000 + rank)], device={"kind": "npu", "index": rank})
         (run,) = tb_tidy_plugin.analyze(tmp_path).runs
-        assert [profile.breakdown.device_busy_ns for profile in run.profiles] == [1_000, 1_001, 1_002]
+        assert [sum(step.device_ns for step in profile.ledger.steps) for profile in run.profiles] == [
+            1_000,
+            1_001,
+            1_002,
+        ]
         assert [profile.devices[0].index for profile in run.profiles] == [0, 1, 2]
 
     def test_a_name_too_long_for_a_side_file_has_none(self, tmp_path: Path) -> None:

@@ -4,7 +4,5 @@ import type { Ledger, ProfileReport } from './types.gen';
 
 export type { Entry as LedgerEntry, Function as LedgerFunction, Ledger, Owner as LedgerOwner } from './types.gen';
 
-/** Null if the report is from a version without ledgers, or accounts for nothing. */
-export function ledgerOf({ ledger }: ProfileReport): Ledger | null {
-  return ledger && ledger.entries.length > 0 && ledger.step_ns.n > 0 ? ledger : null;
-}
+/** Null if it accounts for nothing; its banner then says why. */
+export const ledgerOf = ({ ledger }: ProfileReport): Ledger | null => (ledger.entries.length > 0 && ledger.step_ns.n > 0 ? ledger : null);

@@ -330,11 +330,10 @@ export interface CompareAnswer {
  *     findings: largest prediction first.
  *     operators, kernels: largest difference first; from the command line the first two hundred.
  *     settings: differences between the two, if both recordings know the setting.
- *     ledger: entries of the step on both sides, instead of `breakdown`; null if a report has no ledger.
+ *     ledger: entries of the step on both sides; null if the ledger of a side does not have the steps that count.
  */
 export interface Comparison {
   base: Side;
-  breakdown: PartChange[];
   candidate: Side;
   findings: FindingChange[];
   kernels: KernelChange[];
@@ -373,15 +372,6 @@ export interface Side {
   runs: string[];
   steps: number;
   warming_up?: number;
-}
-/**
- * Mean time of one part of a step on both sides; 0 if it does not occur.
- */
-export interface PartChange {
-  base_ns: number;
-  candidate_ns: number;
-  lane: string;
-  part: string;
 }
 /**
  * One finding of either side.
@@ -1766,18 +1756,16 @@ export interface Outcome {
  * median of steps that were not recorded, which the profiler does not slow down. `step_ns` is the step that savings,
  * speedups and severities refer to: the true one if that is shorter than the recorded one, which is the median step of
  * the ledger. `outliers` are the steps that differ most from the others, at most twenty, in order of time. `ledger`
- * accounts for every nanosecond of the steps. `serving` is null if no server marks iterations and no graph is
- * replayed.
+ * accounts for every nanosecond of the steps; if it has no entries, its banner says why. `serving` is null if no
+ * server marks iterations and no graph is replayed.
  */
 export interface ProfileReport {
-  breakdown: Breakdown;
   devices: Device[];
   duration_ns: number;
   events: number;
   findings: Finding[];
   joint_saving?: Saving | null;
-  lanes?: Lane[];
-  ledger?: Ledger | null;
+  ledger: Ledger;
   origin_ns: number;
   outcomes: Outcome[];
   outliers?: Outlier[];
@@ -1795,26 +1783,6 @@ export interface ProfileReport {
   worker: string;
 }
 /**
- * Interval unions over the whole profile, in ns; null if the recording does not show them.
- *
- * `wall_ns` is first start to last end of all complete events except the profiler's own span. Busy time and
- * communication are per device, averaged over several.
- */
-export interface Breakdown {
-  communication_exposed_ns: number | null;
-  communication_ns: number | null;
-  compute_ns: number | null;
-  data_loading_ns: number;
-  device_busy_ns: number | null;
-  device_idle_ns: number | null;
-  device_to_host_ns: number | null;
-  host_to_device_ns: number | null;
-  idle_by_cause_ns?: {
-    [k: string]: number;
-  } | null;
-  wall_ns: number;
-}
-/**
  * One device of the profile. `name` is empty if the trace has none.
  */
 export interface Device {
@@ -1824,56 +1792,11 @@ export interface Device {
   name: string;
 }
 /**
- * The steps of one device, or of the host without a device, cut into parts.
- *
- * In each step the parts add up to the step; time in which two things happened counts for the first of them.
- *
- * Attributes:
- *     lane: `cuda:0`, or `host`.
- *     parts: the parts that occur, in their order.
- *     communication_overlapped_ns: communication hidden behind compute, on average per step; it is inside other parts.
- */
-export interface Lane {
-  communication_overlapped_ns: number;
-  lane: string;
-  parts: LanePart[];
-}
-/**
- * Time of one part of a step: on average over the steps, and in each of them.
- */
-export interface LanePart {
-  mean_ns: number;
-  part:
-    | (
-        | "attention"
-        | "communication_exposed"
-        | "convolution"
-        | "device_copy"
-        | "device_to_host"
-        | "elementwise"
-        | "host_to_device"
-        | "idle_communication_wait"
-        | "idle_compilation"
-        | "idle_data_loading"
-        | "idle_garbage_collection"
-        | "idle_launch_bound"
-        | "idle_synchronisation"
-        | "idle_unknown"
-        | "matrix"
-        | "normalisation"
-        | "optimizer"
-        | "other_compute"
-        | "reduction"
-      )
-    | ("backward" | "communication" | "data_loading" | "forward" | "optimizer" | "other" | "python");
-  steps_ns: number[];
-}
-/**
  * Account of the time of a profile's steps; without steps, of its window.
  *
  * Attributes:
  *     step_source: source of the steps; a `repeating_unit` may be a layer and not a step.
- *     recording: the kind of time that was recorded; only `steady` shows how the job runs.
+ *     recording: the kind of time that was recorded; only `steady` shows how the job runs. `empty` has no entries.
  *     banner: the same in a sentence, null for `steady`.
  *     steps: without gaps from the window's start to its end. step_ns: their length.
  *     host_step_ns: the median mark on the host, null without marks; shorter if the host runs ahead.
@@ -1885,7 +1808,7 @@ export interface Ledger {
   entries: Entry[];
   host_step_ns: number | null;
   left_out: LeftOut[];
-  recording: "capture" | "compilation" | "no-device" | "start-up" | "steady" | "thinned" | "unknown-device";
+  recording: "capture" | "compilation" | "empty" | "no-device" | "start-up" | "steady" | "thinned" | "unknown-device";
   step_ns: StepLength;
   step_source:
     | "data_loader"
@@ -2123,14 +2046,14 @@ export interface Outlier {
  * Something of which an outlier holds more or less than the median of the ordinary steps.
  *
  * Attributes:
- *     kind: `wait` (`data_loading`, `garbage_collection`, `compilation`, `allocator`, `synchronisation`), `part` of
- *         the step (`host forward`), `operator` (its self time on the host), or `kernel`.
+ *     kind: `wait` (`data_loading`, `garbage_collection`, `compilation`, `allocator`, `synchronisation`), `entry` of
+ *         the ledger (by its title), `operator` (its self time on the host), or `kernel`.
  *     shapes: input shapes of operators, and of those that launched a kernel.
  *     calls, usual_calls: of operators and kernels, else null.
  */
 export interface OutlierCause {
   calls: number | null;
-  kind: "kernel" | "operator" | "part" | "wait";
+  kind: "entry" | "kernel" | "operator" | "wait";
   name: string;
   shapes: string;
   time_ns: number;

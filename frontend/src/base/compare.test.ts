@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { change, comparison, operatorChange } from '../testing/fixtures';
 import { changeColumns } from './changes';
 import { changeShare, fromTo, groundsText, isKept, reasonText, verdictText, wayOf } from './compare';
-import { partName } from './lanes';
+import type { Cause, Kind } from './ledger';
 import { signed } from './units';
 
 const side = (ms: number | null) => ({ ...comparison().base, median_ns: ms === null ? null : ms * 1e6 });
@@ -31,16 +31,14 @@ describe('the verdict', () => {
   });
 
   it('names the parts that changed most in its direction', () => {
-    const breakdown = [
-      { lane: 'host', part: 'data_loading', base_ns: 13e6, candidate_ns: 30e6 }, { lane: 'host', part: 'forward', base_ns: 40e6, candidate_ns: 41e6 },
-      { lane: 'host', part: 'optimizer', base_ns: 20e6, candidate_ns: 1e6 }, { lane: 'host', part: 'python', base_ns: 1e6, candidate_ns: 9e6 },
-    ];
-    expect(reasonText({ ...slower, breakdown })).toBe('Most of it: Data loading 13 → 30 ms and Python between operators 1 → 9 ms.');
-    expect(reasonText({ ...comparison(), breakdown })).toBe('Most of it: Optimizer 20 → 1 ms.');
-    expect(reasonText({ ...even, breakdown })).toBe('');
-    expect(reasonText({ ...slower, breakdown: [] })).toBe('');
-    const loading = { cause: 'data_loading' as const, kind: null, title: 'The step waits for data', owners: [], base_ns: 1e6, candidate_ns: 26e6 };
-    expect(reasonText({ ...slower, breakdown, ledger: { base_step_ns: 100e6, candidate_step_ns: 125e6, entries: [loading] } })).toBe('Most of it: Data loading 1 → 26 ms.');
+    const entry = (cause: Cause, kind: Kind | null, base: number, candidate: number) => ({ cause, kind, title: cause, owners: [], base_ns: base, candidate_ns: candidate });
+    const ledger = { base_step_ns: 100e6, candidate_step_ns: 125e6, entries: [
+      entry('data_loading', null, 13e6, 30e6), entry('cpu', 'matrix', 40e6, 41e6), entry('cpu', 'optimizer', 20e6, 1e6), entry('cpu', 'python', 1e6, 9e6),
+    ] };
+    expect(reasonText({ ...slower, ledger })).toBe('Most of it: Data loading 13 → 30 ms and CPU: Python between operators 1 → 9 ms.');
+    expect(reasonText({ ...comparison(), ledger })).toBe('Most of it: CPU: Optimizer 20 → 1 ms.');
+    expect(reasonText({ ...even, ledger })).toBe('');
+    expect(reasonText({ ...slower, ledger: null })).toBe('');
   });
 });
 
@@ -71,11 +69,6 @@ it('knows promises that can have been kept: of findings that are gone or better'
   const kept = (changes: object): boolean => isKept(change('a', changes));
   expect([kept({}), kept({ state: 'better' }), kept({ state: 'worse' }), kept({ predicted_ns: null }), kept({ realised_ns: null })])
     .toEqual([true, true, false, false, false]);
-});
-
-it('takes names of parts that it does not know as they are', () => {
-  expect([partName('data_loading'), partName('moon_phase'), partName('constructor')])
-    .toEqual(['Data loading', 'moon phase', 'constructor']);
 });
 
 describe('the columns of changed operators', () => {

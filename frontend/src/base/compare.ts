@@ -1,6 +1,5 @@
 /** The result of a comparison, in words. */
 
-import { isHost, partName } from './lanes';
 import { partOf, type Cause, type Kind } from './ledger';
 import { listed } from './recording';
 import { inUnit, plural, timeUnit } from './units';
@@ -11,13 +10,12 @@ export type Verdict = 'faster' | 'slower' | 'no_clear_difference' | 'different_w
 
 interface SideLike { median_ns: number | null; steps: number }
 interface Times { base_ns: number; candidate_ns: number }
-interface Part extends Times { lane: string; part: string }
 interface Owner { name: string; base_ns: number | null; candidate_ns: number | null; known_by?: KnownFromCapture | null }
 interface Entry extends Times { title: string; cause: Cause; kind: Kind | null; owners: readonly Owner[] }
 interface Ledgers { base_step_ns: number; candidate_step_ns: number; entries: readonly Entry[] }
 interface Ratio { value: number; low: number; high: number }
 export interface Work { text: string; operations?: number | null; unit?: string; time_per_unit?: Ratio | null }
-export interface Outcome { verdict: Verdict; step_ratio: Ratio | null; base: SideLike; candidate: SideLike; breakdown: readonly Part[]; ledger?: Ledgers | null; work?: Work | null }
+export interface Outcome { verdict: Verdict; step_ratio: Ratio | null; base: SideLike; candidate: SideLike; ledger?: Ledgers | null; work?: Work | null }
 
 export const VERDICTS: Record<Verdict, { sign: string; tone: Tone }> = {
   faster: { sign: '▼', tone: 'good' },
@@ -70,7 +68,7 @@ export function reasonText(outcome: Outcome): string {
   if (verdict === 'no_clear_difference' || verdict === 'different_work' || base.median_ns === null || candidate.median_ns === null) return '';
   const way = verdict === 'faster' ? -1 : 1;
   const whole = Math.abs(candidate.median_ns - base.median_ns);
-  const telling = wholesOf(outcome).flatMap(({ lines }) => lines).filter((line) => way * differenceOf(line) > TELLING * whole)
+  const telling = (wholeOf(outcome)?.lines ?? []).filter((line) => way * differenceOf(line) > TELLING * whole)
     .toSorted((one, other) => way * (differenceOf(other) - differenceOf(one))).slice(0, 2);
   const parts = telling.map((line) => `${line.name} ${fromTo(line.base_ns, line.candidate_ns)}`);
   return parts.length > 0 ? `Most of it: ${listed(parts)}.` : '';
@@ -78,19 +76,14 @@ export function reasonText(outcome: Outcome): string {
 
 /** One line of a step's time; `title` is its full name, `owner` its owner. */
 export interface ChangeLine extends Times { name: string; title: string; owner: string }
-/** The lines of a table and their sum: the mean step, or one lane if a side has no ledger. */
-export interface Whole { of: string; sum: Times; lines: readonly ChangeLine[] }
+/** The lines of a table and their sum, the mean step. */
+export interface Whole { sum: Times; lines: readonly ChangeLine[] }
 
-/** The parts of the time on both sides: the entries of both ledgers, else the parts of each lane. */
-export function wholesOf({ ledger, breakdown }: Pick<Outcome, 'ledger' | 'breakdown'>): Whole[] {
-  if (ledger) {
-    const sum = { base_ns: ledger.base_step_ns, candidate_ns: ledger.candidate_step_ns };
-    return [{ of: 'Mean step', sum, lines: ledger.entries.map((entry) => ({ ...entry, name: entryName(entry), owner: ownerText(entry.owners) })) }];
-  }
-  return [...new Set(breakdown.map(({ lane }) => lane))].map((lane) => {
-    const lines = breakdown.filter((part) => part.lane === lane).map((part) => ({ ...part, name: partName(part.part), title: partName(part.part), owner: '' }));
-    return { of: isHost({ lane }) ? 'Host (CPU)' : lane, sum: sumOf(lines), lines };
-  });
+/** The entries of both ledgers; null if a ledger does not have the chosen steps, which a note then says. */
+export function wholeOf({ ledger }: Pick<Outcome, 'ledger'>): Whole | null {
+  if (!ledger) return null;
+  const sum = { base_ns: ledger.base_step_ns, candidate_ns: ledger.candidate_step_ns };
+  return { sum, lines: ledger.entries.map((entry) => ({ ...entry, name: entryName(entry), owner: ownerText(entry.owners) })) };
 }
 
 const entryName = (entry: Pick<Entry, 'cause' | 'kind'>): string => `${entry.cause === 'cpu' ? 'CPU: ' : ''}${partOf(entry).label}`;

@@ -42,5 +42,5 @@ it('all together against the sum of the rows, whichever is more', () => {
 
 it('steps and devices', () => {
   expect(stepFormula({ basis: 'profiler_step', count: 3, median_ns: 1 }, 1)[0]?.text).toContain('median of 3 steps, 1 of them warm-up or outliers');
-  expect(busyFormula(30e6, 120e6, 2)[0]?.text).toBe('30 ms in which a kernel or a copy ran (mean of the devices) ÷ 120 ms recorded = 25 %');
+  expect(busyFormula(30e6, 120e6, 'the average step')[0]?.text).toBe('30 ms in which a kernel or a copy ran ÷ 120 ms of the average step = 25 %');
 });

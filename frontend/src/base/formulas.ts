@@ -65,6 +65,6 @@ export const stepFormula = (steps: Steps, odd: number): Line[] => [
   { name: 'Step time', text: `The median of ${plural(steps.count, 'step')}${odd > 0 ? `, ${count(odd)} of them warm-up or outliers` : ''}: half of them are shorter, half longer` },
 ];
 
-export const busyFormula = (busyNs: number, wallNs: number, devices: number, what = 'recorded'): Line[] => [
-  { name: 'Device busy', text: `${nanoseconds(busyNs)} in which a kernel or a copy ran${devices > 1 ? ' (mean of the devices)' : ''} ÷ ${nanoseconds(wallNs)} ${what} = ${share(busyNs / wallNs)}` },
+export const busyFormula = (busyNs: number, wallNs: number, what: string): Line[] => [
+  { name: 'Device busy', text: `${nanoseconds(busyNs)} in which a kernel or a copy ran ÷ ${nanoseconds(wallNs)} of ${what} = ${share(busyNs / wallNs)}` },
 ];

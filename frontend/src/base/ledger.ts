@@ -168,6 +168,12 @@ export function gathered(groups: readonly LedgerGroupSlice[]): readonly ShortPar
 /** True if an entry is in a part of a short bar. */
 export const isIn = ({ group, part }: ShortPart, entry: Named): boolean => groupOf(entry) === group && (group !== 'cpu' || partOf(entry).part === part);
 
+/** The part that dominates a group, if any: `Data loading`. */
+export function mostly({ slices, ns }: { slices: readonly { label: string; ns: number }[]; ns: number }): string | null {
+  if (slices.length < 2) return null;
+  return slices.find((slice) => slice.ns > ns / 2)?.label ?? null;
+}
+
 const BUSY = new Set<LedgerGroup>(['compute', 'communication', 'copies']);
 
 /** True if the device worked in the time of an entry. */
@@ -242,6 +248,7 @@ const RECORDINGS: Record<Recording, { what: string; why: string }> = {
   thinned: { what: 'This recording lacks many of its events.', why: 'What they did counts as something else. Record again with all events.' },
   'no-device': { what: 'This recording holds no device work.', why: 'It says what the host did, not what the device did. Record the device’s activity, too.' },
   'unknown-device': { what: 'This recording holds events of unknown categories.', why: 'If they are a device’s work, it is not known what the steps wait for.' },
+  empty: { what: 'This recording holds nothing to account for.', why: 'Run steps of the job between the start and the stop of the profiler.' },
 };
 
 const HIDDEN_DEVICES: Partial<Record<Recording, string>> = {

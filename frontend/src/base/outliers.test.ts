@@ -4,6 +4,6 @@ import { causeName } from './outliers';
 it('names what an outlier holds as the page does elsewhere, and what it does not know as it is', () => {
   expect([
     causeName({ kind: 'wait', name: 'allocator' }), causeName({ kind: 'wait', name: 'moon_phase' }), causeName({ kind: 'wait', name: 'constructor' }),
-    causeName({ kind: 'part', name: 'host data_loading' }), causeName({ kind: 'part', name: 'forward' }), causeName({ kind: 'operator', name: 'aten::mm' }),
-  ]).toEqual(['Memory from the driver', 'moon phase', 'constructor', 'Data loading (host)', 'forward', 'aten::mm']);
+    causeName({ kind: 'entry', name: 'The step waits for data' }), causeName({ kind: 'operator', name: 'aten::mm' }),
+  ]).toEqual(['Memory from the driver', 'moon phase', 'constructor', 'The step waits for data', 'aten::mm']);
 });

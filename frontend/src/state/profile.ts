@@ -24,7 +24,7 @@ export const loaded = computed<Loaded | null>(() => reports.answers.value.get(sh
 
 export const report = computed<ProfileReport | null>(() => loaded.value?.report ?? null);
 
-/** The account of the step; null in reports of versions without one. */
+/** The account of the step; null if there is nothing to account for. */
 export const ledger = computed<Ledger | null>(() => (report.value ? ledgerOf(report.value) : null));
 
 /** Duration of the step that shares refer to. */

@@ -2,7 +2,7 @@
 
 import type { Ledger, LedgerEntry, LedgerOwner } from '../api/ledger';
 import type {
-  BenchmarkState, BenchmarksAnswer, CompareAnswer, Comparison, EventRow, Finding, FindingChange, Flame, Lane, LineColumns, LinesAnswer,
+  BenchmarkState, BenchmarksAnswer, CompareAnswer, Comparison, EventRow, Finding, FindingChange, Flame, LineColumns, LinesAnswer,
   Measurement, OperatorChange, OperatorRow, Outlier, Place, ProfileReport, ProfileState, RuleInfo, Saving, SourceAnswer, StackAnswer, StackFrame, TimelineEvent, TimelineLanes,
 } from '../api/types.gen';
 
@@ -21,19 +21,15 @@ export const finding = (id: string, changes: Partial<Finding> = {}): Finding => 
   saving: saving(4_000_000), details: [{ kind: 'note', text: 'Seen 4 times per step.' }], ...changes,
 });
 
-export const report = (changes: Partial<ProfileReport> & { ledger?: Ledger | null } = {}): ProfileReport => ({
+export const report = (changes: Partial<ProfileReport> = {}): ProfileReport => ({
   worker: 'host_1', span: '1', rank: 0, path: '/runs/job/host_1.1.pt.trace.json', events: 56451, duration_ns: 300_000_000,
   origin_ns: 0, recorded: ['stacks', 'shapes', 'steps'], devices: [], step_ns: 100_000_000,
   steps: {
     basis: 'profiler_step', count: 3, median_ns: 100_000_000,
-    items: [90, 100, 110].map((ms, index) => ({ name: `ProfilerStep#${index}`, start_ns: index, duration_ns: ms * 1e6 })),
-  },
-  breakdown: {
-    wall_ns: 300_000_000, data_loading_ns: 30_000_000, host_to_device_ns: null, device_to_host_ns: null,
-    communication_ns: null, communication_exposed_ns: null, compute_ns: null, device_busy_ns: null, device_idle_ns: null,
+    items: [90, 100, 110].map((ms, index) => ({ name: `ProfilerStep#${index + 4}`, start_ns: index, duration_ns: ms * 1e6 })),
   },
   quality: { partial: false, dropped_events: 0, parent_mismatch: null, notes: [] },
-  outcomes: [], findings: [], ...changes,
+  outcomes: [], findings: [], ledger: account(), ...changes,
 });
 
 const TITLES: Record<string, string> = {
@@ -66,6 +62,18 @@ export function ledger(entries: LedgerEntry[], changes: Partial<Ledger> = {}): L
     host_step_ns: null, unnamed_ns: 0, entries, ...changes,
   };
 }
+
+/** The steps of `report()`: 90, 100 and 110 ms. */
+export const account = (changes: Partial<Ledger> = {}): Ledger => ledger([
+  ledgerEntry('compute', 'matrix', [35e6, 40e6, 45e6]), ledgerEntry('data_loading', null, [30e6, 30e6, 30e6]),
+  ledgerEntry('compute', 'pointwise', [10e6, 10e6, 10e6]), ledgerEntry('copy', 'to_device', [5e6, 10e6, 15e6]),
+  ledgerEntry('unrecorded_host', null, [10e6, 10e6, 10e6]),
+], changes);
+
+/** The account of a recording without anything to account for. */
+export const noAccount = (): Ledger => ledger([], {
+  recording: 'empty', banner: 'This recording contains no operators.', steps: [], step_ns: { median: 0, mean: 0, n: 1 },
+});
 
 export const state = (changes: Partial<ProfileState> = {}): ProfileState => ({
   worker: 'host_1', span: '1', span_index: 1, state: 'done', size: 35_000_000, fraction: 1, stage: '', problem: null,
@@ -113,18 +121,6 @@ export const timelineEvent = (changes: Partial<TimelineEvent> = {}): TimelineEve
   ...changes,
 });
 
-export const lane = (changes: Partial<Lane> = {}): Lane => ({
-  lane: 'cuda:0', communication_overlapped_ns: 0,
-  parts: [
-    { part: 'matrix', mean_ns: 40e6, steps_ns: [35e6, 40e6, 45e6] },
-    { part: 'elementwise', mean_ns: 10e6, steps_ns: [10e6, 10e6, 10e6] },
-    { part: 'host_to_device', mean_ns: 10e6, steps_ns: [5e6, 10e6, 15e6] },
-    { part: 'idle_data_loading', mean_ns: 30e6, steps_ns: [30e6, 30e6, 30e6] },
-    { part: 'idle_unknown', mean_ns: 10e6, steps_ns: [10e6, 10e6, 10e6] },
-  ],
-  ...changes,
-});
-
 export const operatorRow = (key: string, changes: Partial<OperatorRow> = {}): OperatorRow => ({
   key, name: key, kind: 'operator', operators: 1, calls: 12, host_self_ns: 2e6, host_total_ns: 3e6, device_self_ns: 5e6, device_total_ns: 6e6,
   device_busy_ns: 6e6, tensor_cores: true, flops: 1e9, flops_per_second: 1.5e12, bytes_per_second: 1e9, roofline: 0.5, kernels: [], findings: [],
@@ -167,7 +163,7 @@ export const outlier = (changes: Partial<Outlier> = {}): Outlier => ({
   text: 'ProfilerStep#6 took 110 ms, 10 ms longer than the median step: waiting for data 8 ms more; `aten::mm` 2 ms more (3 calls instead of 2).',
   causes: [
     { kind: 'wait', name: 'data_loading', shapes: '', time_ns: 9e6, usual_ns: 1e6, calls: null, usual_calls: null },
-    { kind: 'part', name: 'host idle_data_loading', shapes: '', time_ns: 9e6, usual_ns: 1e6, calls: null, usual_calls: null },
+    { kind: 'entry', name: 'The step waits for data', shapes: '', time_ns: 9e6, usual_ns: 1e6, calls: null, usual_calls: null },
     { kind: 'operator', name: 'aten::mm', shapes: '64×64', time_ns: 6e6, usual_ns: 4e6, calls: 3, usual_calls: 2 },
   ],
   ...changes,
@@ -179,7 +175,7 @@ export const comparison = (changes: Partial<Comparison> = {}): Comparison => ({
   base: { path: 'before', runs: ['before'], profiles: 1, steps: 10, median_ns: 100_000_000, chosen: '' },
   candidate: { path: 'after', runs: ['after'], profiles: 1, steps: 12, median_ns: 80_000_000, chosen: '' },
   verdict: 'faster', step_ratio: { value: 0.8, low: 0.75, high: 0.85 }, notes: [], predicted_ns: 4_000_000, realised_ns: 20_000_000,
-  findings: [], breakdown: [], operators: [], kernels: [], settings: [], ...changes,
+  findings: [], operators: [], kernels: [], settings: [], ...changes,
 });
 
 export const compareAnswer = (changes: Partial<Comparison> = {}): CompareAnswer => ({

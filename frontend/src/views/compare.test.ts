@@ -1,7 +1,7 @@
 import { fireEvent, screen, within } from '@testing-library/preact';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import type { CompareAnswer, Comparison, ProfileReport, ProfileState } from '../api/types.gen';
-import { change, compareAnswer, finding, ledger, ledgerEntry, operatorChange, flame, outlier, place, report, state } from '../testing/fixtures';
+import { change, compareAnswer, finding, ledger, ledgerEntry, noAccount, operatorChange, flame, outlier, place, report, state } from '../testing/fixtures';
 import { effects, key, openPage } from '../testing/page';
 import { Refusal, serve, type TestServer } from '../testing/server';
 
@@ -22,7 +22,7 @@ interface Runs { [run: string]: Partial<ProfileState>[] }
 const TWO: Runs = { before: [{ span: '1795242331722' }], after: [{ span: '1795242346135' }] };
 
 /** A server with these runs, whose comparison is `answer`; the oldest run is the first. */
-function serveRuns(answer: CompareAnswer, runs: Runs = TWO, account: ProfileReport['ledger'] = null): TestServer {
+function serveRuns(answer: CompareAnswer, runs: Runs = TWO, account: ProfileReport['ledger'] = noAccount()): TestServer {
   const profiles = (run: string) => (runs[run] ?? []).map((changes) => state(changes));
   return serve({
     runs: () => ({ logdirs: ['/runs'], scanning: false, runs: Object.keys(runs).map((run) => ({ run, profiles: profiles(run) })) }),
@@ -215,7 +215,7 @@ describe('what came of it', () => {
   it('says why steps are slower', async () => {
     await open({
       verdict: 'slower', step_ratio: { value: 1.5, low: 1.4, high: 1.6 }, candidate: { ...compareAnswer().comparison.candidate, median_ns: 150e6 }, realised_ns: -50e6, predicted_ns: 0,
-      breakdown: [{ lane: 'cuda:0', part: 'idle_data_loading', base_ns: 1e6, candidate_ns: 41e6 }],
+      ledger: { base_step_ns: 100e6, candidate_step_ns: 150e6, entries: [{ id: 'data_loading', title: 'The step waits for data', cause: 'data_loading', kind: null, base_ns: 1e6, candidate_ns: 41e6, owners: [] }] },
       findings: [change('small', { state: 'worse', candidate_ns: 6e6 }), change('large', { state: 'new', base_ns: null, candidate_ns: 40e6, predicted_ns: null, realised_ns: null })],
     });
     expect((await verdict()).textContent).toContain('Candidate is 1.50× slower (1.40–1.60): 100 → 150 ms per step');
@@ -244,20 +244,11 @@ describe('what came of it', () => {
     expect((await screen.findByRole('region', { name: 'Promised and kept' })).textContent).toContain('promised 4 ms, kept −2 ms per step');
   });
 
-  it('has the parts of all lanes with their sum, also as a table', async () => {
-    await open({ breakdown: [
-      { lane: 'cuda:0', part: 'matrix', base_ns: 60e6, candidate_ns: 60.1e6 }, { lane: 'cuda:0', part: 'idle_data_loading', base_ns: 40e6, candidate_ns: 20e6 },
-    ] });
-    const section = await screen.findByRole('region', { name: 'Parts of the step' });
-    const lines = within(section).getAllByRole('listitem');
-    expect(lines.map((item) => item.textContent)).toEqual([
-      'Matrix products▲ +100 µs more60 → 60.1 ms', 'Data loading▼ −20 ms less40 → 20 ms', 'All parts▼ −19.9 ms less100 → 80.1 ms',
-    ]);
-    expect(lines.map((item) => item.querySelector('.way')?.className)).toEqual(['number way even', 'number way good', 'number way good']);
-    fireEvent.click(within(section).getByRole('button', { name: 'Show as table' }));
-    expect((await within(section).findAllByRole('row')).map((row) => row.textContent).slice(1)).toEqual([
-      'Matrix productscuda:0–60 ms60.1 ms+100 µs0 %', 'Data loadingcuda:0–40 ms20 ms−20 ms−50 %',
-    ]);
+  it('has no parts where a ledger does not have the chosen steps, which a note says', async () => {
+    await open({ notes: ['The ledger takes its steps from other marks.'], ledger: null });
+    await verdict();
+    expect(await text()).toContain('The ledger takes its steps from other marks.');
+    expect(screen.queryByRole('region', { name: 'Parts of the step' })).toBeNull();
   });
 
   it('has the entries of both ledgers with the whole step, and whose they are', async () => {
@@ -271,7 +262,7 @@ describe('what came of it', () => {
     ]);
     fireEvent.click(within(section).getByRole('button', { name: 'Show as table' }));
     expect((await within(section).findAllByRole('row')).map((row) => row.textContent).slice(1, 3)).toEqual([
-      'The step waits for dataMean stepDataLoader 30 → 10 ms40 ms20 ms−20 ms−50 %', 'Device: matrix productsMean stepaten::mm (replayed: exact) 50 → 50.1 ms59.5 ms59.6 ms+100 µs0 %',
+      'The step waits for dataDataLoader 30 → 10 ms40 ms20 ms−20 ms−50 %', 'Device: matrix productsaten::mm (replayed: exact) 50 → 50.1 ms59.5 ms59.6 ms+100 µs0 %',
     ]);
     expect((await within(section).findAllByRole('row'))).toHaveLength(5);
   });

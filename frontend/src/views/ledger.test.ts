@@ -1,9 +1,8 @@
 import { cleanup, fireEvent, screen, waitFor, within } from '@testing-library/preact';
 import { afterEach, describe, expect, it } from 'vitest';
-import type { Ledger } from '../api/ledger';
 import type { ProfileReport } from '../api/types.gen';
 import type { Recording } from '../base/ledger';
-import { finding, lane, ledger, ledgerEntry, ledgerOwner, report, saving, state } from '../testing/fixtures';
+import { finding, noAccount, ledger, ledgerEntry, ledgerOwner, report, saving, state } from '../testing/fixtures';
 import { openPage, rows } from '../testing/page';
 import { serveProfile } from '../testing/server';
 
@@ -27,10 +26,10 @@ const ENTRIES = [
 ];
 const FINDING = finding('a', { category: 'launch', message: 'The host resizes `images`', cost_ns: 20 * MS, share: 0.9 });
 
-type Changes = Partial<ProfileReport> & { ledger?: Ledger | null };
+type Changes = Partial<ProfileReport>;
 
 async function open(changes: Changes = {}, hash = 'torchtidy&p.torchtidy.view=overview'): Promise<HTMLElement> {
-  serveProfile(report({ ledger: ledger(ENTRIES), findings: [FINDING], lanes: [lane()], devices: [{ kind: 'cuda', index: 0, name: 'A100', compute_capability: '8.0' }], ...changes }), state());
+  serveProfile(report({ ledger: ledger(ENTRIES), findings: [FINDING], devices: [{ kind: 'cuda', index: 0, name: 'A100', compute_capability: '8.0' }], ...changes }), state());
   await openPage(hash);
   if (hash.includes('overview')) await screen.findByRole('heading', { level: 1, name: 'Overview' });
   else await screen.findByRole('region', { name: 'Summary of the profile' });
@@ -119,15 +118,12 @@ describe('the account on the overview', () => {
     expect(cells(within(table('the recording')).getAllByRole('row')[0])[1]).toBe('Time');
   });
 
-  it('takes the place of the bars of lanes, and gives it back where there is none', async () => {
-    await open();
-    expect(screen.queryByRole('region', { name: /^cuda:0/ })).toBeNull();
-    for (const none of [null, ledger([], { step_ns: { median: 0, mean: 0, n: 1 } })]) {
-      await open({ ledger: none });
-      expect(screen.queryByRole('table', { name: /Entries/ })).toBeNull();
-      expect(screen.getByRole('region', { name: /^cuda:0/ })).toBeTruthy();
-      expect(document.body.textContent).toContain('A step takes 100 ms (median of 3 steps');
-    }
+  it('says why where there is nothing to account for', async () => {
+    const text = (await open({ ledger: noAccount() })).textContent;
+    expect(screen.queryByRole('table', { name: /Entries/ })).toBeNull();
+    expect(text).toContain('This recording contains no operators.');
+    expect(text).not.toContain('Its figures are not those of a steady step.');
+    expect(text).toContain('It holds no steps, so there is no step time.');
   });
 });
 

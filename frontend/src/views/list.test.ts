@@ -1,7 +1,7 @@
 import { fireEvent, screen, waitFor, within } from '@testing-library/preact';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import type { Lane, Outcome, Steps } from '../api/types.gen';
-import { finding, lane, ledger, ledgerEntry, place, report, rule, saving, state } from '../testing/fixtures';
+import type { Outcome, Steps } from '../api/types.gen';
+import { finding, ledger, ledgerEntry, noAccount, place, report, rule, saving, state } from '../testing/fixtures';
 import { key, openPage, rows } from '../testing/page';
 import { serveProfile } from '../testing/server';
 
@@ -227,7 +227,7 @@ describe('below the list', () => {
   });
 
   it('are open when nothing was found: never an empty page', async () => {
-    serveProfile(report({ outcomes }), state());
+    serveProfile(report({ outcomes, ledger: noAccount() }), state());
     await openPage();
     expect((await group('Passed checks')).open).toBe(true);
     expect(await screen.findByRole('heading', { name: 'Nothing to fix was found' })).toBeTruthy();
@@ -264,8 +264,8 @@ it('tells places in files with long paths by their names', async () => {
 });
 
 it('lists only the findings about a part of the time, and all again', async () => {
-  const part = { part: 'host_to_device', mean_ns: 9e6, steps_ns: [9e6] } satisfies Lane['parts'][number];
-  serveProfile(report({ lanes: [lane({ parts: [part] })], findings: [finding('a'), finding('b', { category: 'host_device' })] }), state());
+  const copies = ledgerEntry('copy', 'to_device', [9e6], { finding_id: 'b' });
+  serveProfile(report({ ledger: ledger([copies]), findings: [finding('a'), finding('b', { category: 'host_device' })] }), state());
   await openPage();
   expect((await rows()).length).toBe(2);
   screen.getByRole('button', { name: /^Copies/ }).click();

@@ -2,7 +2,7 @@ import { cleanup, fireEvent, screen, waitFor, within } from '@testing-library/pr
 import { afterEach, expect, it, vi } from 'vitest';
 import type { Ledger, TimelineEvent } from '../api/types.gen';
 import { gutterOf } from '../base/timelineLayout';
-import { eventRow, finding, ledger, ledgerEntry, report, state, timelineEvent, timelineLanes } from '../testing/fixtures';
+import { eventRow, finding, ledger, ledgerEntry, noAccount, report, state, timelineEvent, timelineLanes } from '../testing/fixtures';
 import { effects, key, openPage } from '../testing/page';
 import { Refusal, serveProfile, type TestServer } from '../testing/server';
 
@@ -13,7 +13,7 @@ const ROWS = Array.from({ length: 3 }, (_, at) => eventRow({ id: 10 + at, start_
 afterEach(cleanup);
 
 /** One finding `a` with three matched events, ids 10 to 12. */
-function serveTimeline(event: Partial<TimelineEvent> = {}, account: Ledger | null = null): TestServer {
+function serveTimeline(event: Partial<TimelineEvent> = {}, account: Ledger = noAccount()): TestServer {
   vi.stubGlobal('ResizeObserver', class { observe() {} unobserve() {} disconnect() {} });
   const server = serveProfile(report({ findings: [finding('a', { matches: 3 }), finding('b')], ledger: account }), state());
   Object.assign(server.answers, {

@@ -40,21 +40,29 @@ from collections.abc import Iterator
 
 import msgspec
 
+from tb_tidy_plugin.ledger.advice import KIND_TITLES
 from tb_tidy_plugin.profile.stragglers import Straggler, comparable_steps, straggler_of
 from tb_tidy_plugin.rulekit import Nanoseconds, Run, RunMatch, RunRule, Share, Threshold
 
 _WORK = {
     "data_loading": "loading data",
-    "idle_data_loading": "loading data",
-    "python": "Python",
-    "other": "what was not recorded",
-    "idle_launch_bound": "launching kernels",
-    "idle_garbage_collection": "Python's garbage collection",
-    "idle_compilation": "compiling",
-    "idle_unknown": "what was not recorded",
+    "cpu:python": "Python between operators",
+    "host_work": "work of the host",
+    "launch_pace": "launching kernels",
+    "launch_latency": "the way of launches to the device",
+    "garbage_collection": "Python's garbage collection",
+    "compilation": "compiling",
+    "graph_capture": "capturing graphs",
+    "allocation": "allocating memory",
+    "first_launch": "loading kernels",
+    "runtime_call": "long calls of the runtime",
+    "profiler": "the profiler",
+    "unrecorded_host": "what was not recorded",
 }
-SHOWN_SHARE = 0.1  # parts below this share of the lateness do not explain it
-SHOWN_RANKS, SHOWN_PARTS = 8, 2
+"""Entries of the ledger in words; those of the device and the processor are named by their kinds."""
+
+SHOWN_SHARE = 0.1  # work below this share of the lateness do not explain it
+SHOWN_RANKS, SHOWN_ENTRIES = 8, 2
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -65,7 +73,7 @@ class Evidence(msgspec.Struct, frozen=True):
         lost: waiting time of the others per step. share: that by the step.
         last, steps: number of steps in which they come last, and of all. by_chance: the same number by chance.
         late: after the middle one of the others, in ns.
-        more_on: parts on which they spend more time than the others, and the difference, largest first.
+        more_on: entries of the ledger on which they spend more time than the others, and the difference, largest first.
         error: of the clocks. meetings: number of collectives that align them.
     """
 
@@ -95,9 +103,9 @@ class Evidence(msgspec.Struct, frozen=True):
 
     @property
     def extra(self) -> str:
-        """The parts on which they spend more time than the others."""
-        parts = " and ".join(f"{by} more on {_words(part)}" for part, by in self.more_on)
-        return f"Per step it spends {parts}" if parts else "Its steps show no work that the others lack"
+        """The work on which they spend more time than the others."""
+        work = " and ".join(f"{by} more on {_words(entry)}" for entry, by in self.more_on)
+        return f"Per step it spends {work}" if work else "Its steps show no work that the others lack"
 
     @property
     def advice(self) -> str:
@@ -158,7 +166,7 @@ class CollectiveStraggler(RunRule[Evidence]):
 
 
 def _evidence(run: Run, found: Straggler) -> Evidence:
-    parts = [part for part, by_ns in found.extra_ns.items() if by_ns >= SHOWN_SHARE * found.lost_ns]
+    entries = [entry for entry, by_ns in found.extra_ns.items() if by_ns >= SHOWN_SHARE * found.lost_ns]
     return Evidence(
         ranks=found.ranks,
         kind=found.operation.kind,
@@ -168,7 +176,7 @@ def _evidence(run: Run, found: Straggler) -> Evidence:
         steps=found.steps,
         by_chance=_chance(found) * found.steps,
         late=Nanoseconds(found.late_ns),
-        more_on=tuple((part, Nanoseconds(found.extra_ns[part])) for part in parts[:SHOWN_PARTS]),
+        more_on=tuple((entry, Nanoseconds(found.extra_ns[entry])) for entry in entries[:SHOWN_ENTRIES]),
         error=Nanoseconds(run.clock_error_ns),
         meetings=len(run.meetings),
     )
@@ -183,5 +191,7 @@ def _clearly_more(found: Straggler) -> float:
     return found.steps * (1 + _chance(found)) / 2
 
 
-def _words(part: str) -> str:
-    return _WORK.get(part, f"{part.replace('_', ' ')} work")
+def _words(entry: str) -> str:
+    cause, _, kind = entry.partition(":")
+    of_kind = next((title for each, title in KIND_TITLES.items() if each == kind), cause.replace("_", " "))
+    return _WORK.get(entry, of_kind)

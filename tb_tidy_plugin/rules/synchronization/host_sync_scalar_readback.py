@@ -23,9 +23,10 @@ for x, y in loader:
 ```
 
 ## How the saving is estimated
-On a device: the idle time after the waits, up to the time for which they block the host, since without them the host
-would be that far ahead. On a CPU the loop is scaled to 0 to 0.7 of its time, most likely 0.2: recording makes such
-loops 3.5 to 6 times as long, but the code that takes the tensor apart before them also goes and is not counted.
+On a device: the ledger's time after these waits, "The device idles after the host waited for it". It is at most the
+time for which they block the host, since without them the host would be that far ahead. On a CPU the loop is scaled to
+0 to 0.7 of its time, most likely 0.2: recording makes such loops 3.5 to 6 times as long, but the code that takes the
+tensor apart before them also goes and is not counted.
 
 ## When it stays quiet
 Idle time below 50 µs per step, as at the end of a finished step or while other streams work. Places that read in fewer
@@ -40,8 +41,11 @@ import msgspec
 import numpy as np
 
 from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Splice, Spot, Unfixable, changes_behaviour
+from tb_tidy_plugin.ledger.account import account_of
+from tb_tidy_plugin.ledger.causes import NUMBER
 from tb_tidy_plugin.profile.calls import rows_of
-from tb_tidy_plugin.profile.readbacks import device_readbacks, idle_after, read_loops
+from tb_tidy_plugin.profile.intervals import Intervals, Spans, positions_of_each
+from tb_tidy_plugin.profile.readbacks import device_readbacks, enclosing, read_loops
 from tb_tidy_plugin.rulekit import (
     Benchmark,
     Category,
@@ -50,12 +54,14 @@ from tb_tidy_plugin.rulekit import (
     Match,
     Nanoseconds,
     Profile,
+    Rows,
     Rule,
     Scale,
     Threshold,
     Unblock,
     parse_frame,
 )
+from tb_tidy_plugin.trace.columns import ABSENT
 from tb_tidy_plugin.units import times
 
 _OTHERS = ("Optimizer.", "torch/optim/", "torch/amp/", "torch/cuda/amp/", "torch/profiler/", "enumerate(DataLoader)#")
@@ -112,6 +118,7 @@ class HostSyncScalarReadback(Rule[Evidence]):
     """Values of tensors read one by one in Python."""
 
     code = "TT801"
+    reads_ledger = True
     # The checks for NaN read a value for each node of the backward pass.
     yields_to = ("anomaly-mode-enabled",)
     action = "Read values of tensors together, or less often"
@@ -137,7 +144,7 @@ class HostSyncScalarReadback(Rule[Evidence]):
     def _waits(self, profile: Profile) -> Iterator[Match[Evidence]]:
         places = _by_place(profile, device_readbacks(profile).tolist())
         usual = [rows for rows in places if self._is_usual(profile, rows)]
-        idle = idle_after(profile, rows_of(sorted(row for rows in usual for row in rows)))
+        idle = _idle_after(profile, rows_of(sorted(row for rows in usual for row in rows)))
         steps, span = len(profile.steps.items), profile.step_bounds
         window = np.array([span.start_ns]), np.array([span.end_ns])
         for rows in usual:
@@ -186,6 +193,20 @@ class HostSyncScalarReadback(Rule[Evidence]):
         how = "the sum or list holds tensors instead of numbers"
         detached = tuple(Splice(start, end, ".detach()") for start, end in ends)
         return Change(detached, changes_behaviour(how), "Only code after the loop reads the values, with `float()`.")
+
+
+def _idle_after(profile: Profile, reads: Rows) -> dict[int, Spans]:
+    """The spans of the ledger's entry `synchronisation` after waits in each of `reads`, which must not nest."""
+    account = account_of(profile)
+    segments = account.segments
+    here = np.flatnonzero((segments.cause == NUMBER["synchronisation"]) & (account.calls != ABSENT))
+    read = enclosing(profile, reads, profile.launched_by[account.calls[here]])
+    here, read = here[read != ABSENT], read[read != ABSENT]
+    found: dict[int, Spans] = dict.fromkeys(reads.tolist(), ())
+    for at in positions_of_each(read):
+        time = Intervals.union(segments.starts[here[at]], segments.ends[here[at]])
+        found[int(read[at[0]])] = tuple(zip(time.starts.tolist(), time.ends.tolist(), strict=True))
+    return found
 
 
 def _by_place(profile: Profile, rows: Iterable[int]) -> list[list[int]]:

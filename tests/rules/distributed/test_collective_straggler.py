@@ -46,14 +46,30 @@ class TestReports:
         assert [match.ranks for match in matches(draw_run(*LATE_RANK_1, clocks_us=(0, -7000)))] == [(1,)]
 
     def test_what_it_does_meanwhile(self) -> None:
-        parts = ({"forward": 4_000_000, "data_loading": 500_000}, {"forward": 4_000_000, "data_loading": 2_500_000})
-        (match,) = matches(draw_run(*LATE_RANK_1, parts=parts))
+        entries = (
+            {"cpu:matrix": 4_000_000, "data_loading": 500_000},
+            {"cpu:matrix": 4_000_000, "data_loading": 2_500_000},
+        )
+        (match,) = matches(draw_run(*LATE_RANK_1, entries=entries))
         assert match.evidence.extra == "Per step it spends 2 ms more on loading data"
         assert "loading data" in match.evidence.advice
 
-    def test_that_its_longer_steps_are_not_explained_by_communication(self) -> None:
-        parts = ({"communication": 1_000_000}, {"communication": 3_000_000})
-        (match,) = matches(draw_run(*LATE_RANK_1, parts=parts))
+    @pytest.mark.parametrize(
+        ("entry", "words"),
+        [
+            ("compute:matrix", "matrix products"),
+            ("cpu:python", "Python between operators"),
+            ("launch_pace", "launching kernels"),
+            ("between_kernels", "between kernels"),
+        ],
+    )
+    def test_its_work_by_the_words_of_the_ledger(self, entry: str, words: str) -> None:
+        (match,) = matches(draw_run(*LATE_RANK_1, entries=({entry: 1_000_000}, {entry: 3_000_000})))
+        assert match.evidence.extra == f"Per step it spends 2 ms more on {words}"
+
+    @pytest.mark.parametrize("entry", ["communication", "host_communication", "stream_wait", "synchronisation"])
+    def test_that_its_longer_steps_are_not_explained_by_waiting(self, entry: str) -> None:
+        (match,) = matches(draw_run(*LATE_RANK_1, entries=({entry: 1_000_000}, {entry: 3_000_000})))
         assert match.evidence.extra == "Its steps show no work that the others lack"
 
     def test_all_ranks_of_a_slow_host_together(self) -> None:

@@ -171,6 +171,5 @@ class TestRecordings:
         (finding,) = report.findings
         assert finding.share == pytest.approx(0.58, abs=0.01)
         assert "`normalize` (transformers/image_transforms.py:390) for 106 ms" in finding.message
-        assert report.ledger is not None
         entry = report.ledger.entries[0]
         assert (entry.cause, entry.finding_id) == ("host_work", finding.id)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tb_tidy_plugin.profile.lanes import idle_parts, step_parts
-from tb_tidy_plugin.profile.steps import ProfileSteps
+from tb_tidy_plugin.rulekit import Profile
 from tb_tidy_plugin.rules.launch.gpu_idle_host_bound.idle import HostBoundIdle, host_bound_idle
 from tests.support.drawn import A100, draw, row_of
 
@@ -23,43 +22,52 @@ enumerate(DataLoader)#_Iter.__next__  500-600  thread=2
 )
 
 
-def idle() -> HostBoundIdle:
-    return host_bound_idle(PROFILE, 0, 1_000_000)
+def idle(profile: Profile = PROFILE) -> HostBoundIdle:
+    found = host_bound_idle(profile)
+    assert found is not None
+    return found
 
 
 def test_gaps_whose_next_work_was_launched_late() -> None:
-    # From 200 to 300 the device waits for something else: what comes next was launched at 190. At 500 a batch loads.
+    # Each until the launch returns, which takes 1 µs. From 200 to 300 the device waits for something else: what comes
+    # next was launched at 190. At 500 a batch loads. After 600 nothing is launched.
     assert [*zip(idle().time.starts.tolist(), idle().time.ends.tolist(), strict=True)] == [
-        (100_000, 160_000),
-        (320_000, 420_000),
+        (0, 11_000),
+        (100_000, 151_000),
+        (320_000, 401_000),
         (430_000, 500_000),
+        (600_000, 1_000_000),
     ]
+    assert idle().in_gap_ns.tolist() == [11_000, 51_000, 81_000, 70_000, 400_000]
+    assert idle().after_ns.tolist() == [0, 80_000, 20_000, 10_000, 40_000], "work just before each"
+    assert idle().between == pytest.approx((51 + 81 + 70) / (11 + 51 + 81 + 70 + 400))
 
 
 def test_the_event_that_each_gap_waited_for() -> None:
-    assert [PROFILE.name(row) for row in idle().ended_by] == ["aten::add", "aten::mul", "aten::copy_"]
-    assert idle().longest(1) == [row_of(PROFILE, "aten::mul")]
+    events = dict.fromkeys(PROFILE.name(row) for row in idle().ended_by)
+    assert [*events] == ["aten::mm", "aten::add", "aten::mul", "aten::copy_", "train.py(3): step"]
+    assert idle().longest(1) == [row_of(PROFILE, "train.py(3): step")], "which runs until the end"
 
 
-def test_only_gaps_up_to_a_length() -> None:
-    assert host_bound_idle(PROFILE, 0, 99_000).time.total_ns == 60_000
+def test_nothing_where_the_ledger_has_no_such_time() -> None:
+    assert host_bound_idle(draw("aten::mm 0-10\naten::mm 20-30")) is None
 
 
 def test_time_by_place() -> None:
     places = idle().by_place(PROFILE, lambda name: name.startswith("train.py"))
     assert [(PROFILE.name(place), time_ns) for place, time_ns, _ in places] == [
-        ("train.py(3): step", 160_000),
+        ("train.py(3): step", 543_000),
         ("aten::copy_", 70_000),
     ]
-    assert places[0][2] == row_of(PROFILE, "aten::mul"), "the longest gap of the place"
+    assert places[0][2] == row_of(PROFILE, "train.py(3): step"), "the longest gap of the place"
 
 
 @pytest.mark.parametrize(
     ("slowdown", "left_us"),
     [
-        (1.0, 60 + 100 + 70),
-        (1.5, 60 - 40 + 100 - 10 + 70 - 5),
-        (3.0, 100 - 40 + 70 - 20),  # the first gap is shorter than what the kernel before it hides
+        (1.0, 11 + 51 + 81 + 70 + 400),
+        (1.5, 11 + 51 - 40 + 81 - 10 + 70 - 5 + 400 - 20),
+        (3.0, 11 + 81 - 40 + 70 - 20 + 400 - 80),  # the gap after 100 is shorter than what the kernel before it hides
     ],
 )
 def test_what_a_faster_host_would_leave(slowdown: float, left_us: int) -> None:
@@ -70,10 +78,4 @@ def test_how_many_launches_find_the_queue_empty() -> None:
     # The kernel launched at 190 finds one other not yet done, which is shallow, too.
     assert idle().shallow == 1.0
     deep = draw("aten::mm 0-10 kernel=a@20-100 kernel=a@100-200 kernel=a@200-300 kernel=a@300-400", A100)
-    assert host_bound_idle(deep, 0, 1e6).shallow == 0.5
-
-
-def test_idle_parts_are_those_of_all_parts() -> None:
-    (lane,) = step_parts(PROFILE.table, ProfileSteps("none", ()))
-    idle = {part: time.total_ns for part, time in idle_parts(PROFILE.table, 0).items() if time.total_ns}
-    assert idle == {part: times.sum() for part, times in lane.parts.items() if part.startswith("idle")}
+    assert idle(deep).shallow == 0.5

@@ -132,6 +132,5 @@ class TestRecordings:
         analysis = read_file(file, Job(rules=(Fp32OnOrdinaryCores(),)))
         (finding,) = analysis.report.findings
         assert finding.cost_ns / analysis.profile.device_busy.total_ns == pytest.approx(0.81, abs=0.03)
-        assert analysis.report.ledger is not None
         entry = analysis.report.ledger.entries[0]
         assert (entry.id, entry.finding_id) == ("compute:convolution", finding.id)

@@ -1,34 +1,34 @@
 /** The parts of the step that became shorter or longer. */
 
 import type { Comparison } from '../../api/types.gen';
-import { changeShare, differenceOf, drawn, fromTo, wayOf, wholesOf } from '../../base/compare';
+import { changeShare, differenceOf, drawn, fromTo, wayOf, wholeOf } from '../../base/compare';
 import { nanoseconds, signed } from '../../base/units';
 import { DataTable } from '../../components/DataTable';
 import { Diverging } from '../../components/Diverging';
 import { TableTwin } from '../../components/TableTwin';
 
 export function Breakdown({ comparison }: { comparison: Comparison }) {
-  const wholes = wholesOf(comparison).map((whole) => ({ ...whole, shown: drawn(whole) }));
-  const most = Math.max(0, ...wholes.flatMap(({ shown, sum }) => [...shown, sum]).map((change) => Math.abs(differenceOf(change))));
-  if (wholes.length === 0) return null;
+  const whole = wholeOf(comparison);
+  if (!whole) return null;
+  const { sum, lines } = whole;
+  const shown = drawn(whole);
+  const most = Math.max(0, ...[...shown, sum].map((change) => Math.abs(differenceOf(change))));
   return (
     <TableTwin title="Parts of the step" note="difference of the mean step, candidate less baseline"
       chart={(
         <div class="part-changes">
-          {wholes.map(({ of, sum, shown }) => (
-            <section key={of} aria-label={of}>
-              <p class="part-lane"><b>{of}</b><span class="part-ends muted" aria-hidden="true"><span>◂ less</span><span>more ▸</span></span></p>
-              <ul>
-                {shown.map((line) => <Line {...line} most={most} slight={SLIGHT * sum.base_ns} />)}
-                <Line name="All parts" {...sum} most={most} slight={SLIGHT * sum.base_ns} />
-              </ul>
-            </section>
-          ))}
+          <section aria-label="Mean step">
+            <p class="part-lane"><b>Mean step</b><span class="part-ends muted" aria-hidden="true"><span>◂ less</span><span>more ▸</span></span></p>
+            <ul>
+              {shown.map((line) => <Line {...line} most={most} slight={SLIGHT * sum.base_ns} />)}
+              <Line name="All parts" {...sum} most={most} slight={SLIGHT * sum.base_ns} />
+            </ul>
+          </section>
         </div>
       )}
       table={() => (
-        <DataTable label="Table of the parts" rows={wholes.flatMap(({ of, lines }) => lines.map((line) => ({ ...line, of })))} columns={[
-          { label: 'Part', cell: ({ title }) => title }, { label: 'Of', cell: ({ of }) => of },
+        <DataTable label="Table of the parts" rows={lines} columns={[
+          { label: 'Part', cell: ({ title }) => title },
           { label: 'Changed most', cell: ({ owner }) => owner || '–' },
           { label: 'Baseline', number: true, cell: (line) => nanoseconds(line.base_ns) },
           { label: 'Candidate', number: true, cell: (line) => nanoseconds(line.candidate_ns) },

@@ -3,8 +3,7 @@
 import { useEffect, useState } from 'preact/hooks';
 import type { Comparison, ProfileReport, StepItem } from '../../api/types.gen';
 import { ticks } from '../../base/axis';
-import { averaged, groupsAt } from '../../base/lanes';
-import { accountOf, groupsOf, hostPace, stepsOf } from '../../base/ledger';
+import { accountOf, groupsOf, hostPace, stepsOf, type LedgerGroupSlice } from '../../base/ledger';
 import { spanText } from '../../base/selection';
 import type { Side, Sides } from '../../base/sides';
 import { rangeFault, rangeIn, rangeText, type Range } from '../../base/stepRange';
@@ -34,7 +33,7 @@ export function Choose({ sides: { base, candidate }, compared }: { sides: Sides;
 /** The steps as Overview shows them: the ledger's, if it has any of the marked ones. */
 function shownSteps(report: ProfileReport | null): readonly StepItem[] {
   const items = report?.steps.items ?? [];
-  const steps = stepsOf(report?.ledger?.steps ?? [], items);
+  const steps = stepsOf(report?.ledger.steps ?? [], items);
   return steps.some(({ name }) => items.some((item) => item.name === name)) ? steps : items;
 }
 
@@ -58,8 +57,7 @@ interface CardProps { name: SideName; side: Side; report: ProfileReport | null; 
 function Card({ name, side, report, most, facts }: CardProps) {
   const { steps } = side;
   const items = report && shownSteps(report);
-  const ledger = report?.ledger ?? null;
-  const parts = ledger && items !== report?.steps.items ? (index: number | null) => groupsOf(accountOf(ledger, index)) : groupsAt(averaged(report?.lanes ?? []));
+  const parts = (index: number | null): LedgerGroupSlice[] => (report && items !== report.steps.items ? groupsOf(accountOf(report.ledger, index)) : []);
   const choose = (text: string): void => chooseSteps(name, text);
   return (
     <section class="side-card" aria-label={TITLES[name]}>

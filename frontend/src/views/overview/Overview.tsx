@@ -3,18 +3,14 @@
 import type { ProfileReport, StepItem } from '../../api/types.gen';
 import { overlapText, withoutText } from '../../base/joint';
 import { accountOf, groupsOf, stepsOf } from '../../base/ledger';
-import { averaged, groupsAt } from '../../base/lanes';
 import { oddSteps } from '../../base/stepStrip';
-import { spread } from '../../base/statistics';
 import { nanoseconds, plural } from '../../base/units';
-import { STEP_BASIS } from '../../base/words';
 import { Button } from '../../components/Button';
 import { chooseStep } from '../../state/actions';
 import { findings, mutedFindings } from '../../state/findings';
 import { ledger, per, report, stepNs } from '../../state/profile';
 import { route } from '../../state/route';
 import { Headline } from './Headline';
-import { LaneChart } from './LaneChart';
 import { Ledger, StepLength } from './Ledger';
 import { Outlier } from './Outlier';
 import { Serving } from './Serving';
@@ -27,25 +23,22 @@ export function Overview() {
   const account = ledger.value;
   const items = account ? stepsOf(account.steps, shown.steps.items) : shown.steps.items;
   const step = chosenOf(items);
-  const lanes = shown.lanes ?? [];
   return (
     <main class="page" aria-labelledby="page-title">
       <div class="page-body">
         <h1 id="page-title">Overview</h1>
-        {account ? <StepLength ledger={account} /> : <StepsText report={shown} />}
+        {account ? <StepLength ledger={account} /> : <Unaccounted report={shown} />}
         <OddSteps steps={items} />
         <Without report={shown} />
         <Serving report={shown} />
         {account && <Ledger ledger={account} step={step} />}
         <Headline findings={findings.value} />
-        {items.length > 1 && (
-          <StepsChart steps={items} chosen={step}
-            groupsAt={account ? (index) => groupsOf(accountOf(account, index)) : groupsAt(averaged(lanes))}
-            note={`time of each step by part${!account && lanes.length > 1 ? `, mean of ${lanes.length} devices` : ''}; choose one to see its parts ${account ? 'above' : 'below'}`}
+        {account && items.length > 1 && (
+          <StepsChart steps={items} chosen={step} groupsAt={(index) => groupsOf(accountOf(account, index))}
+            note="time of each step by part; choose one to see its parts above"
             onChoose={(index) => chooseStep(index === null ? '' : items[index]?.name ?? '')} />
         )}
         <Outlier report={shown} step={chosenOf(shown.steps.items)} />
-        {!account && lanes.map((lane) => <LaneChart key={lane.lane} lane={lane} report={shown} step={step} />)}
         <Setup report={shown} />
       </div>
     </main>
@@ -70,21 +63,9 @@ function Without({ report: shown }: { report: ProfileReport }) {
   return sentences.length > 0 ? <p class="without">{sentences.join(' ')}</p> : null;
 }
 
-/** Median, spread and basis of a report without an account. */
-function StepsText({ report: { steps, duration_ns: duration } }: { report: ProfileReport }) {
-  if (steps.median_ns === null)
-    return <p class="lead">The recording is <b>{nanoseconds(duration)}</b> long. {NO_STEPS}</p>;
-  if (steps.basis === 'whole_trace')
-    return <p class="lead">The recording is <b>{nanoseconds(steps.median_ns)}</b> long. It marks no steps, so all of it counts as one.</p>;
-  const range = spread(steps);
-  return (
-    <p class="lead">
-      {steps.count > 1 ? <>A step takes <b>{nanoseconds(steps.median_ns)}</b> (median of {plural(steps.count, 'step')}
-        {range && `, ${range.label} ${nanoseconds(range.low)} to ${nanoseconds(range.high)}`})</>
-        : <>The one step takes <b>{nanoseconds(steps.median_ns)}</b></>}; steps are {STEP_BASIS[steps.basis]}.
-    </p>
-  );
-}
+/** The length of a recording without anything to account for; the notice above says why. */
+const Unaccounted = ({ report: { duration_ns: duration } }: { report: ProfileReport }) =>
+  <p class="lead">The recording is <b>{nanoseconds(duration)}</b> long. It holds no steps, so there is no step time.</p>;
 
 const OddSteps = ({ steps }: { steps: readonly StepItem[] }) => (
   <>
@@ -98,5 +79,4 @@ const OddSteps = ({ steps }: { steps: readonly StepItem[] }) => (
   </>
 );
 
-const NO_STEPS = 'It holds no steps, so there is no step time.';
 const MOST_NAMES = 6;

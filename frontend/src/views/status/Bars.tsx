@@ -9,7 +9,7 @@ import { Message } from '../../components/Spans';
 import { cancel, chooseProfile, loadSelected, retry, revalidate } from '../../state/actions';
 import { gone } from '../../state/connection';
 import { newer } from '../../state/live';
-import { ledger, renewed, report, reportError, stale, unfinished, working } from '../../state/profile';
+import { renewed, report, reportError, stale, unfinished, working } from '../../state/profile';
 import { broken, comparing, problem } from '../../state/screen';
 
 export const Bars = () => (
@@ -59,12 +59,12 @@ const OfProfile = () => (
 
 /** The recording does not show steady steps. */
 function OtherThanSteady() {
-  const account = ledger.value;
+  const account = report.value?.ledger;
   const said = account && recordingText(account.recording, account.banner);
   if (!said) return null;
   return (
     <Notice kind="warning">
-      <p><b><Message text={said.what} /></b> Its figures are not those of a steady step. <Message text={said.why} /></p>
+      <p><b><Message text={said.what} /></b> {account.recording !== 'empty' && 'Its figures are not those of a steady step. '}<Message text={said.why} /></p>
       {account.left_out.map(({ reason }) => <p>Left out: <Message text={reason} /></p>)}
     </Notice>
   );

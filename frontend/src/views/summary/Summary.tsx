@@ -3,14 +3,12 @@
 import type { Ledger } from '../../api/ledger';
 import type { ProfileReport } from '../../api/types.gen';
 import { busyFormula, jointFormula, stepFormula } from '../../base/formulas';
-import { accountOf, averageText, boundText, busyNs, gathered, groupsOf as ledgerGroups, hostPace, isIn, isOfStart, isWhole, sourceText, stepSpread } from '../../base/ledger';
-import { averaged, causeOf, groupsOf, isHost, mostly, totalOf } from '../../base/lanes';
+import { accountOf, averageText, boundText, busyNs, gathered, groupsOf, hostPace, isIn, isOfStart, isWhole, mostly, sourceText, stepSpread } from '../../base/ledger';
 import { overlapText, stepNow } from '../../base/joint';
 import { filtered } from '../../base/ranking';
 import { listed } from '../../base/recording';
-import { spread } from '../../base/statistics';
 import { nanoseconds, plural, share } from '../../base/units';
-import { basisText, capital, likelihoodText, STEP_BASIS, uncapital } from '../../base/words';
+import { basisText, capital, likelihoodText, uncapital } from '../../base/words';
 import { StackedBar } from '../../components/StackedBar';
 import { setQuery } from '../../state/actions';
 import { findings, mutedFindings } from '../../state/findings';
@@ -22,10 +20,10 @@ import { Recording } from './Recording';
 
 export function Summary({ report }: { report: ProfileReport }) {
   const account = ledger.value;
-  const use = account ? <LedgerUse ledger={account} /> : <TimeUse report={report} />;
+  const use = account && <LedgerUse ledger={account} />;
   const figures = (
     <dl class="metrics">
-      {account ? <StepLength ledger={account} report={report} /> : <StepTime report={report} />}
+      {account ? <StepLength ledger={account} report={report} /> : <Metric name="Recording" value={nanoseconds(report.duration_ns)} note="No steps" />}
       <Possible report={report} />
       <DeviceBusy report={report} />
     </dl>
@@ -69,7 +67,7 @@ function Verdict({ report }: { report: ProfileReport }) {
 /** The parts of the account: the overview has its entries. */
 function LedgerUse({ ledger: account }: { ledger: Ledger }) {
   const average = accountOf(account, null);
-  const parts = gathered(ledgerGroups(average)).map((part) => ({
+  const parts = gathered(groupsOf(average)).map((part) => ({
     part: part.part, label: part.group === 'other' ? part.label : groupText(part.label, mostly(part)), share: part.share, text: share(part.share),
     ...filterOf(average.rows.flatMap(({ entry }) => (isIn(part, entry) ? entry.finding_id ?? [] : []))),
   }));
@@ -83,27 +81,7 @@ function LedgerUse({ ledger: account }: { ledger: Ledger }) {
   );
 }
 
-/** The overview's bar with its parts grouped. */
-function TimeUse({ report: { lanes = [] } }: { report: ProfileReport }) {
-  const lane = averaged(lanes);
-  const groups = lane ? groupsOf(lane, null) : [];
-  if (!lane || groups.length === 0) return null;
-  const parts = isHost(lane) ? groups.flatMap(({ slices }) => slices).map((slice) => ({ ...slice, text: share(slice.share), ...filterBy([slice]) }))
-    : groups.map((group) => ({ part: group.group, label: groupText(group.label, mostly(group)), share: group.share, text: share(group.share), ...filterBy(group.slices) }));
-  const of = lanes.length > 1 ? `, mean of ${lanes.length} devices` : '';
-  return (
-    <div class="time-use">
-      <h2 class="time-use-title">Where the {nanoseconds(totalOf(groups))} of {per.value === 'step' ? 'an average step' : 'the trace'} go{of}</h2>
-      <StackedBar label="Where the time goes" parts={parts} />
-      {lane.communication_overlapped_ns > 0 && <p class="beside">Communication hidden behind compute: {nanoseconds(lane.communication_overlapped_ns)} per {per.value}</p>}
-    </div>
-  );
-}
-
 interface Filtering { filter?: { isOn: boolean; hint: string; onToggle: () => void } }
-
-/** A part of the time lists the findings about it, if there are any. */
-const filterBy = (slices: Parameters<typeof causeOf>[0]): Filtering => filterTo(causeOf(slices));
 
 /** The subjects of these findings, the one about the largest part first. */
 const filterOf = ([id]: readonly string[]): Filtering => filterTo(findings.value.find((each) => each.id === id)?.category ?? null);
@@ -130,17 +108,6 @@ function StepLength({ ledger: account, report: { true_step_ns: trueStep, steps: 
   );
 }
 
-function StepTime({ report: { steps, duration_ns: duration, true_step_ns: trueStep } }: { report: ProfileReport }) {
-  if (steps.median_ns === null || steps.basis === 'whole_trace')
-    return <Metric name="Trace length" value={nanoseconds(duration)} note={capital(STEP_BASIS[steps.basis])} />;
-  const range = spread(steps);
-  return (
-    <Metric name="Step time" formula={stepFormula(steps, steps.items.filter(({ oddity }) => oddity).length)} value={nanoseconds(steps.median_ns)} title={`Steps are ${STEP_BASIS[steps.basis]}`}
-      note={`median of ${plural(steps.count, 'step')}${range ? `, ${nanoseconds(range.low)} to ${nanoseconds(range.high)}` : ''}`}
-      more={[range?.label, `steps ${STEP_BASIS[steps.basis]}`, typeof trueStep === 'number' && `recorded; without the profiler ${nanoseconds(trueStep)}`].filter(Boolean).join('; ')} />
-  );
-}
-
 /** Duration of a step after all fixes; the verdict has their saving. */
 function Possible({ report }: { report: ProfileReport }) {
   const { joint_saving: saving } = report;
@@ -154,13 +121,11 @@ function Possible({ report }: { report: ProfileReport }) {
   );
 }
 
-function DeviceBusy({ report: { breakdown, devices } }: { report: ProfileReport }) {
-  const average = ledger.value && accountOf(ledger.value, null);
-  const [busy, wall] = average && devices.length > 0 ? [busyNs(ledgerGroups(average)), average.whole] : [breakdown.device_busy_ns, breakdown.wall_ns];
-  if (busy === null || wall <= 0) return null;
+function DeviceBusy({ report: { devices } }: { report: ProfileReport }) {
+  const account = ledger.value;
+  if (!account || devices.length === 0) return null;
+  const average = accountOf(account, null);
+  const busy = busyNs(groupsOf(average));
   const names = [...new Set(devices.map((device) => device.name || device.kind))];
-  return (
-    <Metric name="Device busy" formula={busyFormula(busy, wall, average ? 1 : devices.length, ledger.value ? `of ${averageText(ledger.value)}` : undefined)} value={share(busy / wall)}
-      note={`${!average && devices.length > 1 ? `average of ${devices.length} devices: ` : ''}${listed(names)}`} />
-  );
+  return <Metric name="Device busy" formula={busyFormula(busy, average.whole, averageText(account))} value={share(busy / average.whole)} note={listed(names)} />;
 }

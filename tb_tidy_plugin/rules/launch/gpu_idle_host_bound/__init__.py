@@ -1,8 +1,9 @@
 """Device idle because the host launches too slowly.
 
 ## What it finds
-A GPU that spends a good part of the step in short gaps between its kernels: whenever one ends, the host has not
-launched the next one yet.
+A GPU that spends a good part of the step in gaps between its kernels: whenever one ends, the host has not launched the
+next one yet. The time is the ledger's entry "The host launches more slowly than the device works"; all devices of a
+process count as one.
 
 ## Why it is slow
 Each operator costs the host a few microseconds of Python and dispatch. If its kernel takes less than that, the device
@@ -30,17 +31,18 @@ a CPU. The gaps that recording probably opened are subtracted, and a finding tha
 confidence.
 
 ## When it stays quiet
-Less than 15 % of the step. Gaps with another cause: loading, compilation, garbage collection, communication, a wait for
-the device. Gaps whose next kernel was launched in time and waited for another stream. Gaps above 1 ms, in which the
-host did something other than launching. Warm-up steps.
+Less than 15 % of the step, or of the steps after the warm-up. Time with another cause in the ledger: loading,
+compilation, garbage collection, communication, a wait for the device, a kernel that was launched in time, the way of a
+launch to the device, more than 500 µs in which no thread launches anything. Time that mostly lies before the first or
+after the last work of the device.
 """
 
 from collections.abc import Iterator
 
 import msgspec
 
+from tb_tidy_plugin.profile.critical import clipped_to_steps, per_step
 from tb_tidy_plugin.profile.iterations import iterations_of
-from tb_tidy_plugin.profile.lanes import devices_of
 from tb_tidy_plugin.rulekit import (
     Confidence,
     Edit,
@@ -61,10 +63,12 @@ RECORDER = {True: (1.7, 2.7), False: (1.4, 2.3)}
 _BACKWARD, ANNOTATIONS = "autograd::engine::", ("Optimizer.", "## ", "enumerate(DataLoader)#")
 EVIDENCE, _NAMED = 200, 3  # longest gaps whose events are shown; places in the text
 NO_LAUNCH = -1
+_BETWEEN = 0.5
+"""Least part of the time between two pieces of device work: before the first and after the last, no launch is late."""
 
 
 class Evidence(msgspec.Struct, frozen=True):
-    """The idle time of one device.
+    """The idle time.
 
     Attributes:
         idle: per step. share: that by the step.
@@ -112,6 +116,7 @@ class GpuIdleHostBound(Rule[Evidence]):
 
     code = "TT901"
     needs = frozenset({"device"})
+    reads_ledger = True
     action = "Launch fewer and larger kernels"
     message = (
         "For {share} of the step, {idle}, the device waits for the host to launch its next work, most of it for {where}"
@@ -119,7 +124,7 @@ class GpuIdleHostBound(Rule[Evidence]):
     why = (
         "Only launch overhead explains these {gaps} gaps per step. The median kernel takes {kernel}, and {shallow} "
         "of the launches find at most one other piece of work queued. {recorder}. Reported for {min_share} of the step "
-        "or more, without gaps above {most_gap_ns}"
+        "or more"
     )
     fix = "Launch less: {how}, larger batches or fused operators"
     caveat = "`reduce-overhead` captures CUDA graphs, which need constant shapes and their own memory."
@@ -127,19 +132,13 @@ class GpuIdleHostBound(Rule[Evidence]):
     min_share = Threshold(
         0.15, "there are always small gaps between kernels; below this share they do not limit the step"
     )
-    most_gap_ns = Threshold(
-        1_000_000,
-        (
-            "in recordings of host-bound jobs, four fifths or more of such time lie in shorter gaps; in longer ones "
-            "the host builds a kernel, reads a file or computes"
-        ),
-    )
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
-        for nth, device in enumerate(devices_of(profile.table)):
-            idle = host_bound_idle(profile, device, self.most_gap_ns)
-            if idle.time.total_ns:
-                yield self._match(profile, nth, idle)
+        idle = host_bound_idle(profile)
+        if idle is None or idle.of_usual_steps < self.min_share or idle.between < _BETWEEN:
+            return
+        if places := idle.by_place(profile, _is_place):
+            yield self._match(profile, idle, places)
 
     def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
         yield Scale(match.events, factor=match.evidence.recorded, low=0.0, high=1.0)
@@ -148,31 +147,30 @@ class GpuIdleHostBound(Rule[Evidence]):
         known = (profile.launch != NO_LAUNCH).any()
         return None if known else "The profile does not show which call launched which device work."
 
-    def _match(self, profile: Profile, nth: int, idle: HostBoundIdle) -> Match[Evidence]:
-        total_ns, steps = idle.time.total_ns, max(len(profile.steps.items), 1)
-        mean_ns = profile.pace.mean_ns or total_ns
+    def _match(self, profile: Profile, idle: HostBoundIdle, places: list[tuple[int, int, int]]) -> Match[Evidence]:
+        time = idle.time
+        total_ns, per_step_ns = time.total_ns, per_step(profile, clipped_to_steps(profile, time))
+        share = profile.share_of_time(per_step_ns)
         has_stacks = "stacks" in profile.recorded
-        likely, most = (idle.beyond_ns(slowdown) for slowdown in RECORDER[has_stacks])
-        places = idle.by_place(profile, _is_place)
+        likely, most = (idle.beyond_ns(slowdown) / total_ns for slowdown in RECORDER[has_stacks])
         own = [longest for place, _, longest in places if _frame(profile.name(place))]
         return Match(
             anchor=own[0] if own else places[0][2],
             events=tuple(idle.longest(EVIDENCE)),
             evidence=Evidence(
-                idle=Nanoseconds(total_ns / steps),
-                share=Share(min(total_ns / steps / mean_ns, 1.0)),
+                idle=Nanoseconds(per_step_ns),
+                share=Share(share),
                 places=_largest(profile, places, total_ns),
-                gaps=round(len(idle.time.starts) / steps),
+                gaps=round(len(idle.in_gap_ns) / max(len(profile.steps.items), 1)),
                 kernel=Nanoseconds(idle.median_kernel_ns),
                 shallow=Share(idle.shallow),
                 has_stacks=has_stacks,
-                beyond=Share(most / total_ns),
-                recorded=Share(1 - likely / total_ns),
+                beyond=Share(most),
+                recorded=Share(1 - likely),
                 serves=any(each.batch.phase != "diffusion" for each in iterations_of(profile)),
             ),
-            subject=f"device {nth}",  # of this process: each rank has a device with another number
-            confidence=self._confidence(has_stacks, likely / steps / mean_ns, most / steps / mean_ns),
-            lost=tuple(zip(idle.time.starts.tolist(), idle.time.ends.tolist(), strict=True)),
+            confidence=self._confidence(has_stacks, likely * share, most * share),
+            lost=tuple(zip(time.starts.tolist(), time.ends.tolist(), strict=True)),
         )
 
     def _confidence(self, has_stacks: bool, likely: float, at_least: float) -> Confidence:
