@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from tb_tidy_plugin.event_names import COPY_OR_FILL, GRAPH_LAUNCH, STREAM_WAIT
 from tb_tidy_plugin.ledger.host import Host
 from tb_tidy_plugin.ledger.model import CAUSES, Cause
-from tb_tidy_plugin.profile.intervals import Intervals, Pieces, cut
+from tb_tidy_plugin.profile.intervals import Intervals, Pieces, covered, cut
 from tb_tidy_plugin.profile.kernels import kernel_kind
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.start_up import FIRST_LAUNCH, LONG_CALL_NS
@@ -409,16 +409,15 @@ def _host_parts(profile: Profile, host: Host, gaps: _Gaps, until: Times, late: R
 
 
 def _quiet(profile: Profile, host: Host) -> Intervals:
-    """Spans of more than `QUIET_NS` in which no thread launches anything, or is blocked by a wait for the device."""
+    """Spans of more than `QUIET_NS` without a launch, not counting time in which a busy device blocks the host."""
     table = profile.table
     calls = profile.matching(LAUNCHES, Category.RUNTIME)
     launch = profile.launch
-    waits = host.rows[host.synchronises[:-1]]
-    waits = waits[table.durations_of(waits) > SYNC_NS]
-    calls = united(calls, united(launch[launch != ABSENT], waits))
+    calls = united(calls, launch[launch != ABSENT])
     busy = Intervals.union(table.start_ns[calls], table.end_ns[calls] + 1)
     starts, ends = np.append(table.start_ns.min(), busy.ends), np.append(busy.starts, table.end_ns.max())
-    quiet = ends - starts > QUIET_NS
+    blocked = covered(table, host.rows[host.synchronises[:-1]]).intersection(profile.device_busy)
+    quiet = ends - starts - np.maximum(blocked.within(starts, np.maximum(starts, ends)), 0) > QUIET_NS
     return Intervals(starts[quiet], ends[quiet])
 
 

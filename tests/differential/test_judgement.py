@@ -18,7 +18,7 @@ HOST_WORK, READ, LOADER = "host-work-holds-device", "host-sync-scalar-readback",
 BUFFERS, GRADIENTS = "ddp-buffers-broadcast", "ddp-gradients-copied"
 
 FOUND: dict[str, list[str]] = {
-    "traces/a100_ddp8_control": [EXPOSED, READ],
+    "traces/a100_ddp8_control": [EXPOSED],
     "traces/a100_alexnet_startup": [ONCE],
     "traces/a100_simple_add_startup": [ONCE],
     "traces/b200_eager": [IDLE, "all-reduce-between-copies"],
@@ -45,7 +45,7 @@ FOUND: dict[str, list[str]] = {
     "traces/v100_2021_resnet50_workers4": [FLOAT32, IDLE, ONE_BY_ONE, PAGEABLE, ZERO],
     "traces/v100_ddp2_test": [EXPOSED, FLOAT32],
     "traces/v100_ddp_resnet_ns": [BUFFERS, FLOAT32, GRADIENTS],
-    "traces/v100_dlrm_8ranks": [EXPOSED] * 13 + [IDLE, LOADER, ONE_BY_ONE, READ] * 8,
+    "traces/v100_dlrm_8ranks": [EXPOSED] * 13 + [IDLE, LOADER, ONE_BY_ONE] * 8 + [READ] * 7,
     "traces/v100_memory_compile_216k": [EXPOSED, IDLE, ONE_BY_ONE, ZERO],
     "lines/rl_reinforce": ["distribution-arguments-validated"] * 2,
     "parity/loop_iadd_1": [LOOP],

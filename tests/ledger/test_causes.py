@@ -237,6 +237,12 @@ class TestHost:
         assert times["synchronisation"] == 10 + 202
         assert "host_work" not in times
 
+    def test_a_call_for_an_idle_device_is_part_of_the_work_around_it(self) -> None:
+        """As in a loop that synchronises without need."""
+        made = step().call("hipDeviceSynchronize", 400, 450).frame("train.py(3): tokenise", 110, 790)
+        times = made.kernel(GEMM, 810, 10_000, launch=800).times_us()
+        assert times["host_work"] == pytest.approx(800 - 100, abs=0.01)
+
     def test_long_work_after_a_wait_is_host_work(self) -> None:
         made = Made().mark("ProfilerStep#1", 0, 10_000).kernel(GEMM, 10, 8000, launch=2)
         made.call("cudaStreamSynchronize", 20, 8001).frame("train.py(3): save", 8001, 9190)
