@@ -18,8 +18,6 @@ LONGEST_KERNEL = 60
 OF_A_KIND = frozenset({"compute", "copy", "cpu"})
 """Causes whose entries are drawn by kind."""
 
-BUSY = frozenset({"compute", "communication", "copy"})
-
 
 def step_line(profile: ProfileReport, *, has_spread: bool = False) -> Line:
     """`3 steps, median 29.3 ms (profiler steps), device busy 61 %`: the same step everywhere.
@@ -64,12 +62,12 @@ def _spread(ledger: Ledger) -> str:
 
 def has_device(ledger: Ledger) -> bool:
     """True if any device worked."""
-    return any(entry.cause in BUSY for entry in ledger.entries)
+    return any(entry.cause in OF_DEVICE for entry in ledger.entries)
 
 
 def busy_share(ledger: Ledger) -> Share:
     """The part of the window in which the device worked."""
-    return Share(sum(entry.share for entry in ledger.entries if entry.cause in BUSY))
+    return Share(sum(entry.share for entry in ledger.entries if entry.cause in OF_DEVICE))
 
 
 def ledger_blocks(profile: ProfileReport, *, is_terminal: bool = False) -> Iterator[Block]:

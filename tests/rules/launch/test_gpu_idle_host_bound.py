@@ -106,6 +106,12 @@ class TestReports:
         (one,), (both,) = reported(profile), reported(Profile(replace(table, device=device)))
         assert (one.id, one.cost_ns) == (both.id, both.cost_ns)
 
+    def test_no_place_with_next_to_nothing(self) -> None:
+        # 11 + 18 · 36 of 665 µs in `train`, and 5 of the 6 after the last kernel in `log`.
+        lines = ["ProfilerStep#1 0-931", "  train.py(3): train 1-923", operators(range(10, 920, 50), 10, "    ")]
+        (finding,) = reported(draw("\n".join([*lines, "  log.py(5): log 925-930"]), A100))
+        assert finding.message.endswith("most of it for `train` (train.py:3) 99.1 %")
+
     @pytest.mark.parametrize("pace", [30, 50, 90])
     def test_the_figure_of_the_ledger(self, pace: int) -> None:
         profile = job(pace, 10, frame="train.py(3): train")

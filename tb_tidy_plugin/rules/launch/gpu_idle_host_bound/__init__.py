@@ -62,6 +62,7 @@ RECORDER = {True: (1.7, 2.7), False: (1.4, 2.3)}
 
 _BACKWARD, ANNOTATIONS = "autograd::engine::", ("Optimizer.", "## ", "enumerate(DataLoader)#")
 EVIDENCE, _NAMED = 200, 3  # longest gaps whose events are shown; places in the text
+_LEAST_NAMED = 0.01  # of the time, for a place in the text beside the first one
 NO_LAUNCH = -1
 _BETWEEN = 0.5
 """Least part of the time between two pieces of device work: before the first and after the last, no launch is late."""
@@ -198,4 +199,5 @@ def _largest(profile: Profile, places: list[tuple[int, int, int]], total_ns: int
         text = _frame(name) or ("the backward pass" if name.startswith(_BACKWARD) else f"`{name}`")
         shares[text] = shares.get(text, 0) + time_ns
     largest = sorted(shares.items(), key=lambda entry: -entry[1])[:_NAMED]
-    return tuple((text, Share(time_ns / total_ns)) for text, time_ns in largest)
+    telling = [each for at, each in enumerate(largest) if not at or each[1] >= _LEAST_NAMED * total_ns]
+    return tuple((text, Share(time_ns / total_ns)) for text, time_ns in telling)
