@@ -9,6 +9,7 @@ import numpy as np
 
 from tb_tidy_plugin.analysis.step_costs import CallCosts, StepCosts
 from tb_tidy_plugin.ledger.model import Ledger, LedgerStep
+from tb_tidy_plugin.profile.steps import ODD_SHARE
 from tb_tidy_plugin.report.step_model import Outlier, OutlierCause, OutlierKind, StepItem, Steps
 from tb_tidy_plugin.trace.columns import Rows, Times
 from tb_tidy_plugin.units import Nanoseconds
@@ -16,7 +17,6 @@ from tb_tidy_plugin.units import Nanoseconds
 MOST_OUTLIERS = 20
 _MOST_CAUSES = 3  # of each kind
 LEAST_PART = 0.1  # of the difference in duration; a smaller part explains nothing
-MOST_PART = 1.05  # the same for an entry of the ledger, whose steps include pauses between the marks; more lies there
 
 WAIT_WORDS = {
     "data_loading": "waiting for data",
@@ -50,26 +50,35 @@ def outliers_of(steps: Steps, ledger: Ledger, costs: StepCosts) -> list[Outlier]
     """The outliers that differ most, in order of time, each with what differs about it.
 
     The reference is the median of the ordinary steps, for each quantity. Quantities overlap: a wait may lie in an
-    operator, whose time belongs to an entry of the ledger, so their times do not add up.
+    operator, whose time belongs to an entry of the ledger, so their times do not add up. Steps are as long as in the
+    ledger: one whose mark alone is odd, since the host ran ahead, is left out.
     """
     odd = [at for at, step in enumerate(steps.items) if step.oddity == "outlier"]
     usual = np.array([at for at, step in enumerate(steps.items) if step.oddity is None], np.int64)
     if not odd or not len(usual) or steps.median_ns is None:
         return []
-    median_ns = steps.median_ns
-    largest = sorted(odd, key=lambda at: -abs(steps.items[at].duration_ns - median_ns))[:MOST_OUTLIERS]
-    quantities = [(each, each.usual(usual)) for each in _quantities(steps, ledger, costs)]
-    return [_outlier(steps, at, median_ns, list(_causes(quantities, at))) for at in sorted(largest)]
+    position = _positions(steps.items, ledger.steps)
+    lengths, median_ns = [item.duration_ns for item in steps.items], steps.median_ns
+    if len(position):
+        median_ns = ledger.step_ns.median
+        for at, step in zip(position.tolist(), ledger.steps, strict=True):
+            lengths[at] = step.end_ns - step.start_ns
+    odd = [at for at in odd if abs(lengths[at] - median_ns) > ODD_SHARE * median_ns]
+    largest = sorted(odd, key=lambda at: -abs(lengths[at] - median_ns))[:MOST_OUTLIERS]
+    quantities = [(each, each.usual(usual)) for each in _quantities(steps, ledger, position, costs)]
+    return [
+        _outlier(at, steps.items[at].name, lengths[at], median_ns, list(_causes(quantities, at)))
+        for at in sorted(largest)
+    ]
 
 
-def _quantities(steps: Steps, ledger: Ledger, costs: StepCosts) -> Iterator[_Quantity]:
+def _quantities(steps: Steps, ledger: Ledger, position: Rows, costs: StepCosts) -> Iterator[_Quantity]:
     count = len(steps.items)
     for wait, times in costs.waits.items():
         yield _Quantity("wait", wait, "", np.array(times, np.int64))
-    at = _positions(steps.items, ledger.steps)
-    for entry in ledger.entries if len(at) else ():
+    for entry in ledger.entries if len(position) else ():
         time_ns = np.zeros(count, np.int64)
-        time_ns[at] = entry.ns_by_step
+        time_ns[position] = entry.ns_by_step
         yield _Quantity("entry", entry.title, "", time_ns)
     for row in costs.operators:
         yield _of_calls("operator", row, row.host_ns, count)
@@ -121,26 +130,20 @@ def _causes(quantities: Iterable[tuple[_Quantity, tuple[int, int | None]]], at: 
         )
 
 
-def _outlier(steps: Steps, at: int, median_ns: int, causes: Sequence[OutlierCause]) -> Outlier:
-    step = steps.items[at]
-    excess_ns = step.duration_ns - median_ns
+def _outlier(at: int, name: str, length_ns: int, median_ns: int, causes: Sequence[OutlierCause]) -> Outlier:
+    excess_ns = length_ns - median_ns
     ranked = sorted(causes, key=lambda cause: -abs(_excess_ns(cause)))
-    telling = [cause for cause in ranked if _is_telling(cause, excess_ns)]
+    telling = [cause for cause in ranked if _excess_ns(cause) / excess_ns >= LEAST_PART]
     kinds: tuple[OutlierKind, ...] = ("wait", "entry", "operator", "kernel")
     kept = [cause for kind in kinds for cause in [each for each in telling if each.kind == kind][:_MOST_CAUSES]]
     return Outlier(
         step=at,
-        name=step.name,
-        duration_ns=step.duration_ns,
+        name=name,
+        duration_ns=length_ns,
         median_ns=median_ns,
         causes=kept,
-        text=_text(step.name, step.duration_ns, excess_ns, kept),
+        text=_text(name, length_ns, excess_ns, kept),
     )
-
-
-def _is_telling(cause: OutlierCause, excess_ns: int) -> bool:
-    part = _excess_ns(cause) / excess_ns
-    return part >= LEAST_PART and (cause.kind != "entry" or part <= MOST_PART)
 
 
 def _excess_ns(cause: OutlierCause) -> int:

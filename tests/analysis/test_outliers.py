@@ -10,7 +10,8 @@ from tb_tidy_plugin.analysis.outliers import MOST_OUTLIERS, outliers_of
 from tb_tidy_plugin.analysis.step_costs import step_costs_of
 from tb_tidy_plugin.ledger.account import account_of
 from tb_tidy_plugin.report.step_model import Outlier, OutlierCause, StepItem, Steps
-from tb_tidy_plugin.rulekit.testing import draw
+from tb_tidy_plugin.rulekit import Profile
+from tb_tidy_plugin.rulekit.testing import A100, draw
 from tb_tidy_plugin.trace.files import find_traces
 from tests.support.step_recordings import recording
 
@@ -21,7 +22,10 @@ NO_LEDGER = account_of(draw("ProfilerStep#0  0-100")).ledger
 
 def told(drawn: str) -> list[Outlier]:
     """The outliers of a drawn profile."""
-    profile = draw(drawn)
+    return told_of(draw(drawn))
+
+
+def told_of(profile: Profile) -> list[Outlier]:
     items = [
         StepItem(name=step.name, start_ns=step.start_ns, duration_ns=step.duration_ns, oddity=oddity)
         for step, oddity in zip(profile.steps.items, profile.steps.oddities, strict=True)
@@ -33,10 +37,10 @@ def told(drawn: str) -> list[Outlier]:
 ORDINARY = """
 ProfilerStep#0      0-1000
   aten::mm        100-600
-ProfilerStep#1  10000-11000
-  aten::mm      10100-10600
-ProfilerStep#2  20000-21000
-  aten::mm      20100-20600
+ProfilerStep#1  1001-2001
+  aten::mm      1101-1601
+ProfilerStep#2  2002-3002
+  aten::mm      2102-2602
 """
 
 
@@ -55,12 +59,10 @@ def test_ordinary_steps_are_none() -> None:
 
 def test_an_operator_that_is_called_once_more() -> None:
     [outlier] = told(
-        steps(
-            "ProfilerStep#3  30000-32000\n  aten::mm  30100-30600\n  aten::mm  30700-31500\n  aten::add  31501-31510\n"
-        )
+        steps("ProfilerStep#3  3003-5003\n  aten::mm  3103-3603\n  aten::mm  3703-4503\n  aten::add  4504-4513\n")
     )
     assert (outlier.step, outlier.name) == (3, "ProfilerStep#3")
-    assert (outlier.duration_ns, outlier.median_ns) == (2 * MS, 1 * MS)
+    assert (outlier.duration_ns, outlier.median_ns) == (2 * MS + 1000, 1 * MS + 1000)
     [cause] = of_kind(outlier, "operator")
     assert (cause.name, cause.calls, cause.usual_calls) == ("aten::mm", 2, 1)
     assert (cause.time_ns, cause.usual_ns) == (1_300_000, 500_000)
@@ -70,7 +72,7 @@ def test_an_operator_that_is_called_once_more() -> None:
 
 def test_a_wait_for_data() -> None:
     [outlier] = told(
-        steps("ProfilerStep#3  30000-32000\n  enumerate(DataLoader)#x.__next__  30000-31000\n  aten::mm  31100-31600\n")
+        steps("ProfilerStep#3  3003-5003\n  enumerate(DataLoader)#x.__next__  3003-4003\n  aten::mm  4103-4603\n")
     )
     [wait], [entry, _] = of_kind(outlier, "wait"), of_kind(outlier, "entry")
     assert (wait.name, wait.time_ns, wait.usual_ns, wait.calls) == ("data_loading", 1 * MS, 0, None)
@@ -80,8 +82,20 @@ def test_a_wait_for_data() -> None:
     assert of_kind(outlier, "operator") == []
 
 
+def test_a_step_whose_mark_alone_is_short_is_none() -> None:
+    """The host runs ahead of the device in the last step: the device takes as long as in the others."""
+    lines = [
+        f"ProfilerStep#{at} {1001 * at}-{1001 * at + length}\n  aten::mm {1001 * at + 10}-{1001 * at + 20} "
+        f"kernel=gemm@{1001 * at + 30}-{1001 * at + 1020}"
+        for at, length in enumerate((1000, 1000, 1000, 300))
+    ]
+    profile = draw("\n".join(lines), A100)
+    assert profile.steps.oddities == (None, None, None, "outlier")
+    assert told_of(profile) == []
+
+
 def test_a_step_that_is_shorter_holds_less() -> None:
-    [outlier] = told(steps("ProfilerStep#3  30000-30400\n  aten::add  30100-30110\n"))
+    [outlier] = told(steps("ProfilerStep#3  3003-3403\n  aten::add  3103-3113\n"))
     [cause] = of_kind(outlier, "operator")
     assert (cause.name, cause.calls, cause.usual_calls, cause.time_ns) == ("aten::mm", 0, 1, 0)
     assert "600 µs shorter" in outlier.text
