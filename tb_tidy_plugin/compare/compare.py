@@ -228,15 +228,16 @@ def _findings(asked: Asked, side: Sequence[Chosen]) -> list[Finding]:
 def _located(change: FindingChange, side: Sequence[Chosen]) -> FindingChange:
     """The finding with the recording where it costs most, so that it can be opened there."""
     found = [
-        (finding.cost_ns, each.recording.report)
+        (finding.cost_ns, each.recording)
         for each in side
         for finding in each.findings
         if finding.id == change.id
     ]
     if not found:
         return change
-    _, report = max(found, key=lambda each: each[0])
-    return msgspec.structs.replace(change, worker=report.worker, span=report.span)
+    _, recording = max(found, key=lambda each: each[0])
+    report = recording.report
+    return msgspec.structs.replace(change, run=recording.run, worker=report.worker, span=report.span)
 
 
 def _notes(settings: Sequence[SettingChange], machine: Machine | None) -> Iterator[str]:

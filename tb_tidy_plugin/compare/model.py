@@ -67,7 +67,8 @@ class FindingChange(Model, frozen=True):
             be measured.
         only: the side whose report has it; null if both have it.
         reason: why a finding that only one report has is neither gone nor new; empty for others.
-        worker, span: the recording of that side where it costs most; empty for findings about several ranks.
+        run, worker, span: the recording of that side where it costs most, the run as in the side's `runs`; empty for
+            findings about several ranks.
     """
 
     id: str
@@ -81,6 +82,7 @@ class FindingChange(Model, frozen=True):
     predicted_ns: int | None
     realised_ns: int | None
     places: list[Place]
+    run: str = ""
     worker: str = ""
     span: str = ""
     action: str = ""

@@ -58,7 +58,7 @@ def _terminal(comparison: Comparison, verdict: doc.Span) -> Iterator[Block]:
     yield Paragraph((f"candidate  {_side(comparison.candidate)}",))
     if promise := _promise(comparison):
         yield Paragraph((promise,))
-    yield from (doc.GAP, _findings(comparison.findings, _marked), doc.GAP)
+    yield from (doc.GAP, _findings(comparison, comparison.findings, _marked), doc.GAP)
     if comparison.ledger:
         yield from (_parts(comparison.ledger), doc.GAP)
     if comparison.operators:
@@ -69,7 +69,7 @@ def _comment(comparison: Comparison, verdict: str) -> Iterator[Block]:
     blocks = [*_notes(comparison), *_work(comparison)]
     if promise := _promise(comparison):
         blocks.append(Paragraph((f"{promise[0].upper()}{promise[1:]}.",)))
-    blocks.append(_findings(comparison.findings[:_MOST_FINDINGS], _linked))
+    blocks.append(_findings(comparison, comparison.findings[:_MOST_FINDINGS], _linked))
     if (left_out := len(comparison.findings) - _MOST_FINDINGS) > 0:
         blocks.append(Paragraph((plural(left_out, "more finding is left out.", "more findings are left out."),)))
     if comparison.ledger:
@@ -130,28 +130,40 @@ def _promise(comparison: Comparison) -> str:
     return f"predicted {predicted} per step{shared}, realised {realised}"
 
 
-def _findings(findings: Sequence[FindingChange], named: Callable[[FindingChange], tuple[Line, Line]]) -> Block:
-    """The findings with their times; `named` gives the first two cells of a row."""
+def _findings(
+    comparison: Comparison,
+    findings: Sequence[FindingChange],
+    named: Callable[[FindingChange, str], tuple[Line, Line]],
+) -> Block:
+    """The findings with their times; `named` gives the first two cells of a row, with the run if there are several."""
     if not findings:
         return Paragraph(("No findings on either side.",))
     rows = tuple(
-        (*named(each), *_times(each.base_ns, each.candidate_ns, each.predicted_ns, each.realised_ns))
+        (*named(each, _run(comparison, each)), *_times(each.base_ns, each.candidate_ns, each.predicted_ns, each.realised_ns))
         for each in findings
     )
     return doc.Table(("", "finding"), ("baseline", "candidate", "predicted", "realised"), rows)
 
 
-def _marked(change: FindingChange) -> tuple[Line, Line]:
+def _run(comparison: Comparison, change: FindingChange) -> str:
+    """The run where a finding costs most; empty if its side is one run."""
+    side = comparison.base if change.only == "base" else comparison.candidate
+    return change.run if len(side.runs) > 1 else ""
+
+
+def _marked(change: FindingChange, run: str) -> tuple[Line, Line]:
     sign, style = STATES[change.state]
+    most = f"costs most in run {run}" if run else ""
     places = [f"{_at(place)} in {place.function}" for place in change.places[:1]]
-    below = [piece for text in (*places, change.reason) if text for piece in (doc.BREAK, doc.Span(text, "muted"))]
+    below = [piece for text in (*places, most, change.reason) if text for piece in (doc.BREAK, doc.Span(text, "muted"))]
     return (doc.Span(sign, style),), (doc.Span(f"{_word(change.state)} ", "strong"), change.rule, *below)
 
 
-def _linked(change: FindingChange) -> tuple[Line, Line]:
+def _linked(change: FindingChange, run: str) -> tuple[Line, Line]:
     where = [piece for place in change.places[:1] for piece in (doc.BREAK, code(_at(place)))]
+    most = (doc.BREAK, "costs most in run ", code(run)) if run else ()
     why = (doc.BREAK, change.reason) if change.reason else ()
-    return (_word(change.state),), (code(change.rule), *where, *why)
+    return (_word(change.state),), (code(change.rule), *where, *most, *why)
 
 
 def _at(place: Place) -> str:

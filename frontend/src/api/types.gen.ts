@@ -387,7 +387,8 @@ export interface Side {
  *         be measured.
  *     only: the side whose report has it; null if both have it.
  *     reason: why a finding that only one report has is neither gone nor new; empty for others.
- *     worker, span: the recording of that side where it costs most; empty for findings about several ranks.
+ *     run, worker, span: the recording of that side where it costs most, the run as in the side's `runs`; empty for
+ *         findings about several ranks.
  */
 export interface FindingChange {
   action?: string;
@@ -402,6 +403,7 @@ export interface FindingChange {
   realised_ns: number | null;
   reason?: string;
   rule: string;
+  run?: string;
   severity: "high" | "info" | "low" | "medium";
   span?: string;
   state: "below_limit" | "better" | "covered" | "gone" | "new" | "not_checked" | "same" | "worse";
