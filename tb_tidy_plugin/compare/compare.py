@@ -227,12 +227,7 @@ def _findings(asked: Asked, side: Sequence[Chosen]) -> list[Finding]:
 
 def _located(change: FindingChange, side: Sequence[Chosen]) -> FindingChange:
     """The finding with the recording where it costs most, so that it can be opened there."""
-    found = [
-        (finding.cost_ns, each.recording)
-        for each in side
-        for finding in each.findings
-        if finding.id == change.id
-    ]
+    found = [(finding.cost_ns, each.recording) for each in side for finding in each.findings if finding.id == change.id]
     if not found:
         return change
     _, recording = max(found, key=lambda each: each[0])

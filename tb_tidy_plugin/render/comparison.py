@@ -139,7 +139,10 @@ def _findings(
     if not findings:
         return Paragraph(("No findings on either side.",))
     rows = tuple(
-        (*named(each, _run(comparison, each)), *_times(each.base_ns, each.candidate_ns, each.predicted_ns, each.realised_ns))
+        (
+            *named(each, _run(comparison, each)),
+            *_times(each.base_ns, each.candidate_ns, each.predicted_ns, each.realised_ns),
+        )
         for each in findings
     )
     return doc.Table(("", "finding"), ("baseline", "candidate", "predicted", "realised"), rows)

@@ -191,8 +191,8 @@ def own_file(name: str, roots: Sequence[Path]) -> OwnFile | Unavailable:
     path = next(candidates(name, roots), None) if name.endswith(".py") else None
     if path is None:
         return Unavailable(
-            f"`{name}` is neither in the current folder nor under a `--source-root`. Start `tb-tidy` in the folder that "
-            "the script ran from, or name that folder with `--source-root FOLDER`."
+            f"`{name}` is neither in the current folder nor under a `--source-root`. Start `tb-tidy` in the folder "
+            "that the script ran from, or name that folder with `--source-root FOLDER`."
         )
     changed_s, content = _content(path)
     encoding = ENCODINGS.get(encoding_of(content))

@@ -15,6 +15,7 @@ from tb_tidy_plugin.report.model import RunReport
 from tb_tidy_plugin.report.rank_model import Ranks
 from tb_tidy_plugin.units import Nanoseconds
 from tests.browser.conftest import Tab
+from tests.support.columns import in_column
 from tests.support.gloo_ranks import SLOWED_RANK, WORLD
 from tests.support.served import Served, needs_the_installed_plugin, tensorboard
 
@@ -61,7 +62,7 @@ def test_names_the_slowed_rank(tab: Tab, run: RunReport, ranks: Ranks) -> None:
     assert slowed.arrivals is not None
     expect(rows).to_have_count(WORLD + 1)
     expect(rows.nth(1)).to_contain_text(f"Rank {SLOWED_RANK}")
-    expect(rows.nth(1)).to_contain_text(str(Nanoseconds(slowed.arrivals.waited_ns)))
+    expect(rows.nth(1)).to_contain_text(in_column(Nanoseconds(slowed.arrivals.waited_ns)))
     expect(rows.nth(1)).to_contain_text(f"{slowed.arrivals.last} of {slowed.arrivals.met}")
     findings = tab.frame.get_by_role("region", name="Findings of the ranks").get_by_role("listitem")
     expect(findings.first).to_contain_text(run.findings[0].message.replace("`", ""))
@@ -74,7 +75,7 @@ def test_has_the_figures_of_each_rank(tab: Tab, ranks: Ranks) -> None:
         row = rows.filter(has=tab.frame.get_by_role("button", name=f"Rank {rank.rank}", exact=True))
         assert rank.step_ns is not None
         for time_ns in (rank.step_ns, *rank.parts_ns.values()):
-            expect(row).to_contain_text(str(Nanoseconds(time_ns)))
+            expect(row).to_contain_text(in_column(Nanoseconds(time_ns)))
 
 
 def test_leads_to_a_rank_and_back_by_keyboard(tab: Tab) -> None:

@@ -19,6 +19,7 @@ from tb_tidy_plugin.report.model import Finding, ProfileReport
 from tb_tidy_plugin.trace.files import find_traces
 from tb_tidy_plugin.units import Nanoseconds, Share
 from tests.browser.conftest import TENSORBOARDS, Tab
+from tests.support.columns import in_column
 from tests.support.recordings import ROOT
 from tests.support.waiting import until
 
@@ -262,9 +263,9 @@ class TestWhereTheTimeGoes:
         table = frame.get_by_role("table", name="Entries of the average step")
         for entry in (each for each in report.ledger.entries if each.share >= 0.01):
             row = table.get_by_role("row").filter(has=frame.get_by_role("rowheader", name=entry.title))
-            expect(row).to_contain_text(str(Nanoseconds(entry.ns_per_step)))
-            expect(row).to_contain_text(str(Share(entry.share)))
-        expect(table.get_by_role("row").last).to_contain_text(str(Nanoseconds(report.ledger.step_ns.mean)))
+            expect(row).to_contain_text(in_column(Nanoseconds(entry.ns_per_step)))
+            expect(row).to_contain_text(in_column(Share(entry.share)))
+        expect(table.get_by_role("row").last).to_contain_text(in_column(Nanoseconds(report.ledger.step_ns.mean)))
 
     def test_operators_are_sorted_by_the_server(self, tab: Tab) -> None:
         frame, figures = tab.open(run=UNTIDY, view="operators"), tables(UNTIDY)
@@ -272,7 +273,7 @@ class TestWhereTheTimeGoes:
         main = frame.get_by_role("main")
         first = main.get_by_role("row").nth(1)
         expect(first).to_contain_text(slowest.name)
-        expect(first).to_contain_text(str(Nanoseconds(slowest.host_self_ns)))
+        expect(first).to_contain_text(in_column(Nanoseconds(slowest.host_self_ns)))
         expect(first).to_contain_text(f"{slowest.calls:,}")
         main.get_by_role("columnheader", name=re.compile("Calls")).get_by_role("button").or_(
             main.get_by_role("columnheader", name=re.compile("Calls"))
@@ -285,7 +286,7 @@ class TestWhereTheTimeGoes:
         root = figures.modules[0]
         row = frame.get_by_role("treegrid").get_by_role("row").nth(1)
         expect(row).to_contain_text(root.name)
-        expect(row).to_contain_text(str(Nanoseconds(root.forward_ns)))
+        expect(row).to_contain_text(in_column(Nanoseconds(root.forward_ns)))
 
     def test_a_bar_of_the_flame_graph_is_zoomed_to_by_a_click(self, tab: Tab) -> None:
         frame, flame = tab.open(run=UNTIDY, view="flame"), tables(UNTIDY).flame
@@ -306,4 +307,4 @@ class TestWhereTheTimeGoes:
         assert figures.cpu.frames is not None
         own = next(each for each in figures.cpu.frames if each.own_code)
         expect(frame.get_by_role("main")).to_contain_text(own.function)
-        expect(frame.get_by_role("main")).to_contain_text(str(Nanoseconds(own.self_ns)))
+        expect(frame.get_by_role("main")).to_contain_text(in_column(Nanoseconds(own.self_ns)))

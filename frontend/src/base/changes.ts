@@ -2,7 +2,7 @@
 
 import type { KernelChange, OperatorChange } from '../api/types.gen';
 import { differenceOf, wayOf } from './compare';
-import { count, nanoseconds, signed } from './units';
+import { columnSigned, columnTime, count } from './units';
 import { fromCaptureText } from './words';
 
 export type Change = OperatorChange | KernelChange;
@@ -38,10 +38,10 @@ function times(of: string, pick: (row: Change) => { base_ns: number; candidate_n
     label: of ? `${of}${label.toLowerCase()}` : label, number: true, px, width: `${px}px`, text,
   });
   return [
-    column('Baseline', (row) => nanoseconds(pick(row).base_ns), 104),
-    column('Candidate', (row) => nanoseconds(pick(row).candidate_ns), 112),
+    column('Baseline', (row) => columnTime(pick(row).base_ns), 104),
+    column('Candidate', (row) => columnTime(pick(row).candidate_ns), 112),
     { ...column('Difference', (row) => differenceText(pick(row)), 124), tone: (row) => wayOf(differenceOf(pick(row))).tone },
   ];
 }
 
-const differenceText = (row: { base_ns: number; candidate_ns: number }): string => `${wayOf(differenceOf(row)).sign} ${signed(differenceOf(row))}`;
+const differenceText = (row: { base_ns: number; candidate_ns: number }): string => `${wayOf(differenceOf(row)).sign} ${columnSigned(differenceOf(row))}`;

@@ -77,14 +77,14 @@ describe('the columns of changed operators', () => {
 
   it('are host times alone where there is no device', () => {
     expect(cells(row)).toEqual([
-      ['Name', 'aten::mm'], ['Shapes', '64×64 · float32'], ['Calls per step', '4 → 1.5'], ['Baseline', '3 ms'], ['Candidate', '1 ms'], ['Difference', '▼ −2 ms'],
+      ['Name', 'aten::mm'], ['Shapes', '64×64 · float32'], ['Calls per step', '4 → 1.5'], ['Baseline', '3.00 ms'], ['Candidate', '1.00 ms'], ['Difference', '▼ −2.00 ms'],
     ]);
   });
 
   it('are host and device times where there is one', () => {
     expect(cells({ ...row, base_device_ns: 0, candidate_device_ns: 7000 }).slice(3)).toEqual([
-      ['Host baseline', '3 ms'], ['Host candidate', '1 ms'], ['Host difference', '▼ −2 ms'],
-      ['Device baseline', '0 ns'], ['Device candidate', '7 µs'], ['Device difference', '▲ +7 µs'],
+      ['Host baseline', '3.00 ms'], ['Host candidate', '1.00 ms'], ['Host difference', '▼ −2.00 ms'],
+      ['Device baseline', '0 ns'], ['Device candidate', '7.00 µs'], ['Device difference', '▲ +7.00 µs'],
     ]);
   });
 

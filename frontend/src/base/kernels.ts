@@ -2,8 +2,8 @@
 
 import type { DeviceKernelRow } from '../api/types.gen';
 import { KINDS } from './ledger';
-import { flopsText } from './operators';
-import { count, nanoseconds, partShare } from './units';
+import { columnFlops, flopsText } from './operators';
+import { columnShare, columnTime, count } from './units';
 import { FROM_CAPTURE_HINT, fromCaptureText } from './words';
 
 /** A figure or a name of a row: the server can sort by any of them. */
@@ -26,6 +26,7 @@ export interface KernelColumnSpec {
 /** Names of families, as in the ledger. */
 export const familyText = (family: Family): string => (family === 'communication' ? 'Communication' : KINDS[family]);
 export const bytesPerSecond = (rate: number): string => flopsText(rate).replace('FLOP/s', 'B/s');
+export const columnBytesPerSecond = (rate: number): string => columnFlops(rate).replace('FLOP/s', 'B/s');
 
 const figure = (id: KernelColumn, label: string, hint: string, px: number, text: KernelColumnSpec['text']): KernelColumnSpec => ({ id, label, hint, number: true, px, width: `${px}px`, text });
 const words = (id: KernelColumn, label: string, hint: string, px: number, parts: number, text: KernelColumnSpec['text']): KernelColumnSpec => ({ id, label, hint, number: false, px, width: `minmax(${px}px, ${parts}fr)`, text });
@@ -35,12 +36,12 @@ export const KERNEL_COLUMNS: readonly KernelColumnSpec[] = [
   words('operator', 'Operator', 'The operator that launched it, for replayed kernels when the graph was captured', 140, 1, (row) => row.operator || '–'),
   words('family', 'Family', 'What it does, by the operator first and by its own name second', 150, 0.6, (row) => familyText(row.family)),
   figure('count', 'Count', 'How often it ran', 64, (row) => count(row.count)),
-  figure('total_ns', 'Time', 'Durations, added up', 80, (row) => nanoseconds(row.total_ns)),
-  figure('share', 'Share', 'Of all device work', 64, (row) => partShare(row.share)),
-  figure('mean_ns', 'Mean', 'Mean duration', 76, (row) => nanoseconds(row.mean_ns)),
-  figure('flops_per_second', 'FLOP/s', 'Estimated floating-point operations per second of its operators, over all of their device work', 104, (row) => (row.flops_per_second === null ? '–' : flopsText(row.flops_per_second))),
-  figure('bytes_per_second', 'B/s', 'Least bytes that its operators must move, per second of their device work', 88, (row) => (row.bytes_per_second === null ? '–' : bytesPerSecond(row.bytes_per_second))),
-  figure('roofline', 'Roofline', 'Least time that the device needs for the work, as a share of the time taken', 84, (row) => (row.roofline === null ? '–' : partShare(row.roofline))),
+  figure('total_ns', 'Time', 'Durations, added up', 80, (row) => columnTime(row.total_ns)),
+  figure('share', 'Share', 'Of all device work', 64, (row) => columnShare(row.share)),
+  figure('mean_ns', 'Mean', 'Mean duration', 76, (row) => columnTime(row.mean_ns)),
+  figure('flops_per_second', 'FLOP/s', 'Estimated floating-point operations per second of its operators, over all of their device work', 104, (row) => (row.flops_per_second === null ? '–' : columnFlops(row.flops_per_second))),
+  figure('bytes_per_second', 'B/s', 'Least bytes that its operators must move, per second of their device work', 88, (row) => (row.bytes_per_second === null ? '–' : columnBytesPerSecond(row.bytes_per_second))),
+  figure('roofline', 'Roofline', 'Least time that the device needs for the work, as a share of the time taken', 84, (row) => (row.roofline === null ? '–' : columnShare(row.roofline))),
   words('known_by', 'From capture', FROM_CAPTURE_HINT, 132, 0, (row) => fromCaptureText(row.known_by)),
 ];
 

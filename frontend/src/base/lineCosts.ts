@@ -1,6 +1,6 @@
 /** Costs of lines, for the gutter of a source file. */
 
-import { nanoseconds, partShare, plural } from './units';
+import { columnShare, columnTime, nanoseconds, partShare, plural } from './units';
 import { FROM_CAPTURE, type KnownFromCapture } from './words';
 
 interface Columns {
@@ -24,14 +24,14 @@ export function costsOfCalls({ wall_ns: wall, line, host_ns: host, device_ns: de
   const most = Math.max(1, ...host);
   return new Map(line.map((number, at) => {
     const [hostNs, deviceNs] = [host[at] ?? 0, device[at] ?? 0];
-    const part = wall > 0 ? partShare(hostNs / wall) : '';
+    const part = wall > 0 ? hostNs / wall : null;
     const onDevice = deviceNs > 0 ? `, ${nanoseconds(deviceNs)} on the device` : '';
     const lines = shared[at] ?? 1;
     const withOthers = lines > 1 ? `; shared by ${lines} lines` : '';
     const way = known[at];
     const replayed = way ? `; replayed: ${FROM_CAPTURE[way]}` : '';
-    const words = `${nanoseconds(hostNs)} in ${plural(calls[at] ?? 0, 'call')}${onDevice}${part && `; ${part} of the recording`}${withOthers}${replayed}`;
-    return [number, { bar: hostNs / most, time: nanoseconds(hostNs), share: part, words }];
+    const words = `${nanoseconds(hostNs)} in ${plural(calls[at] ?? 0, 'call')}${onDevice}${part === null ? '' : `; ${partShare(part)} of the recording`}${withOthers}${replayed}`;
+    return [number, { bar: hostNs / most, time: columnTime(hostNs), share: part === null ? '' : columnShare(part), words }];
   }));
 }
 
@@ -40,9 +40,9 @@ export function costsOfPlaces(places: readonly PlaceLike[], file: string, per: s
   const here = places.filter((place) => place.file === file);
   const most = Math.max(1, ...here.map((place) => place.duration_ns));
   return new Map(here.toReversed().map(({ line, matches, duration_ns: duration }) => {
-    const part = stepNs ? partShare(duration / stepNs) : '';
-    const words = `${nanoseconds(duration)} per ${per} in ${plural(matches, 'match', 'matches')}${part && `; ${part} of the ${per} time`}`;
-    return [line, { bar: duration / most, time: nanoseconds(duration), share: part, words }];
+    const part = stepNs ? duration / stepNs : null;
+    const words = `${nanoseconds(duration)} per ${per} in ${plural(matches, 'match', 'matches')}${part === null ? '' : `; ${partShare(part)} of the ${per} time`}`;
+    return [line, { bar: duration / most, time: columnTime(duration), share: part === null ? '' : columnShare(part), words }];
   }));
 }
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { operatorRow } from '../testing/fixtures';
-import { columnsOf, descendsFirst, flopsText, leastWidth, titleOf } from './operators';
+import { columnFlops, columnsOf, descendsFirst, flopsText, leastWidth, sortedSecond, titleOf } from './operators';
 
 const ROW = operatorRow('aten::mm', {
   operators: 3, calls: 1200, shapes: '4×4', known_by: 'unique', file: '/job/train.py', line: 7, function: 'step', module: 'Linear_0',
@@ -12,14 +12,14 @@ const texts = (...given: Parameters<typeof columnsOf>) => columnsOf(...given).ma
 describe('columns', () => {
   it('have all figures of a device, with units', () => {
     expect(texts('name', true)).toEqual([
-      ['Operator', 'aten::mm'], ['Calls', '1,200'], ['Host self', '2 ms'], ['Host total', '3 ms'], ['Device self', '–'],
-      ['Device total', '4 ms'], ['Tensor cores', 'unknown'], ['FLOP/s', '81.3 GFLOP/s'], ['Roofline', '12.5 %'], ['From capture', 'unique'],
+      ['Operator', 'aten::mm'], ['Calls', '1,200'], ['Host self', '2.00 ms'], ['Host total', '3.00 ms'], ['Device self', '–'],
+      ['Device total', '4.00 ms'], ['Tensor cores', 'unknown'], ['FLOP/s', '81.3 GFLOP/s'], ['Roofline', '12.5 %'], ['From capture', 'unique'],
     ]);
   });
 
   it('have the spread for groups by shape, and nothing of a device that was not recorded', () => {
     expect(texts('shape', false)).toEqual([
-      ['Operator', 'aten::mm'], ['Input shapes', '4×4'], ['Calls', '1,200'], ['Host self', '2 ms'], ['Host total', '3 ms'],
+      ['Operator', 'aten::mm'], ['Input shapes', '4×4'], ['Calls', '1,200'], ['Host self', '2.00 ms'], ['Host total', '3.00 ms'],
       ['FLOP/s', '81.3 GFLOP/s'], ['Low–median–high', '1 µs – 2 µs – 9 µs'], ['Slow calls', '2'],
     ]);
   });
@@ -49,4 +49,23 @@ it('writes rates with three digits', () => {
 it('claims nothing where nothing ran on the device or no work is known', () => {
   const row = { ...ROW, device_total_ns: 0, flops_per_second: 0, roofline: null };
   expect(columnsOf('name', true).slice(-4, -1).map(({ text }) => text(row))).toEqual(['–', '–', '–']);
+});
+
+describe('on a phone', () => {
+  const columns = columnsOf('shape', true);
+
+  it.each(['device_self_ns', 'calls', 'slow_calls'])('the figure by which rows are sorted, %s, is in sight beside the name', (sorted) => {
+    const shown = sortedSecond(columns, sorted);
+    expect(shown.slice(0, 2).map(({ id }) => id)).toEqual(['name', sorted]);
+    expect(shown.map(({ id }) => id).toSorted()).toEqual(columns.map(({ id }) => id).toSorted());
+    expect(leastWidth(shown.slice(0, 2))).toBeLessThan(390);
+  });
+
+  it('sorting by the name changes no order', () => {
+    expect(sortedSecond(columns, 'name').map(({ id }) => id)).toEqual(columns.map(({ id }) => id));
+  });
+});
+
+it('rates of one prefix are equally long in a column', () => {
+  expect([81.34e9, 90e9, 1e12, 999.6e9, 7].map(columnFlops)).toEqual(['81.3 GFLOP/s', '90.0 GFLOP/s', '1.00 TFLOP/s', '1,000 GFLOP/s', '7 FLOP/s']);
 });

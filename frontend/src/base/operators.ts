@@ -1,7 +1,7 @@
 /** Columns of the operator table, by grouping. */
 
 import type { OperatorRow } from '../api/types.gen';
-import { count, nanoseconds, partShare, plural } from './units';
+import { columnShare, columnTime, count, nanoseconds, plural } from './units';
 import { fileName, placeText } from './places';
 import type { Grouping } from './route';
 import { FROM_CAPTURE_HINT, fromCaptureText } from './words';
@@ -28,7 +28,7 @@ export const GROUPINGS: readonly { id: Grouping; label: string }[] = [
   { id: 'name', label: 'Name' }, { id: 'shape', label: 'Name and shapes' }, { id: 'line', label: 'Source line' }, { id: 'module', label: 'Module' },
 ];
 
-const time = (ns: number | null): string => (ns === null ? '–' : nanoseconds(ns));
+const time = (ns: number | null): string => (ns === null ? '–' : columnTime(ns));
 
 const LEADS: Record<Grouping, ColumnSpec[]> = {
   name: [words('name', 'Operator', 'Name of the operator', 200, 1, (row) => row.name)],
@@ -58,8 +58,8 @@ const DEVICE: readonly ColumnSpec[] = [
 ];
 const KNOWN: ColumnSpec = { ...number('known_by', 'From capture', FROM_CAPTURE_HINT, 132, (row) => fromCaptureText(row.known_by)), number: false };
 const RATE: readonly ColumnSpec[] = [
-  number('flops_per_second', 'FLOP/s', 'Estimated floating-point operations per second', 100, (row) => (!row.flops_per_second ? '–' : flopsText(row.flops_per_second))),
-  number('roofline', 'Roofline', 'Least time that the device needs for the work, as a share of the time taken', 84, (row) => (row.roofline === null ? '–' : partShare(row.roofline))),
+  number('flops_per_second', 'FLOP/s', 'Estimated floating-point operations per second', 100, (row) => (!row.flops_per_second ? '–' : columnFlops(row.flops_per_second))),
+  number('roofline', 'Roofline', 'Least time that the device needs for the work, as a share of the time taken', 84, (row) => (row.roofline === null ? '–' : columnShare(row.roofline))),
 ];
 const SPREAD: readonly ColumnSpec[] = [
   number('median_ns', 'Low–median–high', 'CPU time that a tenth, half and nine tenths of the calls stay below', 172, spreadText),
@@ -85,13 +85,23 @@ export function filledColumns(columns: readonly ColumnSpec[], { host_ns: host = 
   const whole = (bounding === 'device_self_ns' ? device : host) ?? 0;
   const share = (row: OperatorRow): number => (whole > 0 ? (row[bounding] ?? 0) / whole : 0);
   return columns.filter(({ id }) => !empty.includes(id)).map((column) => (column.id === bounding && whole > 0
-    ? { ...column, px: BAR_PX, width: `${BAR_PX}px`, part: share, text: (row) => `${column.text(row)} · ${partShare(share(row))}` } : column));
+    ? { ...column, px: BAR_PX, width: `${BAR_PX}px`, part: share, text: (row) => `${column.text(row)} · ${columnShare(share(row))}` } : column));
 }
 
 const [GAP_PX, EDGES_PX] = [12, 32];
 
 /** Width below which the columns no longer fit. */
 export const leastWidth = (columns: readonly { px: number }[]): number => columns.reduce((sum, { px }) => sum + px + GAP_PX, EDGES_PX - GAP_PX);
+
+const NARROW_LEAD_PX = 150;
+
+/** The columns on a phone: what names a row, then the figure by which the rows are sorted, so that both are in sight. */
+export function sortedSecond<C extends { id: string; px: number; width: string; number: boolean }>(columns: readonly C[], sorted: string): readonly C[] {
+  const [lead, ...others] = columns;
+  if (!lead) return columns;
+  const by = others.filter(({ id }) => id === sorted);
+  return [{ ...lead, px: NARROW_LEAD_PX, width: `minmax(${NARROW_LEAD_PX}px, 1fr)` }, ...by, ...others.filter(({ id }) => id !== sorted)];
+}
 
 const WORDS = new Set<OperatorColumn>([...Object.values(LEADS).flat(), KNOWN].map(({ id }) => id));
 
@@ -126,10 +136,16 @@ export const coresText = (cores: boolean | null): string => (cores === null ? 'u
 
 const PREFIXES = ['', 'k', 'M', 'G', 'T', 'P'];
 
-/** `81.3 GFLOP/s`. */
-export function flopsText(perSecond: number): string {
+/** `81.3 GFLOP/s`, `90 GFLOP/s`. */
+export const flopsText = (perSecond: number): string => rateText(perSecond, (rounded) => Number(rounded).toLocaleString('en-US'));
+
+/** The same with trailing zeros, for a column: `90.0 GFLOP/s`. */
+export const columnFlops = (perSecond: number): string => rateText(perSecond, (rounded) => (rounded.includes('e') || perSecond < 1000 ? Number(rounded).toLocaleString('en-US') : rounded));
+
+/** `text` writes a number that has three significant digits. */
+function rateText(perSecond: number, text: (rounded: string) => string): string {
   const power = Math.min(PREFIXES.length - 1, Math.max(0, Math.floor(Math.log10(Math.max(perSecond, 1)) / 3)));
-  return `${Number((perSecond / 1000 ** power).toPrecision(3)).toLocaleString('en-US')} ${PREFIXES[power] ?? ''}FLOP/s`;
+  return `${text((perSecond / 1000 ** power).toPrecision(3))} ${PREFIXES[power] ?? ''}FLOP/s`;
 }
 
 function spreadText({ low_ns: low, median_ns: median, high_ns: high }: OperatorRow): string {

@@ -20,8 +20,8 @@ describe('columns', () => {
   it('say numbers with their units, and a dash where there is none', () => {
     const [first, none] = [row(3, { memory_peak_bytes: 2 ** 30, arrivals: late }), row(4, { step_ns: null, arrivals: null })];
     const texts = (of: RankRow): string[] => rankColumns([first, none]).map(({ text }) => text(of));
-    expect(texts(first)).toEqual(['Rank 3', '10 ms', '4 ms', '1 GiB', '4 of 4', '2 ms', '0 ns', '1']);
-    expect(texts(none)).toEqual(['Rank 4', '–', '4 ms', '–', '–', '–', '–', '1']);
+    expect(texts(first)).toEqual(['Rank 3', '10.0 ms', '4.00 ms', '1.00 GiB', '4 of 4', '2.00 ms', '0 ns', '1']);
+    expect(texts(none)).toEqual(['Rank 4', '–', '4.00 ms', '–', '–', '–', '–', '1']);
   });
 });
 

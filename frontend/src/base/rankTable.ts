@@ -1,7 +1,7 @@
 /** Columns of the table of ranks, their order, and the distance of figures from the middle rank's. */
 
 import type { RankRow } from '../api/types.gen';
-import { bytes, count, nanoseconds } from './units';
+import { columnBytes, columnTime, count } from './units';
 
 export type RankPart = 'loading' | 'host' | 'compute' | 'copies' | 'communication' | 'idle';
 
@@ -34,7 +34,7 @@ const PARTS: readonly { part: RankPart; label: string; hint: string; px?: number
   { part: 'idle', label: 'Idle', hint: 'Pauses between queued work, synchronisation, and what the recording does not explain' },
 ];
 
-const timed = (ns: number | null): string => (ns === null ? '–' : nanoseconds(ns));
+const timed = (ns: number | null): string => (ns === null ? '–' : columnTime(ns));
 
 function figure(id: RankColumn, label: string, hint: string, px: number, value: Spec['value'], text: Spec['text']): Spec {
   return { id, label, hint, px, width: `minmax(${px}px, 1fr)`, number: true, value, text };
@@ -50,7 +50,7 @@ const RANK: Spec = {
 const STEP = time('step', 'Step', 'Median step besides the warm-up', 92, (row) => row.step_ns);
 const MEMORY: Spec = {
   ...figure('memory', 'Memory peak', 'The most that was allocated on the fullest device', 116, (row) => row.memory_peak_bytes,
-    ({ memory_peak_bytes: peak }) => (peak === null ? '–' : bytes(peak))),
+    ({ memory_peak_bytes: peak }) => (peak === null ? '–' : columnBytes(peak))),
   whole: (middle) => middle,
 };
 const ARRIVALS: readonly Spec[] = [

@@ -28,9 +28,9 @@ it('has the event and the window where the timeline is', () => {
 
 it('forgets an event with its finding, and a window with its profile', () => {
   const route: Route = { ...START, run: 'a', finding: 'f', event: '17', win: '5-90' };
-  expect(withConsequences(route, { finding: 'g' })).toEqual({ finding: 'g', event: '', node: '' });
+  expect(withConsequences(route, { finding: 'g' })).toEqual({ finding: 'g', event: '', node: '', file: '', line: '' });
   expect(withConsequences(route, { finding: 'f', view: 'timeline' })).toEqual({ finding: 'f', view: 'timeline' });
-  expect(withConsequences(route, { finding: 'g', event: '3' })).toEqual({ finding: 'g', event: '3', node: '' });
+  expect(withConsequences(route, { finding: 'g', event: '3' })).toEqual({ finding: 'g', event: '3', node: '', file: '', line: '' });
   expect(withConsequences(route, { run: 'b' })).toEqual({ run: 'b', event: '', win: '', at: '', folded: '', pinned: '', node: '' });
 });
 

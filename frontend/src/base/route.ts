@@ -106,11 +106,11 @@ function keysOf<Name extends keyof Route>(name: Name, route: Route): Written {
 
 /**
  * The changes, and the values that they invalidate: an event and a window belong to a profile, an event also to the
- * finding that it was selected in.
+ * finding that it was selected in. Source opens at the place of another finding.
  */
 export function withConsequences(before: Route, changes: Partial<Route>): Partial<Route> {
   const differs = (...keys: (keyof Route)[]): boolean => keys.some((key) => key in changes && changes[key] !== before[key]);
   if (differs('run', 'worker', 'span')) return { event: '', win: '', at: '', folded: '', pinned: '', node: '', ...changes };
-  if (differs('finding')) return { event: '', node: '', ...changes };
+  if (differs('finding')) return { event: '', node: '', file: '', line: '', ...changes };
   return differs('entry') ? { node: '', ...changes } : changes;
 }

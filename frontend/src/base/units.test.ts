@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import cases from '../../../tests/units_cases.json';
-import { bytes, count, inUnit, moment, nanoseconds, plural, share, timeUnit, partShare } from './units';
+import { bytes, columnBytes, columnInUnit, columnShare, columnSigned, columnTime, count, inUnit, moment, nanoseconds, plural, share, timeUnit, partShare } from './units';
 
 const FORMATTERS: Record<string, (value: number) => string> = { bytes, nanoseconds, share };
 
@@ -40,4 +40,35 @@ it('counts in words', () => {
 
 it('never says nothing of a part that is there', () => {
   expect([0, 1e-9, 0.00005, 0.1264].map(partShare)).toEqual(['0 %', '<0.01 %', '0.01 %', '12.6 %']);
+});
+
+describe('in a column', () => {
+  const DIGITS = /^[−+]?(\d\.\d\d|\d\d\.\d|\d{3})\d* (µs|ms|s|KiB|MiB|GiB|%)$/;
+
+  it.each([[1, '1.00 ms'], [6.2, '6.20 ms'], [83, '83.0 ms'], [830, '830 ms'], [9.996, '10.0 ms'], [99.96, '100 ms'], [999.6, '1.00 s']])('%f ms is %s', (ms, text) => {
+    expect(columnTime(ms * 1e6)).toBe(text);
+  });
+
+  it('numbers of one unit have three digits, whatever they end with', () => {
+    for (let value = 1000; value < 3_000_000; value += 997) {
+      expect(columnTime(value)).toMatch(DIGITS);
+      expect(columnSigned(-value)).toMatch(DIGITS);
+      expect(columnBytes(value * 2)).toMatch(DIGITS);
+    }
+    for (let value = 1; value <= 100; value += 0.01) expect(columnShare(value / 100)).toMatch(DIGITS);
+  });
+
+  it('is the same number as in a sentence', () => {
+    const columns: Record<string, (value: number) => string> = { bytes: columnBytes, nanoseconds: columnTime, share: columnShare };
+    const read = (text: string) => [Number.parseFloat(text) || 0, text.split(' ')[1]];
+    const told = cases.map(({ kind, value, text }) => ({ column: columns[kind]?.(value) ?? '', text })).filter(({ column }) => !column.startsWith('<'));
+    expect(told.map(({ column }) => read(column))).toEqual(told.map(({ text }) => read(text)));
+  });
+
+  it('small shares keep their two decimals, and what cannot be divided has none', () => {
+    expect([0, 1e-9, 0.007, 0.036, 0.12, 1].map(columnShare)).toEqual(['0 %', '<0.01 %', '0.70 %', '3.60 %', '12.0 %', '100 %']);
+    expect([0, 7, 999].map(columnTime)).toEqual(['0 ns', '7 ns', '999 ns']);
+    expect([0, 7, 1023, 1024].map(columnBytes)).toEqual(['0 B', '7 B', '1023 B', '1.00 KiB']);
+    expect([18_000_000, 300_000, 900, 0].map((value) => columnInUnit(value, timeUnit(18e6)))).toEqual(['18.0', '0.30', '<0.01', '0']);
+  });
 });

@@ -18,6 +18,15 @@ export const share = (value: number): string => `${threeDigits(value * 100)} %`;
 /** The same for a column of parts: existing parts are never `0 %`. */
 export const partShare = (value: number): string => (value > 0 && share(value) === share(0) ? '<0.01 %' : share(value));
 
+/**
+ * The same four for a column of a table: trailing zeros stay, so that numbers of one unit are equally long and their
+ * digits stand below each other: `83.0 ms` above `32.4 ms`. Whole bytes and nanoseconds have no decimals.
+ */
+export const columnBytes = (value: number): string => scaled(value, 1024, BYTE_UNITS, threeFullDigits);
+export const columnTime = (value: number): string => scaled(value, 1000, TIME_UNITS, threeFullDigits);
+export const columnSigned = (ns: number): string => `${ns > 0 ? '+' : ns < 0 ? '−' : ''}${columnTime(Math.abs(ns))}`;
+export const columnShare = (value: number): string => (value > 0 && share(value) === share(0) ? '<0.01 %' : `${threeFullDigits(value * 100)} %`);
+
 /** A point in time since the profile's start, exact enough to distinguish neighbours: `1,234.567 ms`. */
 export const moment = (value: number): string =>
   `${(value / 1e6).toLocaleString('en-US', { minimumFractionDigits: 3, maximumFractionDigits: 3 })} ms`;
@@ -47,21 +56,33 @@ export function inUnit(value: number, unit: TimeUnit): string {
   return text === '0' && value > 0 ? '<0.01' : text;
 }
 
+/** The same with trailing zeros, for a column: `18.0`. */
+export function columnInUnit(value: number, unit: TimeUnit): string {
+  const text = inUnit(value, unit);
+  return text.startsWith('<') || unit.ns === 1 ? text : threeFullDigits(value / unit.ns);
+}
+
 /** The unit is the one in which the rounded number stays below `base`: 999.6 µs is shown as `1 ms`. */
-function scaled(value: number, base: number, units: readonly string[]): string {
+function scaled(value: number, base: number, units: readonly string[], digits = threeDigits): string {
   let number = value;
   let step = 0;
   while (step < units.length - 1 && Math.abs(rounded(number)) >= base) {
     number /= base;
     step += 1;
   }
-  return `${threeDigits(number)} ${units[step] ?? ''}`;
+  return `${(step > 0 ? digits : threeDigits)(number)} ${units[step] ?? ''}`;
 }
 
 /** Three significant digits without trailing zeros, never in exponent form. */
 function threeDigits(number: number): string {
   const text = rounded(number).toFixed(decimals(number));
   return text.includes('.') ? text.replace(/\.?0+$/, '') : text;
+}
+
+/** Three significant digits, zeros included; two decimals at most, and none for zero. */
+function threeFullDigits(number: number): string {
+  const value = rounded(number);
+  return value === 0 ? '0' : value.toFixed(decimals(value));
 }
 
 const decimals = (number: number): number => {

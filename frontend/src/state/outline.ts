@@ -4,7 +4,7 @@ import { computed } from '@preact/signals';
 import type { FileCost, Finding, Place } from '../api/types.gen';
 import { fileName, shortNames } from '../base/places';
 import { sourceFiles, useAnswer } from './answers';
-import { findings } from './findings';
+import { findings, place as openPlace } from './findings';
 import { go, route } from './route';
 
 export interface Spot { finding: Finding; place: Place }
@@ -22,16 +22,18 @@ export const outline = computed<readonly FileOutline[]>(() => {
     .toSorted((a, b) => b.spots.length - a.spots.length);
 });
 
-/** The file of the source view: the address's, which need not have findings, else the first with any. */
+/** The file of the source view: the address's, which need not have findings, else that of the open finding, else the first with any. */
 export const openFile = computed<FileOutline | null>(() => {
-  const { file } = route.value;
+  const file = route.value.file || (openPlace.value?.file ?? '');
   const known = outline.value.find((each) => each.file === file);
   return known ?? (file ? { file, name: fileName(file), spots: [] } : outline.value[0] ?? null);
 });
 
 export const openLine = computed<number | null>(() => {
   const line = Number(route.value.line);
-  return Number.isInteger(line) && line > 0 ? line : openFile.value?.spots[0]?.place.line ?? null;
+  if (Number.isInteger(line) && line > 0) return line;
+  const [file, open] = [openFile.value, openPlace.value];
+  return (open && open.file === file?.file ? open.line : file?.spots[0]?.place.line) ?? null;
 });
 
 export const showSpot = ({ finding, place }: Spot): void =>

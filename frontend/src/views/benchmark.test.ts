@@ -227,7 +227,7 @@ describe('a measurement', () => {
     expect(section.textContent).toContain('3 of 250 samples, evenly chosen');
     fireEvent.click(within(section).getByRole('button', { name: 'Show as table' }));
     const cells = within(within(section).getByRole('table')).getAllByRole('row').slice(1).map((row) => row.textContent);
-    expect(cells).toEqual(['112.4 µs7 µs', '212.6 µs6.8 µs', '313 µs7.2 µs']);
+    expect(cells).toEqual(['112.4 µs7.00 µs', '212.6 µs6.80 µs', '313.0 µs7.20 µs']);
   });
 
   it('answers that there is no clear difference', async () => {

@@ -231,11 +231,11 @@ describe('what came of it', () => {
     const section = await screen.findByRole('region', { name: 'Promised and kept' });
     expect(section.textContent).toContain('promised 15.6 ms, kept 16.2 ms per step');
     expect(within(section).getAllByRole('listitem').map((item) => item.textContent)).toEqual([
-      'All togetherpromised15.6 mskept16.2 ms', 'Finding apromised15 mskept15.6 ms', 'Finding bpromised600 µskept623 µs',
+      'All togetherpromised15.6 mskept16.2 ms', 'Finding apromised15.0 mskept15.6 ms', 'Finding bpromised600 µskept623 µs',
     ]);
     fireEvent.click(within(section).getByRole('button', { name: 'Show as table' }));
     expect((await within(section).findAllByRole('row')).map((row) => row.textContent).slice(1)).toEqual([
-      'All together15.6 ms16.2 ms+600 µs', 'Finding a15 ms15.6 ms+577 µs', 'Finding b600 µs623 µs+23 µs',
+      'All together15.6 ms16.2 ms+600 µs', 'Finding a15.0 ms15.6 ms+577 µs', 'Finding b600 µs623 µs+23.0 µs',
     ]);
   });
 
@@ -255,14 +255,14 @@ describe('what came of it', () => {
     await open({ ledger: LEDGER });
     const section = await screen.findByRole('region', { name: 'Parts of the step' });
     expect(within(section).getAllByRole('listitem').map((item) => [item.textContent, item.title])).toEqual([
-      ['Data loading▼ −20 ms less40 → 20 ms', 'The step waits for data: DataLoader 30 → 10 ms'],
+      ['Data loading▼ −20.0 ms less40 → 20 ms', 'The step waits for data: DataLoader 30 → 10 ms'],
       ['Matrix products▲ +100 µs more59.5 → 59.6 ms', 'Device: matrix products: aten::mm (replayed: exact) 50 → 50.1 ms'],
       ['2 smaller entries= 0 ns the same500 → 500 µs', 'Launch overhead, Pointwise operators'],
       ['All parts▼ −19.9 ms less100 → 80.1 ms', ''],
     ]);
     fireEvent.click(within(section).getByRole('button', { name: 'Show as table' }));
     expect((await within(section).findAllByRole('row')).map((row) => row.textContent).slice(1, 3)).toEqual([
-      'The step waits for dataDataLoader 30 → 10 ms40 ms20 ms−20 ms−50 %', 'Device: matrix productsaten::mm (replayed: exact) 50 → 50.1 ms59.5 ms59.6 ms+100 µs0 %',
+      'The step waits for dataDataLoader 30 → 10 ms40.0 ms20.0 ms−20.0 ms−50 %', 'Device: matrix productsaten::mm (replayed: exact) 50 → 50.1 ms59.5 ms59.6 ms+100 µs0 %',
     ]);
     expect((await within(section).findAllByRole('row'))).toHaveLength(5);
   });
@@ -324,11 +324,11 @@ describe('the findings', () => {
     const rows = within(await screen.findByRole('region', { name: 'Findings by state' })).getAllByRole('row').map((row) => row.textContent);
     expect(rows).toEqual([
       'FindingBaselineCandidateDifference',
-      '+ New 1 finding, only in the candidate', 'Severity: mediumFinding newtrain.py:42 in train_step–7 ms▲ +7 ms',
-      '↑ Worse 1 finding, at a higher cost than before', 'Severity: mediumFinding worsetrain.py:42 in train_step5 ms9 ms▲ +4 ms',
-      '✓ Gone 1 finding, only in the baseline', 'Severity: mediumFinding gonetrain.py:42 in train_step5 ms–▼ −5 ms',
-      '↓ Better 1 finding, at a lower cost than before', 'Severity: mediumFinding bettertrain.py:42 in train_step5 ms1 ms▼ −4 ms',
-      '= Same 1 finding, at about the same cost', 'Severity: mediumFinding sametrain.py:42 in train_step5 ms5.1 ms▲ +100 µs',
+      '+ New 1 finding, only in the candidate', 'Severity: mediumFinding newtrain.py:42 in train_step–7.00 ms▲ +7.00 ms',
+      '↑ Worse 1 finding, at a higher cost than before', 'Severity: mediumFinding worsetrain.py:42 in train_step5.00 ms9.00 ms▲ +4.00 ms',
+      '✓ Gone 1 finding, only in the baseline', 'Severity: mediumFinding gonetrain.py:42 in train_step5.00 ms–▼ −5.00 ms',
+      '↓ Better 1 finding, at a lower cost than before', 'Severity: mediumFinding bettertrain.py:42 in train_step5.00 ms1.00 ms▼ −4.00 ms',
+      '= Same 1 finding, at about the same cost', 'Severity: mediumFinding sametrain.py:42 in train_step5.00 ms5.10 ms▲ +100 µs',
     ]);
     const tones = (await screen.findAllByRole('cell')).flatMap((cell) => (cell.classList.contains('way') ? [cell.className.split(' ').at(-1)] : []));
     expect(tones).toEqual(['bad', 'bad', 'good', 'good', 'even']);
@@ -366,7 +366,7 @@ describe('operators and kernels', () => {
     const server = await open({ operators: OPERATORS });
     const cells = async () => (await screen.findAllByRole('row')).map((row) => within(row).queryAllByRole('cell').map((cell) => cell.textContent)).filter((row) => row.length === 6);
     await vi.waitFor(async () => expect(await cells()).toEqual([
-      ['aten::mm', '64×64 · float32', '4 → 0', '3 ms', '0 ns', '▼ −3 ms'], ['aten::add', '64×64 · float32', '4', '3 ms', '3.5 ms', '▲ +500 µs'],
+      ['aten::mm', '64×64 · float32', '4 → 0', '3.00 ms', '0 ns', '▼ −3.00 ms'], ['aten::add', '64×64 · float32', '4', '3.00 ms', '3.50 ms', '▲ +500 µs'],
     ]));
     expect(lastAsked(server)).toMatchObject({ offset: '0', limit: '100' });
     fireEvent.input(screen.getByRole('searchbox', { name: 'Search operators and kernels' }), { target: { value: ' add' } });
@@ -378,7 +378,7 @@ describe('operators and kernels', () => {
     await open({ operators: OPERATORS, kernels: [{ name: 'gemm', shapes: '', base_calls: 1, candidate_calls: 1, base_ns: 1000, candidate_ns: 4000 }] });
     fireEvent.click(await screen.findByRole('button', { name: 'Kernels' }));
     const table = await screen.findByRole('table', { name: 'Kernels' });
-    await vi.waitFor(() => expect(within(table).getAllByRole('cell').map((cell) => cell.textContent)).toEqual(['gemm', '–', '1', '1 µs', '4 µs', '▲ +3 µs']));
+    await vi.waitFor(() => expect(within(table).getAllByRole('cell').map((cell) => cell.textContent)).toEqual(['gemm', '–', '1', '1.00 µs', '4.00 µs', '▲ +3.00 µs']));
   });
 
   it('say that nothing matches', async () => {

@@ -38,8 +38,8 @@ it('says nothing of threads at the same time where there is one', async () => {
 it('lists slow calls with what they lost, and marks contention by sign and word', async () => {
   await open();
   expect(table('Table of slow calls')).toEqual([
-    ['aten::mm', '4×4', '900 µs', '100 µs', '800 µs', '1 thread', '5.000 ms', 'ProfilerStep#2', 'train.py:42'],
-    ['aten::add', '4×4', '900 µs', '100 µs', '800 µs', '▲ contended, 3 threads', '5.000 ms', 'ProfilerStep#2', '–'],
+    ['aten::mm', '900 µs', '100 µs', '800 µs', '4×4', '1 thread', '5.000 ms', 'ProfilerStep#2', 'train.py:42'],
+    ['aten::add', '900 µs', '100 µs', '800 µs', '4×4', '▲ contended, 3 threads', '5.000 ms', 'ProfilerStep#2', '–'],
   ]);
 });
 
@@ -47,7 +47,7 @@ it('lists Python’s own time, of all code or of the user’s alone', async () =
   await open();
   expect(table('Table of Python functions').map(([name]) => name)).toEqual(['mine', 'theirs']);
   fireEvent.click(screen.getByRole('checkbox', { name: 'Only my code' }));
-  await vi.waitFor(() => expect(table('Table of Python functions')).toEqual([['mine', 'train.py:7', 'own', '3', '2 ms']]));
+  await vi.waitFor(() => expect(table('Table of Python functions')).toEqual([['mine', '2.00 ms', '3', 'train.py:7', 'own']]));
 });
 
 it('says which option records Python’s time', async () => {

@@ -23,14 +23,14 @@ it('says in words and as a table what it shows', async () => {
   serveFlame();
   await openPage('torchtidy&p.torchtidy.view=flame');
   expect((await canvas()).getAttribute('aria-label')).toBe('Flame graph of step time. All: 50 ns per step, 100 % of all; 2 parts inside.');
-  expect(await parts('All')).toEqual([['step', 'function', '45 ns', '90 %'], ['The host is late', 'idle time', '5 ns', '10 %']]);
+  expect(await parts('All')).toEqual([['step', 'function', '45 ns', '90.0 %'], ['The host is late', 'idle time', '5 ns', '10.0 %']]);
 });
 
 it('zooms by its table, and goes out by the path and the keys', async () => {
   serveFlame();
   await openPage('torchtidy&p.torchtidy.view=flame');
   fireEvent.click(await screen.findByRole('button', { name: 'step' }));
-  expect(await parts('step')).toEqual([['aten::mm', 'operator', '30 ns', '60 %'], ['The host is late', 'idle time', '15 ns', '30 %']]);
+  expect(await parts('step')).toEqual([['aten::mm', 'operator', '30 ns', '60.0 %'], ['The host is late', 'idle time', '15 ns', '30.0 %']]);
   expect(window.location.hash).toContain('node=1');
   const graph = await canvas();
   await effects();
@@ -72,7 +72,7 @@ it('is one click from a finding, zoomed to its events', async () => {
 it('shows the time of one entry alone', async () => {
   serveFlame();
   await openPage('torchtidy&p.torchtidy.view=flame&p.torchtidy.entry=launch_pace');
-  expect(await parts('All')).toEqual([['step', 'function', '15 ns', '75 %'], ['The host is late', 'idle time', '5 ns', '25 %']]);
+  expect(await parts('All')).toEqual([['step', 'function', '15 ns', '75.0 %'], ['The host is late', 'idle time', '5 ns', '25.0 %']]);
   fireEvent.click(screen.getByRole('button', { name: 'Show all' }));
   expect((await parts('All')).map(([, , ns]) => ns)).toEqual(['45 ns', '5 ns']);
 });

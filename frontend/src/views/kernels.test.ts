@@ -37,7 +37,7 @@ describe('the kernels', () => {
   it('are rows with their rates, and without those that are not known', async () => {
     await open(null, ['known_by']);
     const first = (await screen.findByRole('button', { name: 'Cijk_MT256' })).closest<HTMLElement>('[role=row]');
-    expect(cells(first)).toEqual(['Cijk_MT256', 'aten::mm', 'Matrix products', '36', '2 ms', '25 %', '55.6 µs', '95.9 TFLOP/s', '3.03 TB/s', '57.1 %']);
+    expect(cells(first)).toEqual(['Cijk_MT256', 'aten::mm', 'Matrix products', '36', '2.00 ms', '25.0 %', '55.6 µs', '95.9 TFLOP/s', '3.03 TB/s', '57.1 %']);
     const second = screen.getByRole('button', { name: 'Memcpy DtoH' }).closest<HTMLElement>('[role=row]');
     expect(cells(second).slice(1, 3)).toEqual(['–', 'Copies to the host']);
     expect(cells(second).slice(7)).toEqual(['–', '–', '–']);
@@ -63,8 +63,8 @@ describe('the kernels', () => {
     await open();
     const table = await screen.findByRole('region', { name: 'Families' });
     expect(within(table).getAllByRole('row').slice(1).map((each) => [...each.children].map((cell) => cell.textContent))).toEqual([
-      ['Matrix products', '36', '2 ms', '25 %', '95.9 TFLOP/s', '3.03 TB/s', '57.1 %', '100 %'],
-      ['Copies to the host', '1', '6 ms', '75 %', '–', '–', '–', '0 %'],
+      ['Matrix products', '36', '2.00 ms', '25.0 %', '95.9 TFLOP/s', '3.03 TB/s', '57.1 %', '100 %'],
+      ['Copies to the host', '1', '6.00 ms', '75.0 %', '–', '–', '–', '0 %'],
     ]);
   });
 

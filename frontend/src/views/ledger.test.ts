@@ -56,8 +56,8 @@ describe('the account on the overview', () => {
     await open();
     expect(within(table()).getAllByRole('columnheader').map(({ textContent }) => textContent)).toEqual(['Share', 'Time per step', 'What', 'Whose time', 'How near its limit', 'What to do']);
     expect(lines().map((row) => cells(row).slice(0, 3).join(' | '))).toEqual([
-      '54.8 % | 55 ms | ▸Device: matrix products', '20.3 % | 20.3 ms | ▸Host work holds the device up', '15 % | 15 ms | ▸Communication that nothing hides',
-      '8.97 % | 9 ms | ▸A queued graph has not started yet', '1 % | 1 ms | ▸2 smaller entries', '100 % | 100 ms | Sum',
+      '54.8 % | 55.0 ms | ▸Device: matrix products', '20.3 % | 20.3 ms | ▸Host work holds the device up', '15.0 % | 15.0 ms | ▸Communication that nothing hides',
+      '8.97 % | 9.00 ms | ▸A queued graph has not started yet', '1.00 % | 1.00 ms | ▸2 smaller entries', '100 % | 100 ms | Sum',
     ]);
     const [matrix, host, communication, graph] = lines().map((row) => cells(row).slice(3));
     expect(matrix).toEqual([`train.py:42 train_step${HOSTILE}`, '84 % of the device’s limit (compute)known for 60 % of its time', 'Nothing to fix: The products run near the device’s limit.']);
@@ -84,7 +84,7 @@ describe('the account on the overview', () => {
     expect(grown.reduce((sum, part) => sum + part, 0)).toBeCloseTo(1, 5);
     fireEvent.click(within(chart).getByRole('button', { name: 'Show as table' }));
     await waitFor(() => expect(within(chart).getAllByRole('row').map(cells).slice(0, 3)).toEqual([
-      ['Part', 'Group', 'Time per step', 'Share'], ['Matrix products', 'Device compute', '55 ms', '54.8 %'], ['Exposed communication', 'Exposed communication', '15 ms', '15 %'],
+      ['Part', 'Group', 'Time per step', 'Share'], ['Matrix products', 'Device compute', '55.0 ms', '54.8 %'], ['Exposed communication', 'Exposed communication', '15.0 ms', '15.0 %'],
     ]));
   });
 

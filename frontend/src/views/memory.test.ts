@@ -37,15 +37,15 @@ it('has the curve as a table', async () => {
   await open([device()]);
   fireEvent.click(screen.getByRole('button', { name: 'Show as table' }));
   await vi.waitFor(() => expect(table('Memory of cuda:0 over time')).toEqual([
-    ['From', 'Allocated', 'Reserved'], ['0.000 ms', '1 MiB', '4 MiB'], ['100.000 ms', '8 MiB', '16 MiB'], ['200.000 ms', '2 MiB', '16 MiB'],
+    ['From', 'Allocated', 'Reserved'], ['0.000 ms', '1.00 MiB', '4.00 MiB'], ['100.000 ms', '8.00 MiB', '16.0 MiB'], ['200.000 ms', '2.00 MiB', '16.0 MiB'],
   ]));
 });
 
 it('names what holds the peak, and what steps keep', async () => {
   const page = await open([device()]);
-  expect(table(/^1 holder/)[1]).toEqual(['aten::mm', 'train.py:42 · step', '3', '6 MiB', '75 %']);
+  expect(table(/^1 holder/)[1]).toEqual(['aten::mm', 'train.py:42 · step', '3', '6.00 MiB', '75.0 %']);
   expect(page.textContent).toContain('2 MiB of the peak (25 %) were allocated before the recording');
-  expect(table('Steps of cuda:0')[1]).toEqual(['ProfilerStep#1', '1 MiB', '8 MiB', '2 MiB', '1 MiB', '1']);
+  expect(table('Steps of cuda:0')[1]).toEqual(['ProfilerStep#1', '1.00 MiB', '8.00 MiB', '2.00 MiB', '1 MiB', '1']);
 });
 
 it('claims no more than was recorded', async () => {
@@ -70,11 +70,11 @@ it('stacks the kinds, and lists what holds the peak by kind', async () => {
   })]);
   expect(page.querySelectorAll('.kind-area').length).toBe(2);
   expect(table('Kinds of memory on cuda:0').map((row) => row.slice(0, 4))).toEqual([
-    ['Kind', 'At the peak', 'Of the peak', 'Most at any time'], ['Activations', '6 MiB', '75 %', '6 MiB'], ['From before the recording', '2 MiB', '25 %', '2 MiB'],
+    ['Kind', 'At the peak', 'Of the peak', 'Most at any time'], ['Activations', '6.00 MiB', '75.0 %', '6.00 MiB'], ['From before the recording', '2.00 MiB', '25.0 %', '2.00 MiB'],
   ]);
   expect(table(/^2 holders/).length).toBe(3);
   fireEvent.click(screen.getByRole('button', { name: 'Activations' }));
-  await vi.waitFor(() => expect(table(/^1 holder/)[1]).toEqual(['aten::mm', '–', 'Activations', '3', '5 MiB', '62.5 %']));
+  await vi.waitFor(() => expect(table(/^1 holder/)[1]).toEqual(['aten::mm', '–', 'Activations', '3', '5.00 MiB', '62.5 %']));
 });
 
 it('shows a memory snapshot over its own time, with the stacks of what holds its peak', async () => {

@@ -61,7 +61,7 @@ it('has times with units, and columns for device, memory and replays only where 
   await open([row('Net_0', null, 0, 0, { device_forward_ns: 5e6, device_backward_ns: 7e6, allocated_bytes: 2048, known_by: 'donor' })]);
   expect((await headings()).slice(-5)).toEqual(['Device', 'Device forward', 'Device backward', 'Allocated', 'From capture']);
   expect((await within(await tree()).findAllByRole('gridcell')).map((cell) => cell.textContent)).toEqual([
-    '3', '10 ms', '4 ms', '1 ms', '6 ms', '2 ms', '12 ms', '5 ms', '7 ms', '2 KiB', 'by an eager iteration',
+    '3', '10.0 ms', '4.00 ms', '1.00 ms', '6.00 ms', '2.00 ms', '12.0 ms', '5.00 ms', '7.00 ms', '2.00 KiB', 'by an eager iteration',
   ]);
 });
 

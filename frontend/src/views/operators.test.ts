@@ -31,7 +31,7 @@ describe('the operators', () => {
   it('are rows with their figures and units', async () => {
     const server = await open();
     const row = (await screen.findByRole('button', { name: 'aten::mm' })).closest<HTMLElement>('[role=row]');
-    expect(row && cells(row)).toEqual(['aten::mm', '12', '2 ms', '3 ms', '5 ms', '6 ms', 'yes', '1.5 TFLOP/s', '50 %']);
+    expect(row && cells(row)).toEqual(['aten::mm', '12', '2.00 ms', '3.00 ms', '5.00 ms', '6.00 ms', 'yes', '1.50 TFLOP/s', '50.0 %']);
     expect(Object.fromEntries(lastAsked(server))).toEqual({
       run: 'job', worker: 'host_1', span: '1', group: 'name', offset: '0', limit: '100', sort: '-device_self_ns', kind: 'operator',
     });
@@ -42,7 +42,7 @@ describe('the operators', () => {
     server.answers['operators'] = () => ({ group: 'shape', total: 1, offset: 0, rows: ROWS.slice(0, 1), left_out: 0, missing: null, host_ns: 4e6, device_ns: 20e6, empty: ['roofline', 'flops_per_second', 'tensor_cores', 'slow_calls', 'median_ns', 'shapes', 'known_by'] });
     fireEvent.click(screen.getByRole('button', { name: 'Name and shapes' }));
     await vi.waitFor(() => expect(screen.getAllByRole('columnheader').map((each) => each.textContent)).toEqual(['Operator', 'Calls', 'Host self', 'Host total', 'Device self▾', 'Device total']));
-    expect(screen.getByText('5 ms · 25 %')).toBeTruthy();
+    expect(screen.getByText('5.00 ms · 25.0 %')).toBeTruthy();
   });
 
   it('are sorted by the server', async () => {
@@ -122,7 +122,7 @@ describe('the open row', () => {
     await open();
     fireEvent.click(await screen.findByRole('button', { name: 'aten::add' }));
     const text = (await panel('aten::add')).textContent;
-    for (const part of ['vectorized_add', 'elementwise', '3 ms']) expect(text).toContain(part);
+    for (const part of ['vectorized_add', 'elementwise', '3.00 ms']) expect(text).toContain(part);
     expect(window.location.hash).toContain('p.torchtidy.op=add');
     key('Escape', document.body);
     await vi.waitFor(() => expect(screen.queryByRole('complementary')).toBeNull());

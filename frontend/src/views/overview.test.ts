@@ -70,9 +70,9 @@ describe('the overview', () => {
     const why = await screen.findByRole('region', { name: 'Why ProfilerStep#6 is an outlier' });
     expect(why.textContent).toContain('waiting for data 8 ms more; aten::mm 2 ms more (3 calls instead of 2).');
     expect(within(why).getAllByRole('row').slice(1).map((row) => [...row.children].map((cell) => cell.textContent))).toEqual([
-      ['Data', 'Wait', '9 ms', '1 ms', '+8 ms', '–'],
-      ['The step waits for data', 'Part of the step', '9 ms', '1 ms', '+8 ms', '–'],
-      ['aten::mm 64×64', 'Operator, self time', '6 ms', '4 ms', '+2 ms', '2 → 3'],
+      ['Data', 'Wait', '9.00 ms', '1.00 ms', '+8.00 ms', '–'],
+      ['The step waits for data', 'Part of the step', '9.00 ms', '1.00 ms', '+8.00 ms', '–'],
+      ['aten::mm 64×64', 'Operator, self time', '6.00 ms', '4.00 ms', '+2.00 ms', '2 → 3'],
     ]);
     fireEvent.click(screen.getByRole('option', { name: /ProfilerStep#5/ }));
     await vi.waitFor(() => expect(screen.queryByRole('region', { name: /Why/ })).toBeNull());
@@ -93,9 +93,9 @@ describe('the overview', () => {
     for (const button of screen.getAllByRole('button', { name: 'Show as table' })) fireEvent.click(button);
     await vi.waitFor(() => expect(chart('Steps').getAllByRole('row').map((row) => [...row.children].map((cell) => cell.textContent))).toEqual([
       ['Step', 'Start', 'Duration', 'Odd', 'Device compute', 'Copies', 'Data loading', 'Not explained'],
-      ['ProfilerStep#4', '0.000 ms', '90 ms', '', '45 ms', '5 ms', '30 ms', '10 ms'],
-      ['ProfilerStep#5', '90.000 ms', '100 ms', '', '50 ms', '10 ms', '30 ms', '10 ms'],
-      ['ProfilerStep#6', '190.000 ms', '110 ms', '▲ outlier', '55 ms', '15 ms', '30 ms', '10 ms'],
+      ['ProfilerStep#4', '0.000 ms', '90.0 ms', '', '45.0 ms', '5.00 ms', '30.0 ms', '10.0 ms'],
+      ['ProfilerStep#5', '90.000 ms', '100 ms', '', '50.0 ms', '10.0 ms', '30.0 ms', '10.0 ms'],
+      ['ProfilerStep#6', '190.000 ms', '110 ms', '▲ outlier', '55.0 ms', '15.0 ms', '30.0 ms', '10.0 ms'],
     ]));
   });
 

@@ -65,9 +65,9 @@ describe('the table of ranks', () => {
     await open();
     await vi.waitFor(async () => expect(await names()).toEqual(['Rank 1', 'Rank 0', 'Rank 2']));
     const host = await cell('Rank 1', 2);
-    expect([host?.textContent, host?.className]).toEqual(['6 ms', 'number shade-4']);
+    expect([host?.textContent, host?.className]).toEqual(['6.00 ms', 'number shade-4']);
     expect((await cell('Rank 0', 2))?.className).toBe('number');
-    expect((await cell('Rank 1', 5))?.textContent).toBe('5 ms');
+    expect((await cell('Rank 1', 5))?.textContent).toBe('5.00 ms');
   });
 
   it('is sorted by its headings, and says so', async () => {
@@ -122,14 +122,14 @@ describe('beside the table', () => {
     await open();
     const places = within(await screen.findByRole('region', { name: 'Collectives' }));
     expect(places.getByRole('rowheader').textContent).toBe('all_reduce');
-    expect(places.getAllByRole('cell').map((each) => each.textContent)).toEqual(['0', '4 KiB', 'train.py:7', 'Rank 1', '4 of 4', '5 ms']);
+    expect(places.getAllByRole('cell').map((each) => each.textContent)).toEqual(['0', '4.00 KiB', 'train.py:7', 'Rank 1', '4 of 4', '5.00 ms']);
   });
 
   it('clocks are folded away', async () => {
     await open();
     const clocks = (await screen.findByText('Clocks of the ranks')).closest('details');
     expect(clocks?.open).toBe(false);
-    expect(clocks?.querySelectorAll('tbody tr')[2]?.textContent).toBe('Rank 2host_22 µs500 ns');
+    expect(clocks?.querySelectorAll('tbody tr')[2]?.textContent).toBe('Rank 2host_22.00 µs500 ns');
   });
 
   it('missing ranks and doubts are said', async () => {

@@ -92,6 +92,18 @@ describe('a finding about the run', () => {
     await openPage();
     await rows();
     expect(document.querySelector('.outcome-group.clean')?.textContent).toContain('One rank that all others wait for');
+    expect(document.querySelector('.outcome-group.clean summary')?.textContent).toBe('Passed checks 1 about all ranks together');
+  });
+
+  it('is counted with those of the profile, and how many it is, since an exported page has it apart', async () => {
+    const server = serveRun(3, () => ({ findings: [], ranks: [0, 1, 2], pending: 0 }));
+    const [own, ofRun] = [['a', 'b'], ['run-rule']].map((names) => names.map((name) => ({ rule: name, status: 'clean' as const, reason: null })));
+    server.answers['report'] = () => ({
+      states: [state()], ranks: [0, 1, 2], pending: 0, report: { run: 'job', profiles: [report({ findings: [OWN], outcomes: own ?? [] })], findings: [], outcomes: ofRun },
+    });
+    await openPage();
+    await rows();
+    expect(document.querySelector('.outcome-group.clean summary')?.textContent).toBe('Passed checks 3 1 of them about all ranks together');
   });
 });
 

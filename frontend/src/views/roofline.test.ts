@@ -30,7 +30,7 @@ it('has each dot in its table, with its limit, and without columns that are empt
   await open(KNOWN);
   expect(await cells('Roofline of operators')).toEqual([
     ['Operator', 'Input shapes', 'Device time', 'Of the device', 'FLOP/s', 'FLOP per byte', 'Of its limit', 'Bound by'],
-    ['aten::mm', '8×8', '3 ms', '75 %', '30 TFLOP/s', '100', '50 %', 'computing'],
+    ['aten::mm', '8×8', '3.00 ms', '75.0 %', '30.0 TFLOP/s', '100', '50.0 %', 'computing'],
   ]);
   fireEvent.click(screen.getByRole('button', { name: 'Kernels' }));
   expect((await cells('Roofline of kernels'))[0]).toEqual(['Kernel', 'Device time', 'Of the device', 'FLOP/s', 'FLOP per byte']);

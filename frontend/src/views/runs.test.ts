@@ -66,7 +66,7 @@ describe('the list of all runs', () => {
     const worse = await screen.findByRole('img', { name: /slower/ });
     expect(worse.getAttribute('aria-label')).toBe('20 % slower than the recording before. Step times: 100 ms, 120 ms');
     expect(worse.closest('[role=row]')?.textContent).toContain('▲ +20 %');
-    expect(worse.closest('[role=row]')?.textContent).toContain('8.33 % 10 ms');
+    expect(worse.closest('[role=row]')?.textContent).toContain('8.33 % 10.0 ms');
     expect((await table()).querySelectorAll('.worse').length).toBe(1);
   });
 
@@ -96,7 +96,17 @@ describe('the list of all runs', () => {
     serveRuns([{ runs: ROWS, pending: 1, unasked: 0 }, { runs: [...ROWS.slice(0, 2), row('gpt', 1_600_000_000_000, 7)], pending: 0, unasked: 0 }]);
     await openPage();
     expect((await table()).textContent).toContain('not analysed');
-    await vi.waitFor(async () => expect((await table()).textContent).toContain('7 ms'), 5000);
+    await vi.waitFor(async () => expect((await table()).textContent).toContain('7.00 ms'), 5000);
+  });
+
+  it('has no column of dashes: neither a trend of single runs nor what was logged', async () => {
+    serveRuns([{ runs: [row('resnet', 1_700_000_000_000, 100), row('gpt', 1_600_000_000_000, 83)], pending: 0, unasked: 0 }]);
+    await openPage('torchtidy&p.torchtidy.view=runs');
+    const headings = within(await table()).getAllByRole('columnheader').map((each) => each.textContent?.replace(/[▾▴]/, ''));
+    expect(headings).toEqual(['Compare', 'Run', 'Recorded', 'Device', 'Step', 'Recoverable', 'Do first']);
+    const cells = within(await table()).getAllByRole('row').map((each) => each.querySelectorAll('[role=cell], [role=columnheader]').length);
+    expect(new Set(cells)).toEqual(new Set([headings.length]));
+    expect((await table()).textContent).toContain('83.0 ms');
   });
 
   it('is searched and sorted, and leads to a run', async () => {

@@ -34,7 +34,7 @@ describe('the gutter', () => {
   it('has what all calls on a line cost, its part of the recording, and both in words', async () => {
     await open();
     await vi.waitFor(() => expect(cost(42)).toContain('120 ms'));
-    expect(cost(42)).toBe('120 ms40 %Line costs 120 ms in 36 calls, 90 ms on the device; 40 % of the recording. ');
+    expect(cost(42)).toBe('120 ms40.0 %Line costs 120 ms in 36 calls, 90 ms on the device; 40 % of the recording. ');
     expect(row(42).querySelector('.gutter')?.getAttribute('title')).toBe('120 ms in 36 calls, 90 ms on the device; 40 % of the recording');
     expect(row(41).querySelector('.gutter-track > span')?.getAttribute('style')).toBe('width: 25%;');
     expect(cost(43)).toBe('');
@@ -44,8 +44,8 @@ describe('the gutter', () => {
   it('changes to what the open finding costs on its lines', async () => {
     await open();
     fireEvent.click(screen.getByRole('button', { name: 'This finding' }));
-    await vi.waitFor(() => expect(cost(42)).toBe('4 ms4 %Line costs 4 ms per step in 12 matches; 4 % of the step time. '));
-    expect(cost(50)).toContain('1 ms');
+    await vi.waitFor(() => expect(cost(42)).toBe('4.00 ms4.00 %Line costs 4 ms per step in 12 matches; 4 % of the step time. '));
+    expect(cost(50)).toContain('1.00 ms');
     expect(cost(41)).toBe('');
     expect(screen.getByRole('button', { name: 'This finding' }).getAttribute('aria-pressed')).toBe('true');
     fireEvent.click(screen.getByRole('button', { name: 'All calls' }));
@@ -96,6 +96,33 @@ describe('the gutter', () => {
   });
 });
 
+describe('an address without a line', () => {
+  const opened = async (address: string): Promise<string | null | undefined> => {
+    const server = serveProfile(report({ findings: FINDINGS }), state());
+    server.answers['source'] = () => source();
+    server.answers['lines'] = () => lines();
+    await openPage(`torchtidy&${address}`);
+    fireEvent.click(await screen.findByRole('tab', { name: 'Source' }));
+    return vi.waitFor(() => {
+      const current = document.querySelector('.code-line.current .code-number');
+      expect(current).not.toBeNull();
+      return current?.textContent;
+    });
+  };
+
+  it.each([['b', '60'], ['a', '42']])('opens the file at the place of the open finding %s, not at the first marked line', async (id, line) => {
+    expect(await opened(`p.torchtidy.finding=${id}`)).toBe(line);
+  });
+
+  it('forgets the line of the finding before', async () => {
+    expect(await opened('p.torchtidy.finding=a')).toBe('42');
+    fireEvent.click(screen.getByRole('tab', { name: 'Findings' }));
+    fireEvent.click(await screen.findByRole('option', { name: /Finding b/ }));
+    fireEvent.click(screen.getByRole('tab', { name: 'Source' }));
+    await vi.waitFor(() => expect(document.querySelector('.code-line.current .code-number')?.textContent).toBe('60'));
+  });
+});
+
 describe('the other files of the recording', () => {
   const files = [['/job/model.py', 12, 200e6], ['/job/train.py', 42, 120e6], ['/job/<b>data.py', 3, 1e6]] as const;
 
@@ -105,7 +132,7 @@ describe('the other files of the recording', () => {
     });
     await screen.findByRole('heading', { name: 'Other files 2' });
     const others = screen.getAllByRole('button').filter((each) => each.classList.contains('other-file'));
-    expect(others.map((each) => each.textContent)).toEqual(['model.py200 ms', '<b>data.py1 ms']);
+    expect(others.map((each) => each.textContent)).toEqual(['model.py200 ms', '<b>data.py1.00 ms']);
     expect(others[0]?.getAttribute('title')).toBe('/job/model.py: line 12 takes most of the recording\'s time, 200 ms');
     if (others[0]) fireEvent.click(others[0]);
     await vi.waitFor(() => expect(window.location.hash).toContain('file=%2Fjob%2Fmodel.py'));

@@ -2,7 +2,7 @@
 
 import type { Comparison } from '../../api/types.gen';
 import { changeShare, differenceOf, drawn, fromTo, wayOf, wholeOf } from '../../base/compare';
-import { nanoseconds, signed } from '../../base/units';
+import { columnSigned, columnTime } from '../../base/units';
 import { DataTable } from '../../components/DataTable';
 import { Diverging } from '../../components/Diverging';
 import { TableTwin } from '../../components/TableTwin';
@@ -30,9 +30,9 @@ export function Breakdown({ comparison }: { comparison: Comparison }) {
         <DataTable label="Table of the parts" rows={lines} columns={[
           { label: 'Part', cell: ({ title }) => title },
           { label: 'Changed most', cell: ({ owner }) => owner || '–' },
-          { label: 'Baseline', number: true, cell: (line) => nanoseconds(line.base_ns) },
-          { label: 'Candidate', number: true, cell: (line) => nanoseconds(line.candidate_ns) },
-          { label: 'Difference', number: true, cell: (line) => signed(differenceOf(line)) },
+          { label: 'Baseline', number: true, cell: (line) => columnTime(line.base_ns) },
+          { label: 'Candidate', number: true, cell: (line) => columnTime(line.candidate_ns) },
+          { label: 'Difference', number: true, cell: (line) => columnSigned(differenceOf(line)) },
           { label: 'Change', number: true, cell: changeShare },
         ]} />
       )} />
@@ -50,7 +50,7 @@ function Line({ name, title, owner, most, slight, ...change }: LineProps) {
     <li class="part-change" title={[title, owner].filter(Boolean).join(': ')}>
       <span>{name}</span>
       <Diverging value={difference} most={most} tone={tone} />
-      <b class={`number way ${tone}`}>{sign} {signed(difference)}<span class="hidden"> {word}</span></b>
+      <b class={`number way ${tone}`}>{sign} {columnSigned(difference)}<span class="hidden"> {word}</span></b>
       <span class="number muted">{fromTo(change.base_ns, change.candidate_ns)}</span>
     </li>
   );

@@ -5,7 +5,7 @@ import type { Flame } from '../../api/types.gen';
 import { wayOf } from '../../base/compare';
 import { changeOf, paired, totalsOf, weightsOf, widthsOf, WEIGHTS, type Weight } from '../../base/flame';
 import type { Sides } from '../../base/sides';
-import { bytes, nanoseconds, signed } from '../../base/units';
+import { bytes, columnBytes, columnTime, nanoseconds } from '../../base/units';
 import { Button } from '../../components/Button';
 import { Choice } from '../../components/Choice';
 import { Failure } from '../../components/Failure';
@@ -54,9 +54,10 @@ function Paired({ base, candidate, named }: { base: Flame; candidate: Flame; nam
   const focus = node < pair.tree.parent.length ? node : 0;
   const [from, to] = [(at: number): number => Math.round(before?.[at] ?? 0), (at: number): number => Math.round(after?.[at] ?? 0)];
   const amount = weight === 'bytes' ? bytes : nanoseconds;
-  const difference = (at: number): string => {
+  const column = weight === 'bytes' ? columnBytes : columnTime;
+  const difference = (at: number, text = amount): string => {
     const by = to(at) - from(at);
-    return weight === 'bytes' ? `${by > 0 ? '+' : by < 0 ? '−' : ''}${bytes(Math.abs(by))}` : signed(by);
+    return `${by > 0 ? '+' : by < 0 ? '−' : ''}${text(Math.abs(by))}`;
   };
   return (
     <>
@@ -69,9 +70,9 @@ function Paired({ base, candidate, named }: { base: Flame; candidate: Flame; nam
         }}
         factsOf={(at) => `${amount(from(at))} to ${amount(to(at))} per step, ${difference(at)}`}
         columns={[
-          { label: 'Baseline', number: true, cell: (at) => amount(from(at)) },
-          { label: 'Candidate', number: true, cell: (at) => amount(to(at)) },
-          { label: 'Difference', number: true, cell: (at) => <Way difference={to(at) - from(at)} text={difference(at)} /> },
+          { label: 'Baseline', number: true, cell: (at) => column(from(at)) },
+          { label: 'Candidate', number: true, cell: (at) => column(to(at)) },
+          { label: 'Difference', number: true, cell: (at) => <Way difference={to(at) - from(at)} text={difference(at, column)} /> },
         ]}
         legend={[{ label: 'More in the candidate', colour: 'var(--high)' }, { label: 'Less in the candidate', colour: 'var(--low)' }, { label: 'About the same', colour: 'var(--line-soft)' }]} />
       <p class="muted">A bar is as wide as the larger of both sides, so that what is new and what is gone are both seen; the stronger its colour, the larger its own change.</p>

@@ -4,7 +4,7 @@ import type { FindingChange } from '../../api/types.gen';
 import { actionOf } from '../../base/actionTitles';
 import { differenceOf, FINDING_STATES, wayOf } from '../../base/compare';
 import { placeText } from '../../base/places';
-import { nanoseconds, plural, signed } from '../../base/units';
+import { columnSigned, columnTime, plural } from '../../base/units';
 import { SeverityGlyph } from '../../components/Severity';
 import { Message } from '../../components/Spans';
 import { openChange, openPlace } from '../../state/compare';
@@ -47,9 +47,9 @@ function Row({ change }: { change: FindingChange }) {
       </th>
       <td class="number">{costText(change.base_ns)}</td>
       <td class="number">{costText(change.candidate_ns)}</td>
-      <td class={`number way ${tone}`}>{sign} {signed(difference)}</td>
+      <td class={`number way ${tone}`}>{sign} {columnSigned(difference)}</td>
     </tr>
   );
 }
 
-const costText = (ns: number | null): string => (ns === null ? '–' : nanoseconds(ns));
+const costText = (ns: number | null): string => (ns === null ? '–' : columnTime(ns));

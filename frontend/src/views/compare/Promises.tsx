@@ -3,7 +3,7 @@
 import type { Comparison } from '../../api/types.gen';
 import { actionOf } from '../../base/actionTitles';
 import { isKept } from '../../base/compare';
-import { nanoseconds, signed } from '../../base/units';
+import { columnSigned, columnTime, nanoseconds, signed } from '../../base/units';
 import { DataTable } from '../../components/DataTable';
 import { PairedBars } from '../../components/PairedBars';
 import { Message } from '../../components/Spans';
@@ -25,7 +25,7 @@ export function Promises({ comparison: { predicted_ns: promised, realised_ns: ke
         <>
           <PairedBars label="Promised and kept" names={NAMES} pairs={rows.map((row) => ({
             key: row.key, name: row.name, strong: row.key === 'all',
-            first: { value: row.promised, text: nanoseconds(row.promised) }, second: { value: row.kept, text: keptText(row.kept) },
+            first: { value: row.promised, text: columnTime(row.promised) }, second: { value: row.kept, text: columnKept(row.kept) },
           }))} />
           {promised < sum && <p class="beside">Some findings share time, so all together promise less than their sum.</p>}
           {changed.length > 1 && <p class="beside">Measured is the step as a whole. Of what it became shorter by, each finding has the part that it promised.</p>}
@@ -34,9 +34,9 @@ export function Promises({ comparison: { predicted_ns: promised, realised_ns: ke
       table={() => (
         <DataTable label="Table of promised and kept" rows={rows} columns={[
           { label: 'Finding', cell: (row) => row.name },
-          { label: 'Promised', number: true, cell: (row) => nanoseconds(row.promised) },
-          { label: 'Kept', number: true, cell: (row) => keptText(row.kept) },
-          { label: 'Difference', number: true, cell: (row) => signed(row.kept - row.promised) },
+          { label: 'Promised', number: true, cell: (row) => columnTime(row.promised) },
+          { label: 'Kept', number: true, cell: (row) => columnKept(row.kept) },
+          { label: 'Difference', number: true, cell: (row) => columnSigned(row.kept - row.promised) },
         ]} />
       )} />
   );
@@ -44,3 +44,4 @@ export function Promises({ comparison: { predicted_ns: promised, realised_ns: ke
 
 /** For steps that became longer, the realised saving is negative. */
 const keptText = (ns: number): string => (ns < 0 ? signed(ns) : nanoseconds(ns));
+const columnKept = (ns: number): string => (ns < 0 ? columnSigned(ns) : columnTime(ns));

@@ -3,7 +3,7 @@
 import { useState } from 'preact/hooks';
 import type { CpuFigures, FrameRow, SlowCallRow } from '../../api/types.gen';
 import { placeText } from '../../base/places';
-import { count, moment, nanoseconds, plural } from '../../base/units';
+import { columnTime, count, moment, plural } from '../../base/units';
 import { Button } from '../../components/Button';
 import { DataTable, type TableColumn } from '../../components/DataTable';
 import { Waiting } from '../../components/Waiting';
@@ -38,12 +38,13 @@ const Place = ({ file, line, name = '' }: { file: string; line: number | null; n
   ? <Button kind="quiet" onClick={() => showSource({ file, line })}>{placeText({ file, line })}{name && ` · ${name}`}</Button>
   : <>{file || '–'}</>);
 
+/** The figures come first: a phone shows three columns. */
 const SLOW_COLUMNS: readonly TableColumn<SlowCallRow>[] = [
   { label: 'Operator', cell: (row) => <span class="one-line" title={row.operator}>{row.operator}</span> },
+  { label: 'Took', number: true, cell: (row) => columnTime(row.own_ns) },
+  { label: 'Median', number: true, cell: (row) => columnTime(row.median_ns) },
+  { label: 'Longer by', number: true, cell: (row) => columnTime(row.own_ns - row.median_ns) },
   { label: 'Input shapes', cell: (row) => <span class="shapes" title={row.shapes}>{row.shapes || '–'}</span> },
-  { label: 'Took', number: true, cell: (row) => nanoseconds(row.own_ns) },
-  { label: 'Median', number: true, cell: (row) => nanoseconds(row.median_ns) },
-  { label: 'Longer by', number: true, cell: (row) => nanoseconds(row.own_ns - row.median_ns) },
   { label: 'Other threads', cell: (row) => (row.contended ? <span class="contended">▲ contended, {plural(row.threads, 'thread')}</span> : plural(row.threads, 'thread')) },
   { label: 'Start', number: true, cell: (row) => moment(row.start_ns) },
   { label: 'Step', cell: (row) => row.step ?? '–' },
@@ -70,10 +71,10 @@ const NoFrames = () => (report.value?.recorded.includes('stacks')
 
 const FRAME_COLUMNS: readonly TableColumn<FrameRow>[] = [
   { label: 'Function', cell: (row) => <span class="one-line" title={row.function}>{row.function}</span> },
+  { label: 'Self time', number: true, cell: (row) => columnTime(row.self_ns) },
+  { label: 'Calls', number: true, cell: (row) => count(row.calls) },
   { label: 'Place', cell: (row) => <Place file={row.file} line={row.line} /> },
   { label: 'Code', cell: (row) => (row.own_code ? 'own' : 'library') },
-  { label: 'Calls', number: true, cell: (row) => count(row.calls) },
-  { label: 'Self time', number: true, cell: (row) => nanoseconds(row.self_ns) },
 ];
 
 function Frames({ rows }: { rows: readonly FrameRow[] | null }) {

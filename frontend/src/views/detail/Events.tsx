@@ -4,7 +4,7 @@ import { useCallback, useEffect, useMemo, useState } from 'preact/hooks';
 import type { EventRow, Finding } from '../../api/types.gen';
 import { fileName } from '../../base/places';
 import type { ProfileKey } from '../../base/selection';
-import { count, moment, nanoseconds, plural } from '../../base/units';
+import { columnTime, count, moment, nanoseconds, plural } from '../../base/units';
 import { chunk, useChunk } from '../../components/chunk';
 import { Failure } from '../../components/Failure';
 import { MissingChunk } from '../../components/Later';
@@ -23,7 +23,7 @@ interface Column { id: EventColumn | null; label: string; number: boolean; text:
 
 const COLUMNS: readonly Column[] = [
   { id: 'start', label: 'Start', number: true, text: (row) => moment(row.start_ns) },
-  { id: 'duration', label: 'Duration', number: true, text: (row) => nanoseconds(row.duration_ns) },
+  { id: 'duration', label: 'Duration', number: true, text: (row) => columnTime(row.duration_ns) },
   { id: 'step', label: 'Step', number: false, text: (row) => row.step ?? '–' },
   { id: 'lane', label: 'Thread or stream', number: false, text: (row) => row.lane },
   { id: 'name', label: 'Event', number: false, text: (row) => row.name },

@@ -2,7 +2,7 @@
 
 import type { Finding, Measurement } from '../../api/types.gen';
 import { dotAxis, EQUALITY, placeText, plotText, speedUpText, useText, verdictText, whenText } from '../../base/benchmarks';
-import { count, nanoseconds } from '../../base/units';
+import { columnTime, count, nanoseconds } from '../../base/units';
 import { DataTable } from '../../components/DataTable';
 import { DotPlot } from '../../components/DotPlot';
 import { Message } from '../../components/Spans';
@@ -73,8 +73,8 @@ function Samples({ measurement }: { measurement: Measurement }) {
       )}
       table={() => (
         <DataTable label="Samples" rows={befores} columns={[
-          { label: 'Sample', number: true, cell: (_, index) => count(index + 1) }, { label: 'Before', number: true, cell: (ns) => nanoseconds(ns) },
-          { label: 'After', number: true, cell: (_, index) => nanoseconds(afters[index] ?? 0) },
+          { label: 'Sample', number: true, cell: (_, index) => count(index + 1) }, { label: 'Before', number: true, cell: (ns) => columnTime(ns) },
+          { label: 'After', number: true, cell: (_, index) => columnTime(afters[index] ?? 0) },
         ]} />
       )} />
   );

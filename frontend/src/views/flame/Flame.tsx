@@ -4,7 +4,7 @@ import { useMemo, useRef, useState } from 'preact/hooks';
 import type { Flame as FlameAnswer, FlameFrame } from '../../api/types.gen';
 import { commonOf, found, heldBy, ownOf, totalsOf, treeOf, WEIGHTS, weightsOf, type Tree, type Weight } from '../../base/flame';
 import { actionOf } from '../../base/actionTitles';
-import { bytes, nanoseconds, partShare, plural } from '../../base/units';
+import { bytes, columnBytes, columnShare, columnTime, nanoseconds, partShare, plural } from '../../base/units';
 import { Button } from '../../components/Button';
 import { Choice } from '../../components/Choice';
 import { FlameChart, type LegendItem } from '../../components/FlameChart';
@@ -79,7 +79,8 @@ function Whole({ answer }: { answer: FlameAnswer }) {
   const number = Number(zoomed);
   const focus = zoomed !== '' && (totals[number] ?? 0) > 0 ? number : commonOf(tree, ofFinding);
   const whole = totals[0] ?? 0;
-  const amount = (ns: number): string => (weight === 'bytes' ? bytes : nanoseconds)(Math.round(ns / answer.steps));
+  const perStep = (of: number): number => Math.round(of / answer.steps);
+  const amount = (of: number): string => (weight === 'bytes' ? bytes : nanoseconds)(perStep(of));
   const said = WEIGHTS.find(({ id }) => id === weight);
   const finding = ofFinding.length > 0 ? findingById(findingId) : null;
   const legend = legendOf(answer, tree, totals);
@@ -103,8 +104,8 @@ function Whole({ answer }: { answer: FlameAnswer }) {
         paintOf={(frame, _, colours) => paintOf(answer, frame, colours)} legend={legend}
         factsOf={(node) => `${amount(totals[node] ?? 0)} per ${per.value}, ${partShare((totals[node] ?? 0) / Math.max(whole, 1))} of all`}
         columns={[
-          { label: `Per ${per.value}`, number: true, cell: (node) => amount(totals[node] ?? 0) },
-          { label: 'Of all', cell: (node) => <ShareBar share={(totals[node] ?? 0) / Math.max(whole, 1)} text={partShare((totals[node] ?? 0) / Math.max(whole, 1))} /> },
+          { label: `Per ${per.value}`, number: true, cell: (node) => (weight === 'bytes' ? columnBytes : columnTime)(perStep(totals[node] ?? 0)) },
+          { label: 'Of all', cell: (node) => <ShareBar share={(totals[node] ?? 0) / Math.max(whole, 1)} text={columnShare((totals[node] ?? 0) / Math.max(whole, 1))} /> },
         ]}
         actions={(node) => <Ways answer={answer} frame={tree.frames[node]} node={node} />} />
     </>

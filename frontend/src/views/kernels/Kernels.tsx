@@ -2,9 +2,9 @@
 
 import { useCallback, useEffect, useRef } from 'preact/hooks';
 import type { KernelFamilyRow } from '../../api/types.gen';
-import { bytesPerSecond, familyText, KERNEL_COLUMNS, type Family } from '../../base/kernels';
-import { flopsText, leastWidth } from '../../base/operators';
-import { count, nanoseconds, partShare, plural } from '../../base/units';
+import { columnBytesPerSecond, familyText, KERNEL_COLUMNS, type Family } from '../../base/kernels';
+import { columnFlops, leastWidth, sortedSecond } from '../../base/operators';
+import { columnShare, columnTime, count, plural } from '../../base/units';
 import { DataTable } from '../../components/DataTable';
 import { Failure } from '../../components/Failure';
 import { Hero } from '../../components/Hero';
@@ -17,6 +17,7 @@ import { copy } from '../../state/clipboard';
 import { useWantedFocus } from '../../state/focus';
 import { family, filter, useKernels, type KernelTable } from '../../state/kernels';
 import { announce } from '../../state/notices';
+import { narrow } from '../../state/viewport';
 
 export function Kernels() {
   const table = useKernels();
@@ -57,12 +58,12 @@ const Families = ({ rows }: { rows: readonly KernelFamilyRow[] }) => (
   <DataTable label="Families" rows={rows} columns={[
     { label: 'Family', cell: (row) => familyText(row.family) },
     { label: 'Count', number: true, cell: (row) => count(row.count) },
-    { label: 'Time', number: true, cell: (row) => nanoseconds(row.total_ns) },
-    { label: 'Share', number: true, cell: (row) => partShare(row.share) },
-    { label: 'FLOP/s', number: true, cell: (row) => (row.flops_per_second === null ? '–' : flopsText(row.flops_per_second)) },
-    { label: 'B/s', number: true, cell: (row) => (row.bytes_per_second === null ? '–' : bytesPerSecond(row.bytes_per_second)) },
-    { label: 'Roofline', number: true, cell: (row) => (row.roofline === null ? '–' : partShare(row.roofline)) },
-    { label: 'Rates known for', number: true, cell: (row) => partShare(row.rated_share) },
+    { label: 'Time', number: true, cell: (row) => columnTime(row.total_ns) },
+    { label: 'Share', number: true, cell: (row) => columnShare(row.share) },
+    { label: 'FLOP/s', number: true, cell: (row) => (row.flops_per_second === null ? '–' : columnFlops(row.flops_per_second)) },
+    { label: 'B/s', number: true, cell: (row) => (row.bytes_per_second === null ? '–' : columnBytesPerSecond(row.bytes_per_second)) },
+    { label: 'Roofline', number: true, cell: (row) => (row.roofline === null ? '–' : columnShare(row.roofline)) },
+    { label: 'Rates known for', number: true, cell: (row) => columnShare(row.rated_share) },
   ]} />
 );
 
@@ -74,10 +75,12 @@ function Rows({ table }: { table: KernelTable }) {
   if (!said) return <Skeleton rows={8} />;
   if (said.missing !== null && total === 0) return <Hero title="Not in this recording"><p><Message text={said.missing} /></p></Hero>;
   if (total === 0) return <p class="pad muted">Nothing matches the filter.</p>;
-  const columns = KERNEL_COLUMNS.filter(({ id }) => !said.empty?.includes(id));
+  const sort = table.sort.value;
+  const all = KERNEL_COLUMNS.filter(({ id }) => !said.empty?.includes(id));
+  const columns = narrow.value ? sortedSecond(all, sort.column) : all;
   return (
     <ServerTable label="Kernels" columns={columns} least={leastWidth(columns)} total={total} row={table.row} onRange={onRange}
-      sort={table.sort.value} onSort={table.sortBy} onOpen={(key) => copyName(table, key)} />
+      sort={sort} onSort={table.sortBy} onOpen={(key) => copyName(table, key)} />
   );
 }
 

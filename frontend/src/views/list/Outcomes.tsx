@@ -3,6 +3,7 @@
 import type { Outcome } from '../../api/types.gen';
 import { Message } from '../../components/Spans';
 import { findings, outcomes } from '../../state/findings';
+import { runOutcomes } from '../../state/ranks';
 import { rules, ruleTitle } from '../../state/rules';
 
 export function Outcomes() {
@@ -22,9 +23,10 @@ const SIGNS: Record<Outcome['status'], string> = { clean: 'âœ“', not_checked: 'â
 
 function Group({ title, kind, outcomes: group, open }: GroupProps) {
   if (group.length === 0) return null;
+  const ofRun = group.filter((outcome) => runOutcomes.value.includes(outcome)).length; // an exported page counts these apart
   return (
     <details class={`outcome-group ${kind}`} open={open}>
-      <summary><span>{title}</span> <span class="count">{group.length}</span></summary>
+      <summary><span>{title}</span> <span class="count">{group.length}</span>{ofRun > 0 && <span class="muted"> {ofRun === group.length ? 'about all ranks together' : `${ofRun} of them about all ranks together`}</span>}</summary>
       {kind === 'clean' && <p class="outcome-note muted">Looked for, and not found or not worth a finding:</p>}
       <ul>
         {group.map(({ rule, reason }) => (

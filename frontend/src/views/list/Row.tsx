@@ -6,7 +6,7 @@ import type { Finding } from '../../api/types.gen';
 import { stepNow } from '../../base/joint';
 import { placeText } from '../../base/places';
 import { diagnosisOf, actionOf } from '../../base/actionTitles';
-import { count, inUnit, nanoseconds, share } from '../../base/units';
+import { columnInUnit, count, nanoseconds, share } from '../../base/units';
 import { atMost, basisText, likelihoodText, limitsText, NO_SAVING, uncapital } from '../../base/words';
 import { RankBadge } from '../../components/RankBadge';
 import { SeverityGlyph } from '../../components/Severity';
@@ -49,7 +49,7 @@ function SavingCell({ finding: { saving, cost_ns: cost } }: { finding: Finding }
   const width = biggestSaving.value > 0 ? saving.expected_ns / biggestSaving.value : 0;
   return (
     <span class="saving" title={part}>
-      <b>{inUnit(saving.expected_ns, unit)} {unit.name}<span class="per">/{per.value}</span></b>
+      <b>{columnInUnit(saving.expected_ns, unit)} {unit.name}<span class="per">/{per.value}</span></b>
       <small>{saving.basis.includes('measured') && <span class="is-measured">✓ measured </span>}{limitsText(saving, unit)}</small>
       <span class="saving-bar" aria-hidden="true"><span style={{ width: `${Math.max(width * 100, 1)}%` }} /></span>
     </span>

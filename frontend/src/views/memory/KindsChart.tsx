@@ -5,7 +5,7 @@ import type { DeviceMemoryRow } from '../../api/types.gen';
 import { byteTicks, ticks } from '../../base/axis';
 import { layersOf, MEMORY_KINDS, memoryKindText, type MemoryKind } from '../../base/memoryKinds';
 import { across, areaPath, down, pointAt, type Frame } from '../../base/series';
-import { bytes, moment, nanoseconds, partShare } from '../../base/units';
+import { bytes, columnBytes, columnShare, moment, nanoseconds } from '../../base/units';
 import { Button } from '../../components/Button';
 import { DataTable } from '../../components/DataTable';
 import { endOf } from './MemoryChart';
@@ -52,9 +52,9 @@ export function KindsChart({ device: row, onKind }: Props) {
       </figure>
       <DataTable label={`Kinds of memory on ${device}`} rows={layers.toReversed()} columns={[
         { label: 'Kind', cell: ({ kind }) => <><span class={`kind-swatch kind-${kind}`} aria-hidden="true" /><Button kind="quiet" onClick={() => onKind(kind)}>{memoryKindText(kind)}</Button></> },
-        { label: 'At the peak', number: true, cell: ({ peak: held }) => (held < 0 ? '–' : bytes(held)) },
-        { label: 'Of the peak', number: true, cell: ({ peak: held }) => (peak > 0 && held >= 0 ? partShare(held / peak) : '–') },
-        { label: 'Most at any time', number: true, cell: ({ bytes: values }) => bytes(values.reduce((high, value) => Math.max(high, value), 0)) },
+        { label: 'At the peak', number: true, cell: ({ peak: held }) => (held < 0 ? '–' : columnBytes(held)) },
+        { label: 'Of the peak', number: true, cell: ({ peak: held }) => (peak > 0 && held >= 0 ? columnShare(held / peak) : '–') },
+        { label: 'Most at any time', number: true, cell: ({ bytes: values }) => columnBytes(values.reduce((high, value) => Math.max(high, value), 0)) },
         { label: 'What it is', cell: ({ kind }) => <span class="kind-what">{MEMORY_KINDS[kind]?.what ?? ''}</span> },
       ]} />
     </section>

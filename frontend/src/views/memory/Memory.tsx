@@ -4,7 +4,7 @@ import { useState } from 'preact/hooks';
 import type { DeviceMemoryRow, MemoryHolder, MemoryStep } from '../../api/types.gen';
 import { memoryKindText, type MemoryKind } from '../../base/memoryKinds';
 import { placeText } from '../../base/places';
-import { bytes, count, partShare, plural } from '../../base/units';
+import { bytes, columnBytes, columnShare, count, partShare, plural } from '../../base/units';
 import { Button } from '../../components/Button';
 import { DataTable, type TableColumn } from '../../components/DataTable';
 import { Select } from '../../components/Select';
@@ -59,9 +59,9 @@ const orNone = (value: number | null, text: (value: number) => string): string =
 
 const STEP_COLUMNS: readonly TableColumn<MemoryStep>[] = [
   { label: 'Step', cell: (step) => step.step },
-  { label: 'At its start', number: true, cell: (step) => bytes(step.start_bytes) },
-  { label: 'Peak', number: true, cell: (step) => bytes(step.peak_bytes) },
-  { label: 'At its end', number: true, cell: (step) => bytes(step.end_bytes) },
+  { label: 'At its start', number: true, cell: (step) => columnBytes(step.start_bytes) },
+  { label: 'Peak', number: true, cell: (step) => columnBytes(step.peak_bytes) },
+  { label: 'At its end', number: true, cell: (step) => columnBytes(step.end_bytes) },
   { label: 'Kept', number: true, cell: (step) => orNone(step.kept_bytes, bytes) },
   { label: 'Kept allocations', number: true, cell: (step) => orNone(step.kept, count) },
 ];
@@ -81,8 +81,8 @@ function Holders({ device: { basis, device, holders, other_bytes: other, peak_by
       ? <Button kind="quiet" onClick={() => showSource({ file, line })}>{placeText({ file, line })}{name && ` · ${name}`}</Button> : file || '–') },
     ...(there.length > 0 ? [{ label: 'Kind', cell: (holder: MemoryHolder) => (holder.kind ? memoryKindText(holder.kind) : '–') }] : []),
     { label: 'Allocations', number: true, cell: (holder) => count(holder.allocations) },
-    { label: 'Holds', number: true, cell: (holder) => bytes(holder.bytes) },
-    { label: 'Of the peak', number: true, cell: (holder) => (peak > 0 ? partShare(holder.bytes / peak) : '–') },
+    { label: 'Holds', number: true, cell: (holder) => columnBytes(holder.bytes) },
+    { label: 'Of the peak', number: true, cell: (holder) => (peak > 0 ? columnShare(holder.bytes / peak) : '–') },
   ];
   const before = other ? `${bytes(other)} of the peak (${partShare(other / peak)}) ${basis === 'snapshot' ? 'have no recorded stack' : 'were allocated before the recording'}` : '';
   return (

@@ -2,7 +2,7 @@
 
 import type { DeviceMemoryRow } from '../../api/types.gen';
 import { byteTicks, ticks } from '../../base/axis';
-import { bytes, moment, nanoseconds, plural } from '../../base/units';
+import { bytes, columnBytes, moment, nanoseconds, plural } from '../../base/units';
 import { DataTable, type TableColumn } from '../../components/DataTable';
 import { StepChart } from '../../components/StepChart';
 import { TableTwin } from '../../components/TableTwin';
@@ -46,6 +46,6 @@ const ends = (values: readonly number[]): number[] => [values.reduce((most, valu
 
 const columns = ({ allocated_bytes: allocated, reserved_bytes: reserved }: DeviceMemoryRow): TableColumn<number>[] => [
   { label: 'From', number: true, cell: (time) => moment(time) },
-  { label: 'Allocated', number: true, cell: (_, index) => bytes(allocated[index] ?? 0) },
-  ...(reserved ? [{ label: 'Reserved', number: true, cell: (_: number, index: number) => bytes(reserved[index] ?? 0) }] : []),
+  { label: 'Allocated', number: true, cell: (_, index) => columnBytes(allocated[index] ?? 0) },
+  ...(reserved ? [{ label: 'Reserved', number: true, cell: (_: number, index: number) => columnBytes(reserved[index] ?? 0) }] : []),
 ];

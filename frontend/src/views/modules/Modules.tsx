@@ -2,7 +2,7 @@
 
 import { useMemo } from 'preact/hooks';
 import type { ModuleRow } from '../../api/types.gen';
-import { bytes, count, nanoseconds, plural } from '../../base/units';
+import { columnBytes, columnTime, count, plural } from '../../base/units';
 import { FROM_CAPTURE_HINT, fromCaptureText } from '../../base/words';
 import { ShareBar } from '../../components/ShareBar';
 import { TreeGrid, type TreeColumn } from '../../components/TreeGrid';
@@ -27,7 +27,7 @@ export const Modules = () => (
 
 const OPEN_DEPTH = 2;
 const LEAST_PX = 200;
-const time = (ns: number | null): string => (ns === null ? '–' : nanoseconds(ns));
+const time = (ns: number | null): string => (ns === null ? '–' : columnTime(ns));
 
 function Tree({ rows }: { rows: readonly ModuleRow[] }) {
   const columns = useMemo(() => columnsOf(rows), [rows]);
@@ -64,7 +64,7 @@ function columnsOf(rows: readonly ModuleRow[]): Column[] {
       column('Device forward', 'Device time of what the forward pass launched', 104, (row) => time(row.device_forward_ns)),
       column('Device backward', 'Device time of what the backward pass launched', 112, (row) => time(row.device_backward_ns)),
     ] : []),
-    ...(memory ? [column('Allocated', 'Memory allocated in the forward pass, frees not subtracted', 92, (row) => (row.allocated_bytes === null ? '–' : bytes(row.allocated_bytes)))] : []),
+    ...(memory ? [column('Allocated', 'Memory allocated in the forward pass, frees not subtracted', 92, (row) => (row.allocated_bytes === null ? '–' : columnBytes(row.allocated_bytes)))] : []),
     ...(replayed ? [column('From capture', FROM_CAPTURE_HINT, 132, (row) => fromCaptureText(row.known_by))] : []),
   ];
 }

@@ -1,7 +1,7 @@
 /** The operators: a table that the server groups, filters and sorts, and beside it the open row. */
 
 import { useCallback, useEffect, useMemo, useRef } from 'preact/hooks';
-import { columnsOf, filledColumns, GROUPINGS, leastWidth } from '../../base/operators';
+import { columnsOf, filledColumns, GROUPINGS, leastWidth, sortedSecond } from '../../base/operators';
 import { count, plural } from '../../base/units';
 import { Button } from '../../components/Button';
 import { Choice } from '../../components/Choice';
@@ -86,9 +86,11 @@ function Rows({ table, columns, opened }: { table: OperatorTable; columns: Retur
   if (!said) return <Skeleton rows={8} />;
   if (said.missing !== null && total === 0) return <Hero title="Not in this recording"><p><Message text={said.missing} /></p></Hero>;
   if (total === 0) return filter.text.value ? <p class="pad muted">Nothing matches the filter{said.left_out > 0 && ' among the rows with the most host time'}.</p> : <None />;
-  const filled = filledColumns(columns, said);
+  const sort = table.sort.value;
+  const all = filledColumns(columns, said);
+  const filled = narrow.value ? sortedSecond(all, sort.column) : all;
   return (
     <ServerTable label="Operators" columns={filled} least={leastWidth(filled)} total={total} row={table.row} onRange={onRange}
-      sort={table.sort.value} onSort={table.sortBy} opened={opened} onOpen={(key) => openOperator(key === opened ? '' : key)} />
+      sort={sort} onSort={table.sortBy} opened={opened} onOpen={(key) => openOperator(key === opened ? '' : key)} />
   );
 }

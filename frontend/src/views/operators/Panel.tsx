@@ -6,7 +6,7 @@ import { columnsOf, coresText, flopsText, titleOf } from '../../base/operators';
 import { placeText } from '../../base/places';
 import type { Grouping } from '../../base/route';
 import { actionOf } from '../../base/actionTitles';
-import { count, nanoseconds, partShare } from '../../base/units';
+import { columnTime, count, nanoseconds, partShare } from '../../base/units';
 import { Button, IconButton } from '../../components/Button';
 import { DataTable } from '../../components/DataTable';
 import { SeverityGlyph } from '../../components/Severity';
@@ -60,7 +60,7 @@ export function Panel({ row, by, hasDevice }: Props) {
             { label: 'Kernel', cell: (kernel) => <span class="path kernel-name" title={kernel.name}>{kernel.name}</span> },
             { label: 'Kind', cell: (kernel) => kernel.kind },
             { label: 'Calls', number: true, cell: (kernel) => count(kernel.calls) },
-            { label: 'Total', number: true, cell: (kernel) => nanoseconds(kernel.total_ns) },
+            { label: 'Total', number: true, cell: (kernel) => columnTime(kernel.total_ns) },
             { label: 'Tensor cores', cell: (kernel) => coresText(kernel.tensor_cores) },
           ]} />
         </section>

@@ -6,7 +6,7 @@ import type { LedgerEntry, LedgerFunction, LedgerOwner } from '../../api/ledger'
 import { communicationText, folded, isBusy, knownByText, knownText, limitText, partOf, proofText, reasonText, type Account, type Row } from '../../base/ledger';
 import { placeText } from '../../base/places';
 import { actionOf } from '../../base/actionTitles';
-import { count, moment, nanoseconds, partShare, plural, share } from '../../base/units';
+import { columnShare, columnTime, count, moment, nanoseconds, partShare, plural, share } from '../../base/units';
 import { capital, replayedMark } from '../../base/words';
 import { Button } from '../../components/Button';
 import { ShareBar } from '../../components/ShareBar';
@@ -54,8 +54,8 @@ export function Entries({ account, what, time }: Props) {
 /** A line beside the entries: the folded ones, the sum. */
 const Line = ({ part, ns, name, children }: { part: number; ns: number; name: ComponentChildren; children: ComponentChildren }) => (
   <div class="ledger-row ledger-line" role="row">
-    <span role="cell" class="number">{partShare(part)}</span>
-    <span role="cell" class="number">{nanoseconds(ns)}</span>
+    <span role="cell" class="number">{columnShare(part)}</span>
+    <span role="cell" class="number">{columnTime(ns)}</span>
     <span role="rowheader">{name}</span>
     <span role="cell" aria-colspan={3} class="muted ledger-rest">{children}</span>
   </div>
@@ -74,8 +74,8 @@ function Entry({ row }: { row: EntryRow }) {
   return (
     <>
       <div class="ledger-row" role="row">
-        <span role="cell" class="ledger-share"><ShareBar share={part} text={partShare(part)} /></span>
-        <span role="cell" class="number ledger-time">{nanoseconds(ns)}</span>
+        <span role="cell" class="ledger-share"><ShareBar share={part} text={columnShare(part)} /></span>
+        <span role="cell" class="number ledger-time">{columnTime(ns)}</span>
         <span role="rowheader" class="ledger-what">
           <Expander open={open} controls={id} onToggle={() => setOpen(!open)}><Swatch part={partOf(entry).part} /><Message text={entry.title} /></Expander>
         </span>

@@ -2,7 +2,7 @@
 
 import type { OutlierCause, ProfileReport } from '../../api/types.gen';
 import { causeName, CAUSES } from '../../base/outliers';
-import { count, nanoseconds, signed } from '../../base/units';
+import { columnSigned, columnTime, count } from '../../base/units';
 import { DataTable } from '../../components/DataTable';
 import { Message } from '../../components/Spans';
 
@@ -18,9 +18,9 @@ export function Outlier({ report: { outliers = [] }, step }: { report: ProfileRe
           <DataTable label="What it holds that the median step does not" rows={found.causes} columns={[
             { label: 'What', cell: (cause) => <>{causeName(cause)}{cause.shapes && <span class="muted"> {cause.shapes}</span>}</> },
             { label: 'Kind', cell: (cause) => CAUSES[cause.kind] },
-            { label: 'This step', number: true, cell: (cause) => nanoseconds(cause.time_ns) },
-            { label: 'Usually', number: true, cell: (cause) => nanoseconds(cause.usual_ns) },
-            { label: 'Difference', number: true, cell: (cause) => signed(cause.time_ns - cause.usual_ns) },
+            { label: 'This step', number: true, cell: (cause) => columnTime(cause.time_ns) },
+            { label: 'Usually', number: true, cell: (cause) => columnTime(cause.usual_ns) },
+            { label: 'Difference', number: true, cell: (cause) => columnSigned(cause.time_ns - cause.usual_ns) },
             { label: 'Calls', number: true, cell: callsText },
           ]} />
           <p class="beside">A wait may lie in an operator, and that in a part of the step: the times do not add up.</p>

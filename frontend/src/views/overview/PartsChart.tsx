@@ -1,7 +1,7 @@
 /** A whole as a bar of its parts, with the parts by group below it, or all of that as a table. */
 
 import type { ComponentChildren } from 'preact';
-import { nanoseconds, partShare } from '../../base/units';
+import { columnShare, columnTime, nanoseconds, partShare } from '../../base/units';
 import { DataTable } from '../../components/DataTable';
 import { GroupLegend } from '../../components/GroupLegend';
 import { Bar } from '../../components/StackedBar';
@@ -36,4 +36,4 @@ export function PartsChart({ title, note, table, time, groups, below, beside }: 
   );
 }
 
-const words = ({ ns, share: part }: { ns: number; share: number }): { text: string; share: string } => ({ text: nanoseconds(ns), share: partShare(part) });
+const words = ({ ns, share: part }: { ns: number; share: number }): { text: string; share: string } => ({ text: columnTime(ns), share: columnShare(part) });

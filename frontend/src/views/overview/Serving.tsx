@@ -1,7 +1,7 @@
 /** Iterations of an inference server by phase, and the part of the replayed graphs' time with a known operator. */
 
 import type { DecodeFloor, Graphs, PhaseTotal, ProfileReport } from '../../api/types.gen';
-import { bytes, count, nanoseconds, plural, share } from '../../base/units';
+import { bytes, columnShare, columnTime, count, nanoseconds, plural, share } from '../../base/units';
 import { fromCaptureText } from '../../base/words';
 import { DataTable } from '../../components/DataTable';
 
@@ -24,10 +24,10 @@ export function Serving({ report: { serving } }: { report: ProfileReport }) {
           { label: 'Requests', number: true, cell: (phase) => orDash(phase.requests, count) + (phase.padded ? ` of ${count(phase.padded)}` : '') },
           { label: 'Tokens', number: true, cell: (phase) => orDash(phase.tokens, count) },
           { label: 'KV tokens', number: true, cell: (phase) => orDash(phase.kv_tokens, count) },
-          { label: 'Device time', number: true, cell: (phase) => nanoseconds(phase.device_ns) },
-          { label: 'At least', number: true, cell: (phase) => orDash(phase.floor, ({ ns }) => nanoseconds(ns)) },
-          { label: 'Device busy', number: true, cell: (phase) => share(phase.busy_share) },
-          { label: 'Waits for the host', number: true, cell: (phase) => nanoseconds(phase.host_late_ns) },
+          { label: 'Device time', number: true, cell: (phase) => columnTime(phase.device_ns) },
+          { label: 'At least', number: true, cell: (phase) => orDash(phase.floor, ({ ns }) => columnTime(ns)) },
+          { label: 'Device busy', number: true, cell: (phase) => columnShare(phase.busy_share) },
+          { label: 'Waits for the host', number: true, cell: (phase) => columnTime(phase.host_late_ns) },
           { label: 'Tokens/s', number: true, cell: (phase) => orDash(phase.tokens_per_second, (rate) => count(Math.round(rate))) },
           { label: 'Per output token', number: true, cell: (phase) => orDash(phase.time_per_output_token_ns, nanoseconds) },
         ]} />

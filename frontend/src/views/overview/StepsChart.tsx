@@ -4,7 +4,7 @@ import type { StepItem } from '../../api/types.gen';
 import { ticks } from '../../base/axis';
 import { medianStep, rangeText } from '../../base/stepRange';
 import { columnsOf, longest, ODDITIES, type GroupsAt } from '../../base/stepStrip';
-import { moment, nanoseconds } from '../../base/units';
+import { columnTime, moment, nanoseconds } from '../../base/units';
 import { Button } from '../../components/Button';
 import { DataTable, type TableColumn } from '../../components/DataTable';
 import { StepStrip } from '../../components/StepStrip';
@@ -37,11 +37,11 @@ function columns(groupsAt: GroupsAt): TableColumn<StepItem>[] {
   return [
     { label: 'Step', cell: (step) => step.name },
     { label: 'Start', number: true, cell: (step) => moment(step.start_ns) },
-    { label: 'Duration', number: true, cell: (step) => nanoseconds(step.duration_ns) },
+    { label: 'Duration', number: true, cell: (step) => columnTime(step.duration_ns) },
     { label: 'Odd', cell: (step) => (step.oddity ? `${ODDITIES[step.oddity].sign} ${ODDITIES[step.oddity].word}` : '') },
     ...groupsAt(null).map(({ group, label }): TableColumn<StepItem> => ({
       label, number: true,
-      cell: (_, index) => nanoseconds(groupsAt(index).find((each) => each.group === group)?.ns ?? 0),
+      cell: (_, index) => columnTime(groupsAt(index).find((each) => each.group === group)?.ns ?? 0),
     })),
   ];
 }

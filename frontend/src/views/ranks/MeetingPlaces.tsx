@@ -2,17 +2,17 @@
 
 import type { MeetingPlace, Ranks } from '../../api/types.gen';
 import { placeText } from '../../base/places';
-import { bytes, count, nanoseconds, plural } from '../../base/units';
+import { columnBytes, columnTime, count, plural } from '../../base/units';
 import { DataTable, type TableColumn } from '../../components/DataTable';
 
 const COLUMNS: readonly TableColumn<MeetingPlace>[] = [
   { label: 'Collective', cell: (place) => place.kind },
   { label: 'Group', cell: (place) => place.group || '–' },
-  { label: 'Sent', number: true, cell: (place) => (place.bytes === null ? '–' : bytes(place.bytes)) },
+  { label: 'Sent', number: true, cell: (place) => (place.bytes === null ? '–' : columnBytes(place.bytes)) },
   { label: 'Begun in', cell: ({ file, line }) => (file && line !== null ? placeText({ file, line }) : '–') },
   { label: 'Last most often', cell: (place) => `Rank ${place.last_rank}` },
   { label: 'So often', number: true, cell: (place) => `${count(place.last)} of ${count(place.met)}` },
-  { label: 'Others wait per step', number: true, cell: (place) => nanoseconds(place.waited_ns) },
+  { label: 'Others wait per step', number: true, cell: (place) => columnTime(place.waited_ns) },
 ];
 
 export const MeetingPlaces = ({ ranks: { places, steps } }: { ranks: Ranks }) => (

@@ -1,7 +1,7 @@
 /** The ranks of the run side by side: the slow ones, with what, and who waits for them. */
 
 import type { Ranks as RanksOfRun } from '../../api/types.gen';
-import { nanoseconds, plural } from '../../base/units';
+import { columnTime, nanoseconds, plural } from '../../base/units';
 import { DataTable, type TableColumn } from '../../components/DataTable';
 import { Notice } from '../../components/Notice';
 import { RanksToRead } from '../../components/RanksToRead';
@@ -66,8 +66,8 @@ type Row = RanksOfRun['rows'][number];
 const CLOCKS: readonly TableColumn<Row>[] = [
   { label: 'Rank', cell: (row) => `Rank ${row.rank}` },
   { label: 'Worker', cell: (row) => row.worker },
-  { label: 'Clock is ahead by', number: true, cell: (row) => (row.clock_ahead_ns === null ? 'not known' : nanoseconds(row.clock_ahead_ns)) },
-  { label: 'Give or take', number: true, cell: (row) => (row.clock_error_ns === null ? '–' : nanoseconds(row.clock_error_ns)) },
+  { label: 'Clock is ahead by', number: true, cell: (row) => (row.clock_ahead_ns === null ? 'not known' : columnTime(row.clock_ahead_ns)) },
+  { label: 'Give or take', number: true, cell: (row) => (row.clock_error_ns === null ? '–' : columnTime(row.clock_error_ns)) },
 ];
 
 const Clocks = ({ ranks: { rows } }: { ranks: RanksOfRun }) => (

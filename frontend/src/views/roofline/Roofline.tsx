@@ -4,9 +4,9 @@ import { useMemo, useState } from 'preact/hooks';
 import type { Roofline as RooflineAnswer } from '../../api/types.gen';
 import { actionOf } from '../../base/actionTitles';
 import { bytesPerSecond } from '../../base/kernels';
-import { flopsText } from '../../base/operators';
+import { columnFlops, flopsText } from '../../base/operators';
 import { intensityOf, plotOf, type Dot } from '../../base/roofline';
-import { nanoseconds, partShare, plural } from '../../base/units';
+import { columnShare, columnTime, nanoseconds, partShare, plural } from '../../base/units';
 import { Button } from '../../components/Button';
 import { Choice } from '../../components/Choice';
 import { DataTable, type TableColumn } from '../../components/DataTable';
@@ -91,12 +91,12 @@ function columnsOf(dots: readonly Dot[], onChoose: (dot: Dot) => void, kind: Dot
   return [
     { label: kind === 'operator' ? 'Operator' : 'Kernel', cell: (dot) => <Button kind="quiet" onClick={() => onChoose(dot)}>{dot.name}</Button> },
     ...(dots.some(({ detail }) => detail) ? [{ label: kind === 'operator' ? 'Input shapes' : 'Operator', cell: (dot: Dot) => dot.detail || '–' }] : []),
-    { label: 'Device time', number: true, cell: (dot) => nanoseconds(dot.total_ns) },
-    { label: 'Of the device', cell: (dot) => <ShareBar share={dot.share} text={partShare(dot.share)} /> },
-    { label: 'FLOP/s', number: true, cell: (dot) => flopsText(dot.flops_per_second) },
+    { label: 'Device time', number: true, cell: (dot) => columnTime(dot.total_ns) },
+    { label: 'Of the device', cell: (dot) => <ShareBar share={dot.share} text={columnShare(dot.share)} /> },
+    { label: 'FLOP/s', number: true, cell: (dot) => columnFlops(dot.flops_per_second) },
     { label: 'FLOP per byte', number: true, cell: (dot) => Number(intensityOf(dot).toPrecision(3)).toLocaleString('en-US') },
     ...(dots.some(({ roofline: reached }) => reached !== null) ? [
-      { label: 'Of its limit', number: true, cell: (dot: Dot) => (dot.roofline === null ? '–' : partShare(dot.roofline)) },
+      { label: 'Of its limit', number: true, cell: (dot: Dot) => (dot.roofline === null ? '–' : columnShare(dot.roofline)) },
       { label: 'Bound by', cell: (dot: Dot) => (dot.bound ? BOUNDS[dot.bound] : '–') },
     ] : []),
   ];

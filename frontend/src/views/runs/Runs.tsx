@@ -3,7 +3,7 @@
 import { useRef } from 'preact/hooks';
 import type { BoardAnswer, BoardRow } from '../../api/types.gen';
 import { isWorse, loggedText, savedShare, sparkPoints, trendText, type BoardColumn, type Trend } from '../../base/board';
-import { nanoseconds, plural, share } from '../../base/units';
+import { columnShare, columnTime, plural, share } from '../../base/units';
 import { Button } from '../../components/Button';
 import { Failure } from '../../components/Failure';
 import { Icon } from '../../components/Icon';
@@ -66,61 +66,76 @@ function Doing({ answer }: { answer: BoardAnswer }) {
   );
 }
 
-const HEADINGS: readonly { column: BoardColumn | null; label: string; number?: boolean }[] = [
-  { column: null, label: 'Compare' }, { column: 'run', label: 'Run' }, { column: 'recorded', label: 'Recorded' }, { column: 'device', label: 'Device' },
-  { column: 'step', label: 'Step', number: true }, { column: null, label: 'Trend' }, { column: 'saving', label: 'Recoverable', number: true },
-  { column: null, label: 'Do first' },
+type Cell = 'compare' | 'run' | 'recorded' | 'device' | 'step' | 'trend' | 'saving' | 'action' | 'logged';
+
+const COLUMNS: readonly { id: Cell; column: BoardColumn | null; label: string; width: string; number?: boolean }[] = [
+  { id: 'compare', column: null, label: 'Compare', width: '64px' },
+  { id: 'run', column: 'run', label: 'Run', width: 'minmax(200px, 1.5fr)' },
+  { id: 'recorded', column: 'recorded', label: 'Recorded', width: '150px' },
+  { id: 'device', column: 'device', label: 'Device', width: 'minmax(100px, 1fr)' },
+  { id: 'step', column: 'step', label: 'Step', width: '72px', number: true },
+  { id: 'trend', column: null, label: 'Trend', width: '136px' },
+  { id: 'saving', column: 'saving', label: 'Recoverable', width: '128px', number: true },
+  { id: 'action', column: null, label: 'Do first', width: 'minmax(160px, 1.5fr)' },
+  { id: 'logged', column: null, label: 'Logged', width: 'minmax(120px, 1fr)' },
 ];
+
+/** A column in which every run would have a dash is not shown. */
+const shown = (rows: readonly BoardRow[], trends: ReadonlyMap<string, Trend>): readonly (typeof COLUMNS)[number][] =>
+  COLUMNS.filter(({ id }) => (id === 'trend' ? trends.size > 0 : id !== 'logged' || rows.some((row) => loggedText(row) !== '')));
 
 function Table({ answer }: { answer: BoardAnswer }) {
   const rows = rowsOf(answer);
   const trends = trendsOf(answer);
-  const logged = answer.runs.some((row) => loggedText(row) !== '');
+  const columns = shown(answer.runs, trends);
+  const grid = { '--columns': columns.map(({ width }) => width).join(' ') };
   if (rows.length === 0) return <p class="pad muted">No run has all of these words.</p>;
   return (
     <VirtualRows class="server-table board" role="table" label="Runs" count={rows.length} rowHeight={narrow.value ? NARROW_ROW_PX : ROW_PX}
       headerHeight={ROW_PX} width={narrow.value ? '100%' : `${LEAST_PX}px`}
-      header={<Header logged={logged} />} order={JSON.stringify([boardSort.value, boardQuery.value])}
-      row={(index) => { const row = rows[index]; return row && <Row row={row} number={index + 2} trend={trends.get(row.run)} logged={logged} />; }} />
+      header={<Header columns={columns} grid={grid} />} order={JSON.stringify([boardSort.value, boardQuery.value])}
+      row={(index) => { const row = rows[index]; return row && <Row row={row} number={index + 2} trend={trends.get(row.run)} columns={columns} grid={grid} />; }} />
   );
 }
 
-const Header = ({ logged }: { logged: boolean }) => (
-  <div class={`server-row server-head${logged ? ' logged' : ''}`} role="row" aria-rowindex={1}>
-    {HEADINGS.map(({ column, label, number }) => {
+interface Grid { columns: ReturnType<typeof shown>; grid: Record<string, string> }
+
+const Header = ({ columns, grid }: Grid) => (
+  <div class="server-row server-head" role="row" aria-rowindex={1} style={grid}>
+    {columns.map(({ id, column, label, number }) => {
       const { column: by, descending } = boardSort.value;
       const sorted = column !== null && column === by;
       return (
-        <span role="columnheader" class={number ? 'number' : ''} aria-sort={sorted ? (descending ? 'descending' : 'ascending') : undefined}>
+        <span role="columnheader" class={`board-${id}${number ? ' number' : ''}`} aria-sort={sorted ? (descending ? 'descending' : 'ascending') : undefined}>
           {column === null ? label
             : <button type="button" class="sort" onClick={() => sortBoard(column)}>{label}<span class="sort-sign" aria-hidden="true">{sorted ? (descending ? '▾' : '▴') : ''}</span></button>}
         </span>
       );
     })}
-    {logged && <span role="columnheader">Logged</span>}
   </div>
 );
 
 const STATES: Record<BoardRow['state'], string> = { queued: 'not analysed yet', reading: 'being read', analysing: 'being analysed', done: '', error: 'could not be read' };
 
-function Row({ row, number, trend, logged }: { row: BoardRow; number: number; trend: Trend | undefined; logged: boolean }) {
+function Row({ row, number, trend, columns, grid }: Grid & { row: BoardRow; number: number; trend: Trend | undefined }) {
   const name = row.run || '.';
+  const has = (cell: Cell): boolean => columns.some(({ id }) => id === cell);
   const worse = trend !== undefined && isWorse(trend);
   const part = savedShare(row);
   const unknown = row.known ? '' : STATES[row.state];
   return (
-    <div class={`server-row${worse ? ' worse' : ''}${logged ? ' logged' : ''}`} role="row" aria-rowindex={number} onClick={() => openRun(row.run)}>
-      <span role="cell">
+    <div class={`server-row${worse ? ' worse' : ''}`} role="row" aria-rowindex={number} style={grid} onClick={() => openRun(row.run)}>
+      <span role="cell" class="board-compare">
         <input type="checkbox" aria-label={`Compare ${name}`} checked={chosenRuns.value.includes(row.run)} onClick={(event) => event.stopPropagation()} onChange={() => chooseRun(row.run)} />
       </span>
       <span role="cell" class="board-run"><button type="button" class="server-open" title={name}>{name}</button></span>
-      <span role="cell">{row.recorded_ms === null ? '–' : new Date(row.recorded_ms).toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'short' })}</span>
-      <span role="cell" title={row.device}>{row.device || '–'}</span>
-      <span role="cell" class="number">{row.step_ns === null ? '–' : nanoseconds(row.step_ns)}</span>
-      <span role="cell">{trend ? <Spark trend={trend} worse={worse} /> : '–'}</span>
-      <span role="cell" class="number">{!row.saving_ns ? '–' : <>{part !== null && <b>{share(part)}</b>} <span class="muted">{nanoseconds(row.saving_ns)}</span></>}</span>
+      <span role="cell" class="board-recorded">{row.recorded_ms === null ? '–' : new Date(row.recorded_ms).toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'short' })}</span>
+      <span role="cell" class="board-device" title={row.device}>{row.device || '–'}</span>
+      <span role="cell" class="board-step number">{row.step_ns === null ? '–' : columnTime(row.step_ns)}</span>
+      {has('trend') && <span role="cell" class="board-trend">{trend ? <Spark trend={trend} worse={worse} /> : '–'}</span>}
+      <span role="cell" class="board-saving number">{!row.saving_ns ? '–' : <>{part !== null && <b>{columnShare(part)}</b>} <span class="muted">{columnTime(row.saving_ns)}</span></>}</span>
       <span role="cell" class="board-action"><Unread row={row} />{unknown ? <span class="muted">{row.state !== 'error' && unknown}</span> : row.action ? <Message text={row.action} /> : <span class="muted">No finding</span>}</span>
-      {logged && <span role="cell" title={loggedText(row)}>{loggedText(row) || '–'}</span>}
+      {has('logged') && <span role="cell" class="board-logged" title={loggedText(row)}>{loggedText(row) || '–'}</span>}
     </div>
   );
 }

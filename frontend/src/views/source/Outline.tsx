@@ -1,7 +1,7 @@
 /** The files with findings, and in each the lines; then the other files that the recording leads to. */
 
 import { actionOf } from '../../base/actionTitles';
-import { nanoseconds } from '../../base/units';
+import { columnTime, nanoseconds } from '../../base/units';
 import { SeverityGlyph } from '../../components/Severity';
 import { Message } from '../../components/Spans';
 import { finding } from '../../state/findings';
@@ -42,7 +42,7 @@ function OtherFiles() {
           <li>
             <button type="button" class="spot other-file" title={`${file}: line ${line} takes most of the recording's time, ${nanoseconds(time)}`}
               aria-current={openFile.value?.file === file ? 'true' : undefined} onClick={() => showFile(file, line)}>
-              <span class="path">{name}</span><span class="number">{nanoseconds(time)}</span>
+              <span class="path">{name}</span><span class="number">{columnTime(time)}</span>
             </button>
           </li>
         ))}
