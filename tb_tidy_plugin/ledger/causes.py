@@ -50,7 +50,7 @@ never longer than the last one, which no way to a device takes.
 SYNC_NS = 5_000
 """A synchronisation that began this long before the gap was waiting for the device."""
 
-CLOCKS_NS = 5_000
+EARLY_RETURN_NS = 5_000
 """Longest time by which the device may seem to run dry after the host's wait for it has returned."""
 
 UNRECORDED_NS = 100_000
@@ -444,7 +444,7 @@ def _after_waits(profile: Profile, host: Host, gaps: _Gaps, parts: Segments, gap
     for thread in (host.main, *host.others):
         here = np.flatnonzero((gaps.thread == thread) | ((thread == host.main) & (gaps.thread != ABSENT)))
         # The innermost call when the device ran dry; or just before, since clocks of host and device differ a little.
-        call, earlier = (host.innermost(thread, gaps.starts[here] - ns) for ns in (1, CLOCKS_NS))
+        call, earlier = (host.innermost(thread, gaps.starts[here] - ns) for ns in (1, EARLY_RETURN_NS))
         call = np.where(host.synchronises[call], call, earlier)
         stands = host.synchronises[call]
         waiter[here[stands]] = thread

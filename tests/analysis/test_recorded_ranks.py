@@ -138,15 +138,20 @@ class TestSlowLoading:
         assert uneven.most >= LOADING_S * 1e9
 
     def test_is_what_the_traces_show(self, loading: RunReport, gloo_jobs: Path) -> None:
-        """The median step's time in the loader; the loop around it is loading, too.
-
-        On a busy machine that loop takes some hundred microseconds.
-        """
+        """The time in the loader. The loop around it is loading, too, and the machine may do other work in a step."""
         profiles = {profile.rank: profile for profile in loading.profiles}
         for rank, row in zip(plain_ranks(gloo_jobs / "loading"), ranks_of(loading).rows, strict=True):
-            steps = [step.name for step in profiles[rank.rank].steps.items]
-            counted = [sum(each["dur"] for each in rank.within(step, r"enumerate\(DataLoader\).*")) for step in steps]
-            assert row.parts_ns["loading"] == pytest.approx(1000 * median(counted), rel=0.01, abs=1_000_000), rank.rank
+            ledger = profiles[rank.rank].ledger
+            loads = [entry.ns_by_step for entry in ledger.entries if entry.cause == "data_loading"]
+            found = [sum(times) for times in zip(*loads, strict=True)]
+            counted = [
+                1000 * sum(each["dur"] for each in rank.within(step.name, r"enumerate\(DataLoader\).*"))
+                for step in ledger.steps
+            ]
+            pairs = zip(found, counted, strict=True)
+            near = [ns == pytest.approx(true, rel=0.01, abs=1_000_000) for ns, true in pairs]
+            assert sum(near) > len(near) / 2, (rank.rank, found, counted)
+            assert row.parts_ns["loading"] == round(median(found)), rank.rank
 
 
 class TestClocks:

@@ -13,10 +13,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 import tb_tidy_plugin
 from tb_tidy_plugin.capture import write_device_events
 from tb_tidy_plugin.ledger.account import account_of
+from tb_tidy_plugin.ledger.model import Ledger
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report.model import ProfileReport
 from tb_tidy_plugin.trace.columns import Category
@@ -73,12 +75,18 @@ def device_trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return recorded.trace
 
 
-@pytest.mark.torch
+def without_numbers(profile: Profile) -> Ledger:
+    """The ledger but for the numbers of its events, which are their places in the file."""
+    ledger = account_of(profile).ledger
+    return replace(ledger, entries=[replace(entry, evidence=[]) for entry in ledger.entries])
+
+
 def about_the_side_file(profile: ProfileReport) -> list[str]:
     """Its notes but for those on times: how fast the host was is not the same in all recordings."""
     return [note for note in profile.quality.notes if "side file" in note]
 
 
+@pytest.mark.torch
 class TestMerged:
     @pytest.mark.parametrize("suffix", ["", ".gz"])
     def test_the_original_is_in_it_untouched(self, device_trace: Path, tmp_path: Path, suffix: str) -> None:
@@ -106,7 +114,7 @@ class TestMerged:
         assert names[0] == names[1]
         assert (beside.launch == inside.launch).all()
         assert (beside.launched_by == inside.launched_by).all()
-        assert account_of(beside).ledger == account_of(inside).ledger
+        assert without_numbers(beside) == without_numbers(inside)
 
     def test_arrows_pair_and_lead_from_operators_to_kernels(self, device_trace: Path, tmp_path: Path) -> None:
         out = tmp_path / "out.json"
