@@ -18,7 +18,7 @@ ZOOMED = (640, 400)  # what 1280 x 800 pixels hold at 200 %
 MOST_TABS = 80
 
 VIEWS: dict[str, tuple[dict[str, str], str]] = {
-    "runs": ({"view": "runs"}, "Load batches in worker processes"),
+    "runs": ({"view": "runs"}, "instead of writing attention out"),
     "overview": ({"run": UNTIDY, "view": "overview"}, "Quality of the trace"),
     "findings": ({"run": UNTIDY}, "Fix saves about"),
     "operators": ({"run": UNTIDY, "view": "operators"}, "aten::"),
