@@ -309,7 +309,7 @@ def _hidden_operators(*sides: Sequence[Chosen]) -> Iterator[str]:
 def _replayed_part(each: Chosen) -> float:
     """The part of the device's time that belongs to replayed graphs whose operators are not known."""
     report = each.recording.report
-    if report.serving is None or report.serving.graphs is None or report.ledger is None:
+    if report.serving is None or report.serving.graphs is None:
         return 0.0
     unknown_ns = sum(found.time_ns for found in report.serving.graphs.attribution if found.known_by is None)
     return unknown_ns / max(sum(step.device_ns for step in report.ledger.steps), 1)

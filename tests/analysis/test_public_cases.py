@@ -36,12 +36,10 @@ def finding_of(profile: ProfileReport, rule: str) -> Finding:
 
 def steps_of(profile: ProfileReport) -> tuple[int, int]:
     """Number and median in ns."""
-    assert profile.ledger is not None
     return profile.ledger.step_ns.n, profile.ledger.step_ns.median
 
 
 def entry_ns(profile: ProfileReport, *causes: str) -> int:
-    assert profile.ledger is not None
     return sum(entry.ns_total for entry in profile.ledger.entries if entry.cause in causes)
 
 
@@ -84,7 +82,6 @@ def test_events_of_an_unknown_device(case: str) -> None:
     profile = profile_of(case)
     assert steps_of(profile) == (3, 10 * MS)
     assert "60 of 93 events have no category" in said(profile)
-    assert profile.ledger is not None
     assert profile.ledger.recording == "unknown-device"
     for entry in profile.ledger.entries:
         assert "did something that was not recorded" not in entry.title
@@ -94,7 +91,6 @@ def test_events_of_an_unknown_device(case: str) -> None:
 
 def test_a_device_whose_work_was_not_recorded() -> None:
     profile = profile_of("xpu-no-device")
-    assert profile.ledger is not None
     assert "ProfilerActivity.XPU" in (profile.ledger.banner or "")
     assert {entry.advice for entry in profile.ledger.entries} == {None}
     assert "CUDA" not in str([outcome.reason for outcome in profile.outcomes])
@@ -129,7 +125,6 @@ def test_pageable_and_pinned_copies() -> None:
     assert saving is not None
     assert saving.low_ns <= 0.573 * MS <= saving.high_ns
     assert not after.findings
-    assert after.ledger is not None
     assert all("Pin memory" not in (entry.advice or "") for entry in after.ledger.entries)
 
 
@@ -142,7 +137,6 @@ def test_idle_threads_do_not_take_a_saving_away() -> None:
 
 def test_a_cold_pass() -> None:
     profile = profile_of("rtx4090-cold-fsdp")
-    assert profile.ledger is not None
     assert profile.ledger.recording == "start-up"
     assert steps_of(profile)[1] == pytest.approx(820 * MS, rel=0.01)
     assert profile.findings[0].rule == "recording-not-steady"
@@ -152,7 +146,6 @@ def test_a_cold_pass() -> None:
 
 def test_kernels_that_are_loaded_are_not_the_profilers_work() -> None:
     profile = profile_of("rtx4090-module-loading")
-    assert profile.ledger is not None
     assert profile.ledger.entries[0].cause == "first_launch"
     assert profile.ledger.entries[0].ns_total == pytest.approx(4.34 * MS, rel=0.01)
 
@@ -160,7 +153,6 @@ def test_kernels_that_are_loaded_are_not_the_profilers_work() -> None:
 def test_a_host_that_launches_nothing_at_first() -> None:
     """20 pieces of device work take 0.15 ms of 4.00: no more can have waited for the device."""
     profile = profile_of("a100-moe-false-lead")
-    assert profile.ledger is not None
     assert profile.ledger.left_out == []
     assert entry_ns(profile, "queued_unknown") < 0.15 * MS
     assert {entry.cause for entry in profile.ledger.entries[:2]} == {"host_work", "launch_pace"}
@@ -170,7 +162,6 @@ def test_a_host_that_launches_nothing_at_first() -> None:
 @pytest.mark.parametrize("case", ["rtx3060-eager", "rtx3060-graphs"])
 def test_a_fused_optimizer_is_not_advised(case: str) -> None:
     profile = profile_of(case)
-    assert profile.ledger is not None
     advice = {entry.kind: entry.advice for entry in profile.ledger.entries if entry.cause == "compute"}
     assert advice["optimizer"] is None
     assert advice["normalisation"] is None  # kernels of torch.compile

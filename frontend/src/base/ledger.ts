@@ -256,7 +256,7 @@ const HIDDEN_DEVICES: Partial<Record<Recording, string>> = {
 };
 
 /** The device of a recording that names none. */
-export const withoutDevice = (ledger: { recording: Recording } | null | undefined): string => HIDDEN_DEVICES[ledger?.recording ?? 'steady'] ?? 'CPU only';
+export const withoutDevice = ({ recording }: { recording: Recording }): string => HIDDEN_DEVICES[recording] ?? 'CPU only';
 
 /** The kind of recording, in the server's words if it has any, and what to do; null for steady steps. */
 export function recordingText(recording: Recording, banner: string | null): { what: string; why: string } | null {

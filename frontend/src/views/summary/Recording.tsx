@@ -51,10 +51,7 @@ export function Recording({ report }: { report: ProfileReport }) {
 const MARKS: ReadonlySet<string> = new Set(['serving_step', 'framework_step', 'optimizer_step', 'data_loader']);
 
 /** What shows the steps if the profiler does not mark them; empty if nothing does. */
-function otherSteps({ ledger, steps }: ProfileReport): string {
-  const source = ledger?.step_source ?? steps.basis;
-  return MARKS.has(source) ? sourceText(source) : '';
-}
+const otherSteps = ({ ledger: { step_source: source } }: ProfileReport): string => (MARKS.has(source) ? sourceText(source) : '');
 
 const RESIDUAL = [{
   name: 'Computed step', text: 'Savings are computed from the timeline: all events start again as early as what they wait for allows. '
