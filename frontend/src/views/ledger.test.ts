@@ -123,7 +123,7 @@ describe('the account on the overview', () => {
     expect(screen.queryByRole('table', { name: /Entries/ })).toBeNull();
     expect(text).toContain('This recording contains no operators.');
     expect(text).not.toContain('Its figures are not those of a steady step.');
-    expect(text).toContain('It holds no steps, so there is no step time.');
+    expect(text).toContain('It contains no steps, so the step time is unknown.');
   });
 });
 

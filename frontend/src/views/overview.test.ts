@@ -112,7 +112,7 @@ describe('the overview', () => {
 
   it('has no strip and no step time where there is nothing to account for', async () => {
     const text = (await open({ steps: { basis: 'none', count: 0, median_ns: null, items: [] }, ledger: noAccount() })).textContent;
-    expect(text).toContain('The recording is 300 ms long. It holds no steps, so there is no step time.');
+    expect(text).toContain('The recording is 300 ms long. It contains no steps, so the step time is unknown.');
     expect(screen.queryByRole('listbox')).toBeNull();
   });
 

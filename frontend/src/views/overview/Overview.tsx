@@ -65,7 +65,7 @@ function Without({ report: shown }: { report: ProfileReport }) {
 
 /** The length of a recording without anything to account for; the notice above says why. */
 const Unaccounted = ({ report: { duration_ns: duration } }: { report: ProfileReport }) =>
-  <p class="lead">The recording is <b>{nanoseconds(duration)}</b> long. It holds no steps, so there is no step time.</p>;
+  <p class="lead">The recording is <b>{nanoseconds(duration)}</b> long. It contains no steps, so the step time is unknown.</p>;
 
 const OddSteps = ({ steps }: { steps: readonly StepItem[] }) => (
   <>
