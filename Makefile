@@ -31,7 +31,7 @@ MIN_TESTS := tests/cli/test_cli.py tests/cli/test_doctor.py tests/plugin/test_in
     tests/plugin/test_web.py tests/trace/test_kineto.py tests/trace/test_real_traces.py tests/trace/test_files.py
 # The formats, what runs in a training process, and all that records and judges programs.
 NEWEST_TESTS := tests/accuracy tests/analysis tests/benchmarks tests/budgets tests/capture tests/dev tests/differential \
-    tests/faults tests/fixes tests/lines tests/profile tests/rules tests/second_corpus tests/sources tests/test_aten.py \
+    tests/faults tests/fixes tests/lines tests/profile tests/rules tests/second_corpus tests/sources tests/torchfacts/test_aten.py \
     tests/trace/test_external.py
 OLDEST_TESTS := tests/trace/test_kineto.py
 STATIC := tb_tidy_plugin/plugin/static

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tb_tidy_plugin.errors import TidyError
+from tb_tidy_plugin.words.errors import TidyError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -240,7 +240,7 @@ def test_a_source_distribution_installs_without_npm(checkout: Path) -> None:
     (checkout / "frontend" / "node_modules").mkdir()
     (checkout / "frontend" / "node_modules" / "in.js").touch()
     (checkout / "tests" / "support").mkdir(parents=True)
-    for name in ("test_units.py", "conftest.py", "support/drawn.py"):
+    for name in ("test_names.py", "conftest.py", "support/drawn.py"):
         (checkout / "tests" / name).touch()
     assert run_setup(checkout, "--quiet", "sdist", "--formats=zip").returncode == 0
     [archive] = (checkout / "dist").iterdir()

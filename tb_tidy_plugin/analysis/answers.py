@@ -17,7 +17,7 @@ from tb_tidy_plugin.sources.files import RecordedFile
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.analysis.assemble import Analysis
-from tb_tidy_plugin.recipe import Recipe
+from tb_tidy_plugin.words.recipe import Recipe
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,7 +8,6 @@ from functools import cached_property, partial
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin.allocator import GROWTH_BYTES, give_back
 from tb_tidy_plugin.analysis.checker import Clean, Failed, Found, NotChecked, RuleOutcome, check_rule, unless_broken
 from tb_tidy_plugin.analysis.described import devices_of_report, steps_of_report
 from tb_tidy_plugin.analysis.findings import (
@@ -50,7 +49,8 @@ from tb_tidy_plugin.sources.align import Aligner
 from tb_tidy_plugin.sources.cached_lines import with_cached_lines
 from tb_tidy_plugin.sources.inductor_cache import folder_of_cache, graph_state
 from tb_tidy_plugin.sources.lookup import FoundSources, sources_of
-from tb_tidy_plugin.threads import meanwhile, run_ahead
+from tb_tidy_plugin.system.allocator import GROWTH_BYTES, give_back
+from tb_tidy_plugin.system.threads import meanwhile, run_ahead
 from tb_tidy_plugin.trace.beside import ReadTrace
 from tb_tidy_plugin.trace.cache import UNREAD, State
 from tb_tidy_plugin.trace.files import TraceFile

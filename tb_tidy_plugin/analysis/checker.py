@@ -9,8 +9,8 @@ import msgspec
 
 from tb_tidy_plugin.profile.hidden_work import MOST_HIDDEN, HiddenWork, hidden_work
 from tb_tidy_plugin.profile.steps import UNMARKED
-from tb_tidy_plugin.units import Share, plural
-from tb_tidy_plugin.visible import log_called
+from tb_tidy_plugin.words.units import Share, plural
+from tb_tidy_plugin.words.visible import log_called
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.rulekit import AnyRule, Match, Profile, Rule

@@ -11,16 +11,16 @@ import msgspec
 from tb_tidy_plugin.analysis.answers import FixesAnswer
 from tb_tidy_plugin.analysis.job import Job, UsualRules
 from tb_tidy_plugin.analysis.remembered import OWN_RULES
-from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.fixes.installed import has_libcst
-from tb_tidy_plugin.recipe import Recipe
 from tb_tidy_plugin.report.code_model import NEEDS_EXTRA, NOT_MADE, CodeFix, CodeFixes
 from tb_tidy_plugin.report.fix_model import Unfixed
 from tb_tidy_plugin.report.model import Finding, Place, ProfileReport
 from tb_tidy_plugin.sources.files import RecordedFile
+from tb_tidy_plugin.system.decoders import decode
 from tb_tidy_plugin.trace.cache import code_state, key_of
 from tb_tidy_plugin.trace.recover import NOT_JSON
-from tb_tidy_plugin.visible import log_called
+from tb_tidy_plugin.words.recipe import Recipe
+from tb_tidy_plugin.words.visible import log_called
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.analysis.fixing import Fixer

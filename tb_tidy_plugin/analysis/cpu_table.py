@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from tb_tidy_plugin.analysis.operator_rows import shapes_text
-from tb_tidy_plugin.inductor import is_generated
 from tb_tidy_plugin.profile.cpu_work import CpuWork, SlowCall, frame_times
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report.figures import CpuFigures, FrameRow, SlowCallRow
 from tb_tidy_plugin.sources.frames import Frame, parse_frame
 from tb_tidy_plugin.sources.places import Places
+from tb_tidy_plugin.torchfacts.inductor import is_generated
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
 from tb_tidy_plugin.trace.sets import distinct
 from tb_tidy_plugin.trace.strings import NumberTable

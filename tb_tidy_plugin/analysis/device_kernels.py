@@ -22,7 +22,7 @@ from tb_tidy_plugin.profile.kernels import kernel_kind, uses_tensor_cores
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report.figures import DeviceKernelRow, KernelFamily, KernelFamilyRow
 from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Category, Rows
-from tb_tidy_plugin.vocabulary import KnownBy
+from tb_tidy_plugin.words.vocabulary import KnownBy
 
 OVER_THE_BUS = frozenset({"to_device", "to_host"})
 """Copies whose limit is the bus, not the device's memory."""

@@ -23,10 +23,10 @@ from typing import Literal, Protocol, TypeAlias, TypeVar, get_args
 
 import msgspec
 
-from tb_tidy_plugin import allocator, allowance
-from tb_tidy_plugin.allowance import MEMORY_SHARE, free_bytes
-from tb_tidy_plugin.errors import TidyError
-from tb_tidy_plugin.threads import cores, use_cores
+from tb_tidy_plugin.system import allocator, allowance
+from tb_tidy_plugin.system.allowance import MEMORY_SHARE, free_bytes
+from tb_tidy_plugin.system.threads import cores, use_cores
+from tb_tidy_plugin.words.errors import TidyError
 
 Item = TypeVar("Item")
 _Answer = TypeVar("_Answer")
@@ -121,7 +121,7 @@ def each(
     Raises:
         EngineError: the engine cannot be reached, or went away.
     """
-    from tb_tidy_plugin import child
+    from tb_tidy_plugin.system import child
 
     numbered = dict(enumerate(items))
     if sys.version_info < (3, 11) and (names := child.shadowing(STARTED_WITH)):

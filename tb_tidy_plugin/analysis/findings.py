@@ -31,7 +31,6 @@ from tb_tidy_plugin.estimate import saving as estimated
 from tb_tidy_plugin.estimate.saving import Fix, SavingEstimates, bound, intervals_of
 from tb_tidy_plugin.profile.critical import clipped_to_steps, per_step
 from tb_tidy_plugin.profile.intervals import Intervals, positions_of_each
-from tb_tidy_plugin.recipe import Recipe
 from tb_tidy_plugin.report.generated import generated_of
 from tb_tidy_plugin.report.model import CodeChange, Finding, Note, Place, Saving
 from tb_tidy_plugin.report.value import Severity
@@ -43,8 +42,9 @@ from tb_tidy_plugin.sources.align import Sources
 from tb_tidy_plugin.sources.frames import Frame
 from tb_tidy_plugin.sources.places import place_of
 from tb_tidy_plugin.trace.sets import distinct
-from tb_tidy_plugin.units import Nanoseconds, Share, plural
-from tb_tidy_plugin.vocabulary import Basis
+from tb_tidy_plugin.words.recipe import Recipe
+from tb_tidy_plugin.words.units import Nanoseconds, Share, plural
+from tb_tidy_plugin.words.vocabulary import Basis
 
 HIGH_SHARE, MEDIUM_SHARE = 0.05, 0.01
 """Least shares of a step for a saving of high and of medium severity."""

@@ -18,8 +18,6 @@ from tb_tidy_plugin.analysis.answers import FixesAnswer
 from tb_tidy_plugin.analysis.checker import Failed, unless_broken
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.named import ShownNames
-from tb_tidy_plugin.errors import TidyError
-from tb_tidy_plugin.files import NotReplaceableError, replace_whole
 from tb_tidy_plugin.fixes.change import (
     SAME_RESULTS,
     SAME_UP_TO_ROUNDING,
@@ -31,14 +29,16 @@ from tb_tidy_plugin.fixes.change import (
     spliced,
 )
 from tb_tidy_plugin.fixes.python_text import LINE_END, nodes_in
-from tb_tidy_plugin.recipe import Recipe
 from tb_tidy_plugin.report.code_model import CodeFix, Replacement
 from tb_tidy_plugin.report.fix_model import Unfixed
 from tb_tidy_plugin.report.model import Finding, Place
 from tb_tidy_plugin.sources.align import LONGEST_TEXT
 from tb_tidy_plugin.sources.as_recorded import contradiction
 from tb_tidy_plugin.sources.files import BOM, OwnFile, RecordedFile, Unavailable, lines_of, own_file
+from tb_tidy_plugin.system.files import NotReplaceableError, replace_whole
 from tb_tidy_plugin.trace.files import is_under
+from tb_tidy_plugin.words.errors import TidyError
+from tb_tidy_plugin.words.recipe import Recipe
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.fixes.code import Code

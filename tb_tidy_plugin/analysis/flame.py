@@ -11,9 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 
-from tb_tidy_plugin import aten
 from tb_tidy_plugin.analysis.findings import TracedFinding
-from tb_tidy_plugin.event_names import MODULE
 from tb_tidy_plugin.ledger.account import Account, account_of
 from tb_tidy_plugin.ledger.host import Host
 from tb_tidy_plugin.ledger.model import OF_DEVICE, Cause
@@ -22,6 +20,8 @@ from tb_tidy_plugin.profile.allocations import HOST, memory_events
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report.flame import Flame, FlameEntry, FlameFrame, FlameKind
 from tb_tidy_plugin.sources.frames import parse_frame
+from tb_tidy_plugin.torchfacts import aten
+from tb_tidy_plugin.torchfacts.event_names import MODULE
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Ids, Numbers, Rows, Times, blocks_of
 from tb_tidy_plugin.trace.sets import distinct, numbered
 from tb_tidy_plugin.trace.strings import NumberTable

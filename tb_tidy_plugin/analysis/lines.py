@@ -19,7 +19,7 @@ from tb_tidy_plugin.sources.align import Aligner
 from tb_tidy_plugin.sources.frames import Frame, parse_frame
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
 from tb_tidy_plugin.trace.sets import among
-from tb_tidy_plugin.vocabulary import KnownBy, Precision
+from tb_tidy_plugin.words.vocabulary import KnownBy, Precision
 
 
 class OperatorPlace(Model, frozen=True):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from tb_tidy_plugin.errors import TraceError
 from tb_tidy_plugin.profile.allocations import HOST, Allocations, MemoryDevice, asked_by
 from tb_tidy_plugin.profile.allocator_history import AllocatorHistory, Holder, allocator_histories
 from tb_tidy_plugin.profile.memory import DeviceMemory, Memory, StepMemory, memory_of
@@ -16,6 +15,7 @@ from tb_tidy_plugin.sources.places import Places
 from tb_tidy_plugin.trace.columns import ABSENT
 from tb_tidy_plugin.trace.memory_snapshot import SnapshotFrame, read_memory_snapshot
 from tb_tidy_plugin.trace.strings import NumberTable
+from tb_tidy_plugin.words.errors import TraceError
 
 MOST_HOLDERS, _MOST_FRAMES = 50, 30
 LONGEST_FRAME = 300

@@ -9,7 +9,7 @@ from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report.figures import ModuleRow
 from tb_tidy_plugin.sources.frames import parse_frame
 from tb_tidy_plugin.trace.columns import ABSENT
-from tb_tidy_plugin.vocabulary import KnownBy
+from tb_tidy_plugin.words.vocabulary import KnownBy
 
 
 def module_rows(profile: Profile, modules: ModuleTree) -> list[ModuleRow]:

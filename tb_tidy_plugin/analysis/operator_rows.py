@@ -25,7 +25,7 @@ from tb_tidy_plugin.sources.align import Aligner
 from tb_tidy_plugin.sources.frames import Frame
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
 from tb_tidy_plugin.trace.sets import among, distinct, first_of_each, numbered
-from tb_tidy_plugin.vocabulary import KnownBy
+from tb_tidy_plugin.words.vocabulary import KnownBy
 
 MOST_KERNELS = 8
 NO_FRAME = Frame("", 0, "", "definition", own_code=False)

@@ -21,7 +21,7 @@ from tb_tidy_plugin.sources.places import places_of
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Ids, Mask, Rows
 from tb_tidy_plugin.trace.sets import distinct
 from tb_tidy_plugin.trace.strings import NumberTable
-from tb_tidy_plugin.vocabulary import Precision
+from tb_tidy_plugin.words.vocabulary import Precision
 
 By: TypeAlias = Literal["name", "shape", "line", "module"]
 _Kind: TypeAlias = Literal["operator", "annotation", "runtime", "mixed"]

@@ -12,7 +12,7 @@ from tb_tidy_plugin.ledger.model import Ledger, LedgerStep
 from tb_tidy_plugin.profile.steps import ODD_SHARE
 from tb_tidy_plugin.report.step_model import Outlier, OutlierCause, OutlierKind, StepItem, Steps
 from tb_tidy_plugin.trace.columns import Rows, Times
-from tb_tidy_plugin.units import Nanoseconds
+from tb_tidy_plugin.words.units import Nanoseconds
 
 MOST_OUTLIERS = 20
 _MOST_CAUSES = 3  # of each kind

@@ -12,10 +12,10 @@ from tb_tidy_plugin.analysis.checker import Failed, unless_broken
 from tb_tidy_plugin.benchmarks.measurement import Measurement, NotMeasured
 from tb_tidy_plugin.benchmarks.process import MeasuringProgress, MeasuringRequest
 from tb_tidy_plugin.benchmarks.runner import PairMeasurement
-from tb_tidy_plugin.recipe import Recipe
 from tb_tidy_plugin.rulekit import AnyRule, Benchmark, Rule
 from tb_tidy_plugin.rulekit.recipe import pair_of
 from tb_tidy_plugin.trace.remote import AnyPath
+from tb_tidy_plugin.words.recipe import Recipe
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.analysis.answers import RecipesAnswer

@@ -19,15 +19,15 @@ from tb_tidy_plugin.analysis.code_fixes import with_code_fixes, with_hints
 from tb_tidy_plugin.analysis.engines import GivenUp, each, is_one_enough
 from tb_tidy_plugin.analysis.job import Job, UsualRules
 from tb_tidy_plugin.analysis.remembered import OWN_RULES, Remembered
-from tb_tidy_plugin.collector import held_off
-from tb_tidy_plugin.errors import TidyError, TraceError, unexpected
 from tb_tidy_plugin.report import model
-from tb_tidy_plugin.threads import meanwhile
+from tb_tidy_plugin.system.collector import held_off
+from tb_tidy_plugin.system.threads import meanwhile
 from tb_tidy_plugin.trace.cache import NOWHERE, UNREAD, state_of
 from tb_tidy_plugin.trace.files import TraceFile, find_traces_at
 from tb_tidy_plugin.trace.limits import held_to, likely_text
 from tb_tidy_plugin.trace.remote import absolute, path_or_url, size_of
-from tb_tidy_plugin.visible import log_called
+from tb_tidy_plugin.words.errors import TidyError, TraceError, unexpected
+from tb_tidy_plugin.words.visible import log_called
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.rulekit.carried import CarriedRules

@@ -7,15 +7,15 @@ from collections.abc import Iterator
 import numpy as np
 
 from tb_tidy_plugin.estimate.saving import MOST_RESIDUAL, SOME_UNEXPLAINED, SavingEstimates
-from tb_tidy_plugin.event_names import GIVES_WORK
 from tb_tidy_plugin.profile.devices import device_name
 from tb_tidy_plugin.profile.intervals import Intervals, positions_of_each
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.steps import UNMARKED
 from tb_tidy_plugin.report.model import Quality
+from tb_tidy_plugin.torchfacts.event_names import GIVES_WORK
 from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Category
 from tb_tidy_plugin.trace.sets import among, distinct
-from tb_tidy_plugin.units import Nanoseconds, Share
+from tb_tidy_plugin.words.units import Nanoseconds, Share
 
 NOTABLE_MISMATCH = 0.001
 """Least share of misplaced Python frames that is reported."""

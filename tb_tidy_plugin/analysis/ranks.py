@@ -15,7 +15,7 @@ from tb_tidy_plugin.profile.stragglers import comparable_steps
 from tb_tidy_plugin.report import rank_model as model
 from tb_tidy_plugin.report.rank_model import RANK_PARTS
 from tb_tidy_plugin.trace.columns import ABSENT
-from tb_tidy_plugin.units import Bytes, Nanoseconds, Share
+from tb_tidy_plugin.words.units import Bytes, Nanoseconds, Share
 
 Shared: TypeAlias = model.RankPart | Literal["memory"]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tb_tidy_plugin.allocator import give_back
 from tb_tidy_plugin.analysis.job import Job
+from tb_tidy_plugin.system.allocator import give_back
 from tb_tidy_plugin.trace.beside import ReadTrace, read_before_keeping
 from tb_tidy_plugin.trace.files import TraceFile
 from tb_tidy_plugin.trace.remote import size_of

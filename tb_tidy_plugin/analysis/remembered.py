@@ -15,14 +15,14 @@ import msgspec
 
 from tb_tidy_plugin.benchmarks.store import MEASUREMENTS_SUFFIX as MEASURED
 from tb_tidy_plugin.benchmarks.store import cache_state
-from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.sources.lookup import source_state
+from tb_tidy_plugin.system.decoders import decode
 from tb_tidy_plugin.trace.cache import UNREAD, Cache, State, code_state, key_of, state_of, text_of
 from tb_tidy_plugin.trace.files import TraceFile
 from tb_tidy_plugin.trace.graph_files import LOOKED_AT, captures_state
 from tb_tidy_plugin.trace.names import BESIDE, model_config_beside, snapshots_beside
 from tb_tidy_plugin.trace.recover import NOT_JSON
-from tb_tidy_plugin.visible import log_called
+from tb_tidy_plugin.words.visible import log_called
 
 log = log_called("tb_tidy_plugin")
 

@@ -36,7 +36,7 @@ from tb_tidy_plugin.rulekit.thresholds import relaxed_settings
 from tb_tidy_plugin.sources.places import place_of
 from tb_tidy_plugin.trace.columns import ABSENT, Numbers, Rows
 from tb_tidy_plugin.trace.strings import NumberTable
-from tb_tidy_plugin.units import Nanoseconds
+from tb_tidy_plugin.words.units import Nanoseconds
 
 STATUSES: tuple[model.Status, ...] = ("not_checked", "clean", "failed", "found")
 """Of several recordings of one run, the last of these statuses counts."""

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from tb_tidy_plugin.analysis.decode_floor import Floor, decode_floors
-from tb_tidy_plugin.event_names import GRAPH_LAUNCH
 from tb_tidy_plugin.profile.iterations import Iteration, iterations_of, repeated_of
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.replay import KNOWN_BY
@@ -21,6 +20,7 @@ from tb_tidy_plugin.report.serving_model import (
     Repetition,
     Serving,
 )
+from tb_tidy_plugin.torchfacts.event_names import GRAPH_LAUNCH
 from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Category
 from tb_tidy_plugin.trace.sets import among, distinct
 

@@ -13,11 +13,9 @@ from typing import Literal, TypeAlias
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin import aten
 from tb_tidy_plugin.analysis.findings import TracedFinding, lost_by
 from tb_tidy_plugin.analysis.operator_rows import shapes_text
 from tb_tidy_plugin.estimate.saving import intervals_of
-from tb_tidy_plugin.event_names import COMPILATION, GARBAGE_COLLECTION, SYNCHRONISATION
 from tb_tidy_plugin.profile.flops import estimate
 from tb_tidy_plugin.profile.inputs import NOT_A_TENSOR, TORCH_DTYPES, Inputs
 from tb_tidy_plugin.profile.intervals import Intervals
@@ -27,9 +25,11 @@ from tb_tidy_plugin.profile.steps import LOADER_NEXT
 from tb_tidy_plugin.report.left_out import LeftOutFinding
 from tb_tidy_plugin.report.value import Model
 from tb_tidy_plugin.rulekit import Match
+from tb_tidy_plugin.torchfacts import aten
+from tb_tidy_plugin.torchfacts.event_names import COMPILATION, GARBAGE_COLLECTION, SYNCHRONISATION
 from tb_tidy_plugin.trace.columns import ABSENT, HOST_TREE, Category, Numbers, Rows, Times
 from tb_tidy_plugin.trace.sets import distinct, numbered
-from tb_tidy_plugin.vocabulary import KnownBy
+from tb_tidy_plugin.words.vocabulary import KnownBy
 
 WaitKind: TypeAlias = Literal["data_loading", "garbage_collection", "compilation", "allocator", "synchronisation"]
 

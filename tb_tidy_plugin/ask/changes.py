@@ -23,7 +23,6 @@ from tb_tidy_plugin.compare.model import Comparison, ComparisonVerdict
 from tb_tidy_plugin.compare.reading import asked_for
 from tb_tidy_plugin.compare.recording import step_range
 from tb_tidy_plugin.compare.steps import is_vague
-from tb_tidy_plugin.errors import NotFoundError, TidyError
 from tb_tidy_plugin.fixes.installed import has_libcst
 from tb_tidy_plugin.report.fix_model import Unfixed
 from tb_tidy_plugin.trace.files import is_under
@@ -31,6 +30,7 @@ from tb_tidy_plugin.verify.checkouts import folder_of
 from tb_tidy_plugin.verify.model import Equality
 from tb_tidy_plugin.verify.programs import ended_by_signals
 from tb_tidy_plugin.verify.verify import Plan, promises_in, verified
+from tb_tidy_plugin.words.errors import NotFoundError, TidyError
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.analysis.fixing import Proposal

@@ -11,8 +11,8 @@ import msgspec
 
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.ask.quoted import unquoted
-from tb_tidy_plugin.errors import NotFoundError
 from tb_tidy_plugin.trace.files import FOLLOW, TraceFile, find_traces, is_under
+from tb_tidy_plugin.words.errors import NotFoundError
 
 ID = re.compile(r"t-[0-9a-f]{8}")
 _NAMED = 10

@@ -9,7 +9,7 @@ import msgspec
 
 from tb_tidy_plugin.ask.arguments import QuestionBase
 from tb_tidy_plugin.ask.quoted import MARKS
-from tb_tidy_plugin.errors import TidyError
+from tb_tidy_plugin.words.errors import TidyError
 
 _TOKEN_BYTES = 4
 """Bytes of UTF-8 per token: the average of tokenizers for JSON and code; other scripts take more tokens."""

@@ -12,9 +12,9 @@ from tb_tidy_plugin.ask import arguments, changes, reports, rules, tables
 from tb_tidy_plugin.ask.folder import Folder
 from tb_tidy_plugin.ask.pages import WholeAnswer, page
 from tb_tidy_plugin.ask.quoted import TEXT_LETTERS, quoted, quoted_lines
-from tb_tidy_plugin.decoders import decode, schema_components
-from tb_tidy_plugin.errors import TidyError, unexpected
-from tb_tidy_plugin.visible import log_called, visible
+from tb_tidy_plugin.system.decoders import decode, schema_components
+from tb_tidy_plugin.words.errors import TidyError, unexpected
+from tb_tidy_plugin.words.visible import log_called, visible
 
 log = log_called(__name__)
 

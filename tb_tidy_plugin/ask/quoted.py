@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NewType
 
-from tb_tidy_plugin.visible import visible
+from tb_tidy_plugin.words.visible import visible
 
 Quoted = NewType("Quoted", str)
 """Text between `OPEN` and `CLOSE`, without either inside."""

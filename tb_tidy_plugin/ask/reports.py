@@ -19,14 +19,14 @@ from tb_tidy_plugin.ask.folder import Folder
 from tb_tidy_plugin.ask.pages import Head, Row, WholeAnswer
 from tb_tidy_plugin.ask.quoted import TEXT_LETTERS, Quoted, quoted, quoted_lines, unquoted
 from tb_tidy_plugin.compare.entries import shared_out
-from tb_tidy_plugin.errors import NotFoundError, TraceError
 from tb_tidy_plugin.ledger.advice import BANNERS
 from tb_tidy_plugin.ledger.model import Certainty, Entry, Ledger, Owner, Proof, RecordingKind
 from tb_tidy_plugin.report.model import Finding, Note, Outcome, Place, Problem, RunReport
 from tb_tidy_plugin.sources.lookup import FoundSources
 from tb_tidy_plugin.trace.files import TraceFile
 from tb_tidy_plugin.trace.remote import size_of
-from tb_tidy_plugin.vocabulary import Confidence
+from tb_tidy_plugin.words.errors import NotFoundError, TraceError
+from tb_tidy_plugin.words.vocabulary import Confidence
 
 _AROUND = 3
 """Lines of source before and after a place."""

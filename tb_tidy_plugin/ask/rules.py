@@ -6,9 +6,9 @@ from tb_tidy_plugin.ask import arguments
 from tb_tidy_plugin.ask.folder import Folder
 from tb_tidy_plugin.ask.pages import Head, WholeAnswer
 from tb_tidy_plugin.ask.reports import PartRow
-from tb_tidy_plugin.errors import NotFoundError
 from tb_tidy_plugin.rulekit.page import page_of
 from tb_tidy_plugin.rulekit.thresholds import shown_name, thresholds_of
+from tb_tidy_plugin.words.errors import NotFoundError
 
 
 class RuleHead(Head, frozen=True):

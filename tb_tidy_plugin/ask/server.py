@@ -19,7 +19,7 @@ from tb_tidy_plugin import __version__
 from tb_tidy_plugin.ask.folder import Folder
 from tb_tidy_plugin.ask.questions import QUESTION_KINDS, WRITING, answer, description_of, error, schema_of
 from tb_tidy_plugin.ask.skill import in_short
-from tb_tidy_plugin.errors import TidyError
+from tb_tidy_plugin.words.errors import TidyError
 
 if TYPE_CHECKING:
     from typing import Any

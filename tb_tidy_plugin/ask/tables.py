@@ -12,7 +12,6 @@ from tb_tidy_plugin.ask.folder import Folder
 from tb_tidy_plugin.ask.pages import Head, Row, WholeAnswer
 from tb_tidy_plugin.ask.quoted import Quoted, quoted
 from tb_tidy_plugin.ask.reports import answer_of, microseconds
-from tb_tidy_plugin.errors import NotFoundError
 from tb_tidy_plugin.profile.timeline import Timeline
 from tb_tidy_plugin.profile.timeline_window import bars_in
 from tb_tidy_plugin.report.chosen import (
@@ -26,6 +25,7 @@ from tb_tidy_plugin.report.chosen import (
 from tb_tidy_plugin.report.figures import KernelFamily, OperatorRow
 from tb_tidy_plugin.trace.columns import Category
 from tb_tidy_plugin.trace.limits import held_to
+from tb_tidy_plugin.words.errors import NotFoundError
 
 FINDINGS = 3
 """Most findings named for one operator."""

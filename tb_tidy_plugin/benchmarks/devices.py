@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from tb_tidy_plugin.benchmarks.measurement import MeasuredOn
-from tb_tidy_plugin.errors import TidyError
+from tb_tidy_plugin.words.errors import TidyError
 
 if TYPE_CHECKING:
     import torch

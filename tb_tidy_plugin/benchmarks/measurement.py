@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import msgspec
 
-from tb_tidy_plugin.vocabulary import Verdict
+from tb_tidy_plugin.words.vocabulary import Verdict
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.rulekit import Benchmark

@@ -23,16 +23,16 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
-from tb_tidy_plugin import child
-from tb_tidy_plugin.allowance import data_bytes, limit_data, status_bytes
 from tb_tidy_plugin.benchmarks.blocks import LEAST_BLOCKS, Blocks, Time, evenly_chosen, in_turns
 from tb_tidy_plugin.benchmarks.devices import NoDeviceError, addresses, described_device, device_for
 from tb_tidy_plugin.benchmarks.equality import difference_of, kept_results
 from tb_tidy_plugin.benchmarks.measurement import MOST_SAMPLES, Measurement, NotMeasured
-from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.rulekit import Benchmark
-from tb_tidy_plugin.units import Bytes
-from tb_tidy_plugin.vocabulary import Verdict
+from tb_tidy_plugin.system import child
+from tb_tidy_plugin.system.allowance import data_bytes, limit_data, status_bytes
+from tb_tidy_plugin.system.decoders import decode
+from tb_tidy_plugin.words.units import Bytes
+from tb_tidy_plugin.words.vocabulary import Verdict
 
 if TYPE_CHECKING:
     import torch

@@ -10,11 +10,11 @@ from typing import TypeAlias
 
 import msgspec
 
-from tb_tidy_plugin import child
 from tb_tidy_plugin.benchmarks.measurement import Measurement, NotMeasured
 from tb_tidy_plugin.benchmarks.process import Measured, MeasuringProgress, MeasuringRequest, Message
 from tb_tidy_plugin.benchmarks.statements import complaint_about
-from tb_tidy_plugin.decoders import decode
+from tb_tidy_plugin.system import child
+from tb_tidy_plugin.system.decoders import decode
 
 OnProgress: TypeAlias = Callable[[MeasuringProgress], object]
 

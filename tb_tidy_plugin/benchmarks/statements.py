@@ -13,10 +13,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile.optimizers import WITH_FOREACH
 from tb_tidy_plugin.rulekit import TORCH_DTYPES, Benchmark
 from tb_tidy_plugin.rulekit.statements import OF_ONE, OF_TWO
+from tb_tidy_plugin.torchfacts import aten
 
 _MOST_CHARACTERS = 20_000
 LONGEST_SHOWN = 60

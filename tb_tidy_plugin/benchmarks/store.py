@@ -20,12 +20,12 @@ import msgspec
 from platformdirs import user_cache_path
 
 from tb_tidy_plugin.benchmarks.measurement import Measurement
-from tb_tidy_plugin.decoders import decode
-from tb_tidy_plugin.errors import TidyError
-from tb_tidy_plugin.files import FOR_THE_TEAM
-from tb_tidy_plugin.private import NotPrivateError, check_folder, check_free, opened
+from tb_tidy_plugin.system.decoders import decode
+from tb_tidy_plugin.system.files import FOR_THE_TEAM
+from tb_tidy_plugin.system.private import NotPrivateError, check_folder, check_free, opened
 from tb_tidy_plugin.trace.cache import say_once
 from tb_tidy_plugin.trace.remote import AnyPath, RemotePath, write_small
+from tb_tidy_plugin.words.errors import TidyError
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.rulekit import Benchmark

@@ -11,9 +11,9 @@ from typing import Annotated
 
 import msgspec
 
-from tb_tidy_plugin.decoders import decode
-from tb_tidy_plugin.errors import TidyError
-from tb_tidy_plugin.files import write_whole
+from tb_tidy_plugin.system.decoders import decode
+from tb_tidy_plugin.system.files import write_whole
+from tb_tidy_plugin.words.errors import TidyError
 
 _LONGEST_NAME = 80  # characters of a test's id in a file name; the hash after them makes it unique
 

@@ -8,8 +8,8 @@ from tb_tidy_plugin.analysis.assemble import Analysis
 from tb_tidy_plugin.budgets.bounds import bound_of
 from tb_tidy_plugin.report.model import Finding
 from tb_tidy_plugin.rules import catalogue
-from tb_tidy_plugin.units import plural
-from tb_tidy_plugin.visible import visible
+from tb_tidy_plugin.words.units import plural
+from tb_tidy_plugin.words.visible import visible
 
 _MOST_LINES = 5
 

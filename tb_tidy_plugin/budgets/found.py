@@ -11,8 +11,8 @@ from tb_tidy_plugin.budgets.bounds import CountBound
 from tb_tidy_plugin.profile.step_counts import Counted, Events, NotCountedError, counted_events
 from tb_tidy_plugin.sources.frames import Frame
 from tb_tidy_plugin.trace.columns import ABSENT
-from tb_tidy_plugin.units import Bytes, Count
-from tb_tidy_plugin.visible import visible
+from tb_tidy_plugin.words.units import Bytes, Count
+from tb_tidy_plugin.words.visible import visible
 
 _MOST_LINES = 5
 

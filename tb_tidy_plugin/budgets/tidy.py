@@ -18,10 +18,10 @@ from tb_tidy_plugin.budgets.bounds import CountLimit, bound_of
 from tb_tidy_plugin.budgets.findings import broken_by_findings
 from tb_tidy_plugin.budgets.found import broken_count
 from tb_tidy_plugin.capture.budgeted import BudgetedProfile, StepPlan
-from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.profile.step_counts import Counted
 from tb_tidy_plugin.trace.files import find_traces
-from tb_tidy_plugin.units import Nanoseconds, plural
+from tb_tidy_plugin.words.errors import TidyError
+from tb_tidy_plugin.words.units import Nanoseconds, plural
 
 _Item = TypeVar("_Item")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from tb_tidy_plugin.capture.profiling import Cycle, Output, TidyProfile, wait_for_device
-from tb_tidy_plugin.side_files import CAPTURE_SUFFIX
+from tb_tidy_plugin.system.side_files import CAPTURE_SUFFIX
 
 _Item = TypeVar("_Item")
 

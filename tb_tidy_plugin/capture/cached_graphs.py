@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from tb_tidy_plugin.capture.compiled import lacks_notes, noted_keys
 from tb_tidy_plugin.capture.guarded import unless_it_fails
-from tb_tidy_plugin.generated_code import SourceLine, kernel_sources, stack_lines
+from tb_tidy_plugin.torchfacts.generated_code import SourceLine, kernel_sources, stack_lines
 
 if TYPE_CHECKING:
     from torch._inductor.output_code import CompiledFxGraph

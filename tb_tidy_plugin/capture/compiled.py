@@ -27,8 +27,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeAlias, TypeVar
 
 from tb_tidy_plugin.capture.guarded import MOST_ERROR_CHARACTERS, unless_it_fails
-from tb_tidy_plugin.files import write_whole
-from tb_tidy_plugin.private import opened
+from tb_tidy_plugin.system.files import write_whole
+from tb_tidy_plugin.system.private import opened
 
 if TYPE_CHECKING:
     from torch._dynamo.output_graph import OutputGraph

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from tb_tidy_plugin.capture.guarded import log_harmless, unless_it_fails
-from tb_tidy_plugin.files import write_whole
-from tb_tidy_plugin.side_files import DEVICE_EVENTS_SUFFIX, DEVICE_EVENTS_VERSION, LONGEST_LATENCY_NS
+from tb_tidy_plugin.system.files import write_whole
+from tb_tidy_plugin.system.side_files import DEVICE_EVENTS_SUFFIX, DEVICE_EVENTS_VERSION, LONGEST_LATENCY_NS
 
 if TYPE_CHECKING:
     import torch

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tb_tidy_plugin.capture.guarded import unless_it_fails
-from tb_tidy_plugin.side_files import GRAPH_SUFFIX
+from tb_tidy_plugin.system.side_files import GRAPH_SUFFIX
 
 if TYPE_CHECKING:
     from torch.cuda import CUDAGraph

@@ -12,7 +12,7 @@ from contextlib import suppress
 from functools import lru_cache
 from typing import TypeVar
 
-from tb_tidy_plugin.visible import log_called
+from tb_tidy_plugin.words.visible import log_called
 
 log = log_called("tb_tidy_plugin.capture")
 

@@ -23,8 +23,8 @@ from tb_tidy_plugin.capture.live_tree import Walk, walk
 from tb_tidy_plugin.capture.losses import loss_said, say_not_exported
 from tb_tidy_plugin.capture.own_files import OwnFiles, own_sources
 from tb_tidy_plugin.capture.settings import settings
-from tb_tidy_plugin.files import write_whole
-from tb_tidy_plugin.side_files import CAPTURE_SUFFIX, CAPTURE_VERSION
+from tb_tidy_plugin.system.files import write_whole
+from tb_tidy_plugin.system.side_files import CAPTURE_SUFFIX, CAPTURE_VERSION
 
 if TYPE_CHECKING:
     import torch

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from json import JSONDecodeError, JSONDecoder
 
 from tb_tidy_plugin.capture.guarded import log_harmless, reason_of
-from tb_tidy_plugin.files import DRAFT
-from tb_tidy_plugin.units import Bytes
+from tb_tidy_plugin.system.files import DRAFT
+from tb_tidy_plugin.words.units import Bytes
 
 _BLOCK_BYTES = 1 << 15  # of gz; inflates to 32 MB at most
 TAIL_BYTES = 1 << 16  # contains the last event, unless that has very long args

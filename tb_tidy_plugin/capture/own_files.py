@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, cached_property
 from pathlib import Path
 
-from tb_tidy_plugin.inductor import is_generated
+from tb_tidy_plugin.torchfacts.inductor import is_generated
 
 _FRAME = re.compile(r"(?P<file>[^<(][^(]*)\(\d+\): ", re.DOTALL)
 

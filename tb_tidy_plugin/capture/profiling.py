@@ -19,7 +19,7 @@ from tb_tidy_plugin.capture.faults import StepFaults
 from tb_tidy_plugin.capture.guarded import log_harmless, logged_once, reason_of, unless_it_fails
 from tb_tidy_plugin.capture.handler import CaptureOptions, capturing, write_document
 from tb_tidy_plugin.capture.workers import WorkerTimes
-from tb_tidy_plugin.side_files import CAPTURE_SUFFIX
+from tb_tidy_plugin.system.side_files import CAPTURE_SUFFIX
 
 if TYPE_CHECKING:
     import torch

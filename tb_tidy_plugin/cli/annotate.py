@@ -23,7 +23,6 @@ from tb_tidy_plugin.cli.output import say_problems
 from tb_tidy_plugin.cli.places import PLACE
 from tb_tidy_plugin.cli.printed import say
 from tb_tidy_plugin.cli.progress import progress_bar
-from tb_tidy_plugin.errors import NotFoundError
 from tb_tidy_plugin.render.terminal import plain
 from tb_tidy_plugin.render.words import KNOWN_BY_WORDS
 from tb_tidy_plugin.report.model import SCHEMA_VERSION
@@ -31,8 +30,9 @@ from tb_tidy_plugin.sources.align import Sources
 from tb_tidy_plugin.sources.lookup import FoundSources
 from tb_tidy_plugin.trace.files import TraceFile, find_traces
 from tb_tidy_plugin.trace.remote import AnyPath
-from tb_tidy_plugin.units import Nanoseconds, Share
-from tb_tidy_plugin.visible import visible
+from tb_tidy_plugin.words.errors import NotFoundError
+from tb_tidy_plugin.words.units import Nanoseconds, Share
+from tb_tidy_plugin.words.visible import visible
 
 N = TypeVar("N", bound=NotedAnswer)
 

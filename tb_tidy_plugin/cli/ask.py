@@ -21,8 +21,8 @@ from tb_tidy_plugin.cli.asked import folder_at, with_apply
 from tb_tidy_plugin.cli.exit_codes import DONE, NOT_READ
 from tb_tidy_plugin.cli.jobs import with_job
 from tb_tidy_plugin.cli.places import PLACE
-from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.trace.remote import AnyPath
+from tb_tidy_plugin.words.errors import TidyError
 
 
 @click.command(short_help="Answer one question as compact JSON, for programs and assistants.")

@@ -11,8 +11,8 @@ import click
 
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.ask.folder import Folder
-from tb_tidy_plugin.errors import NotFoundError
 from tb_tidy_plugin.trace.remote import AnyPath, on_this_machine
+from tb_tidy_plugin.words.errors import NotFoundError
 
 _R = TypeVar("_R")
 

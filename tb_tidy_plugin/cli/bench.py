@@ -29,12 +29,12 @@ from tb_tidy_plugin.cli.output import say_problems
 from tb_tidy_plugin.cli.places import with_paths
 from tb_tidy_plugin.cli.printed import say
 from tb_tidy_plugin.cli.progress import progress_bar
-from tb_tidy_plugin.errors import NotFoundError, TidyError
 from tb_tidy_plugin.render.terminal import plain
 from tb_tidy_plugin.report.model import Problem, has_unread
 from tb_tidy_plugin.trace.remote import AnyPath
-from tb_tidy_plugin.units import Nanoseconds
-from tb_tidy_plugin.visible import visible
+from tb_tidy_plugin.words.errors import NotFoundError, TidyError
+from tb_tidy_plugin.words.units import Nanoseconds
+from tb_tidy_plugin.words.visible import visible
 
 SHOWN_STATEMENT = 60
 _VERDICTS = {

@@ -9,11 +9,11 @@ from pathlib import Path
 import click
 import msgspec
 
-from tb_tidy_plugin.errors import TidyError
-from tb_tidy_plugin.private import complaint_about_folder
 from tb_tidy_plugin.report.model import SCHEMA_VERSION
+from tb_tidy_plugin.system.private import complaint_about_folder
 from tb_tidy_plugin.trace.cache import USUAL_CACHE_BYTES, Cache, default_folder
-from tb_tidy_plugin.units import Bytes
+from tb_tidy_plugin.words.errors import TidyError
+from tb_tidy_plugin.words.units import Bytes
 
 IN_FOLDER = click.option(
     "--folder",

@@ -24,7 +24,7 @@ from tb_tidy_plugin.compare.recording import StepRange, StepsError, step_range
 from tb_tidy_plugin.compare.steps import verdict_of
 from tb_tidy_plugin.render.comparison import comparison_document
 from tb_tidy_plugin.trace.remote import AnyPath
-from tb_tidy_plugin.visible import visible
+from tb_tidy_plugin.words.visible import visible
 
 _MOST_ROWS = 200  # of operators and of kernels
 REGRESSION = re.compile(r"regression(?::(\d+(?:\.\d+)?)%)?")

@@ -18,7 +18,7 @@ from tb_tidy_plugin.configuration.files import Configuration, read_configuration
 from tb_tidy_plugin.configuration.found import find_configuration
 from tb_tidy_plugin.configuration.limits import limits_of
 from tb_tidy_plugin.trace.remote import on_this_machine
-from tb_tidy_plugin.visible import visible
+from tb_tidy_plugin.words.visible import visible
 
 _R = TypeVar("_R")
 

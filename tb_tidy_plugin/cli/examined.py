@@ -16,15 +16,15 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from tb_tidy_plugin import child
-from tb_tidy_plugin.aten_table import TORCH as NEWEST_TORCH
-from tb_tidy_plugin.compiled import DECODER, EXTENSIONS, is_stale
-from tb_tidy_plugin.errors import NotFoundError, unexpected
-from tb_tidy_plugin.private import complaint_about_folder
+from tb_tidy_plugin.system import child
+from tb_tidy_plugin.system.compiled import DECODER, EXTENSIONS, is_stale
+from tb_tidy_plugin.system.private import complaint_about_folder
+from tb_tidy_plugin.torchfacts.aten_table import TORCH as NEWEST_TORCH
 from tb_tidy_plugin.trace.cache import default_folder
 from tb_tidy_plugin.trace.files import TraceFile, find_traces
 from tb_tidy_plugin.trace.remote import AnyPath, size_of
-from tb_tidy_plugin.units import Bytes
+from tb_tidy_plugin.words.errors import NotFoundError, unexpected
+from tb_tidy_plugin.words.units import Bytes
 
 _State: TypeAlias = Literal["fine", "optional", "wrong"]
 """State of a check; an `optional` part is missing, and nothing else depends on it."""

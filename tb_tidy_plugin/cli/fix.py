@@ -22,14 +22,14 @@ from tb_tidy_plugin.cli.jobs import with_job
 from tb_tidy_plugin.cli.output import say_problems
 from tb_tidy_plugin.cli.places import with_paths
 from tb_tidy_plugin.cli.progress import progress_bar
-from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.fixes.installed import has_libcst
 from tb_tidy_plugin.report.fix_model import Fixes, Unfixed
 from tb_tidy_plugin.report.model import SCHEMA_VERSION, Problem, Report, RunReport, has_unread
 from tb_tidy_plugin.sources.files import BOM, OwnFile
 from tb_tidy_plugin.trace.remote import AnyPath
-from tb_tidy_plugin.units import Nanoseconds, plural
-from tb_tidy_plugin.visible import visible
+from tb_tidy_plugin.words.errors import TidyError
+from tb_tidy_plugin.words.units import Nanoseconds, plural
+from tb_tidy_plugin.words.visible import visible
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.analysis.fixing import Proposal

@@ -16,11 +16,12 @@ from typing import NoReturn
 
 import click
 
-from tb_tidy_plugin import __version__, allocator, allowance
+from tb_tidy_plugin import __version__
 from tb_tidy_plugin.cli.exit_codes import INTERRUPTED, NOT_READ, READER_GONE
-from tb_tidy_plugin.collector import held_off
-from tb_tidy_plugin.errors import TidyError
-from tb_tidy_plugin.visible import log_called, visible
+from tb_tidy_plugin.system import allocator, allowance
+from tb_tidy_plugin.system.collector import held_off
+from tb_tidy_plugin.words.errors import TidyError
+from tb_tidy_plugin.words.visible import log_called, visible
 
 COMMANDS = (
     "annotate",

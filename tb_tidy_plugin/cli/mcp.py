@@ -10,8 +10,8 @@ from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.cli.asked import folder_at, with_apply
 from tb_tidy_plugin.cli.jobs import with_job
 from tb_tidy_plugin.cli.places import PLACE
-from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.trace.remote import AnyPath
+from tb_tidy_plugin.words.errors import TidyError
 
 
 @click.command(short_help="Answer an assistant's questions over MCP.")

@@ -9,13 +9,13 @@ from typing import TypeVar
 
 import click
 
-from tb_tidy_plugin.errors import TidyError, TraceError
 from tb_tidy_plugin.render.terminal import plain
 from tb_tidy_plugin.trace.external import infer_activity, is_merged
 from tb_tidy_plugin.trace.kineto import read_trace
 from tb_tidy_plugin.trace.merge import device_events, event_list_of, samples_during, write_merged
 from tb_tidy_plugin.trace.side_file import read_device_events
-from tb_tidy_plugin.units import Nanoseconds
+from tb_tidy_plugin.words.errors import TidyError, TraceError
+from tb_tidy_plugin.words.units import Nanoseconds
 
 Read = TypeVar("Read")
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import click
 
-from tb_tidy_plugin.errors import TidyError
-from tb_tidy_plugin.files import write_whole as replaced
 from tb_tidy_plugin.render.document import Document, Form
 from tb_tidy_plugin.report.model import Problem
-from tb_tidy_plugin.visible import visible
+from tb_tidy_plugin.system.files import write_whole as replaced
+from tb_tidy_plugin.words.errors import TidyError
+from tb_tidy_plugin.words.visible import visible
 
 STANDARD = "-"
 """Stdin as a path to read, stdout as one to write."""

@@ -19,10 +19,10 @@ import click
 from click.shell_completion import CompletionItem
 
 from tb_tidy_plugin.cli.output import STANDARD
-from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.sources.files import source_roots
 from tb_tidy_plugin.trace.files import FOLLOW
 from tb_tidy_plugin.trace.remote import AnyPath, path_or_url
+from tb_tidy_plugin.words.errors import TidyError
 
 if TYPE_CHECKING:
     ArgumentType = click.ParamType

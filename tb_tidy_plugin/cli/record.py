@@ -20,9 +20,9 @@ import click
 
 from tb_tidy_plugin.capture.bootstrap import sitecustomize
 from tb_tidy_plugin.capture.recording import RANKS, ProcessNote, RecordingPlan
-from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.trace.names import is_trace_name
-from tb_tidy_plugin.visible import visible
+from tb_tidy_plugin.words.errors import TidyError
+from tb_tidy_plugin.words.visible import visible
 
 RUNS = "runs"
 BY_SIGNAL = 128

@@ -14,13 +14,13 @@ import click
 
 from tb_tidy_plugin.cli.exit_codes import INTERRUPTED
 from tb_tidy_plugin.cli.places import PLACE, with_links, with_source_roots
-from tb_tidy_plugin.errors import NotFoundError
 from tb_tidy_plugin.plugin.allowed_hosts import LOOPBACK
 from tb_tidy_plugin.plugin.listener import HOME, Token, address_of, listening
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.start import configuration_file
 from tb_tidy_plugin.trace.remote import AnyPath
-from tb_tidy_plugin.visible import visible
+from tb_tidy_plugin.words.errors import NotFoundError
+from tb_tidy_plugin.words.visible import visible
 
 NOT_LOCAL = (
     "Other machines can reach this server. The connection is not encrypted, and anybody who knows the address can "

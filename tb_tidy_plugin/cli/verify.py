@@ -17,14 +17,14 @@ from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.cli.exit_codes import code_of
 from tb_tidy_plugin.cli.jobs import with_job
 from tb_tidy_plugin.cli.places import PLACE
-from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.trace.remote import AnyPath
-from tb_tidy_plugin.units import Bytes, Nanoseconds, Share
 from tb_tidy_plugin.verify.checkouts import folder_of
 from tb_tidy_plugin.verify.model import Verification
 from tb_tidy_plugin.verify.programs import ended_by_signals
 from tb_tidy_plugin.verify.verify import Plan, promises_in, verified
-from tb_tidy_plugin.visible import visible
+from tb_tidy_plugin.words.errors import TidyError
+from tb_tidy_plugin.words.units import Bytes, Nanoseconds, Share
+from tb_tidy_plugin.words.visible import visible
 
 _USUAL = Plan()
 

@@ -9,12 +9,12 @@ import msgspec
 
 from tb_tidy_plugin import __version__
 from tb_tidy_plugin.compare.findings import left_out_alike, paired
-from tb_tidy_plugin.decoders import decode
-from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.report.left_out import LeftOutFinding
 from tb_tidy_plugin.report.model import Finding, Report
 from tb_tidy_plugin.report.value import Model
+from tb_tidy_plugin.system.decoders import decode
 from tb_tidy_plugin.trace.recover import NOT_JSON
+from tb_tidy_plugin.words.errors import TidyError
 
 _SCHEMA_VERSION = 1
 _MOST_BYTES = 64 << 20

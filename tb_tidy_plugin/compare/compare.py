@@ -41,7 +41,7 @@ from tb_tidy_plugin.profile.steps import median_ns_of
 from tb_tidy_plugin.report.left_out import AboutRun
 from tb_tidy_plugin.report.model import Finding, Problem
 from tb_tidy_plugin.rules import all_run_rules
-from tb_tidy_plugin.units import plural
+from tb_tidy_plugin.words.units import plural
 
 FEW_STEPS = 5
 ENOUGH_STEPS = 10  # as the docs ask for

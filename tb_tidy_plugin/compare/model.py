@@ -9,7 +9,7 @@ import msgspec
 from tb_tidy_plugin.ledger.model import Cause, Kind
 from tb_tidy_plugin.report.model import Place
 from tb_tidy_plugin.report.value import Model, Severity
-from tb_tidy_plugin.vocabulary import KnownBy, Verdict
+from tb_tidy_plugin.words.vocabulary import KnownBy, Verdict
 
 COMPARISON_VERSION = 1
 

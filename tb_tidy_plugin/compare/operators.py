@@ -11,7 +11,7 @@ from tb_tidy_plugin.analysis.step_costs import CallCosts, StepCosts
 from tb_tidy_plugin.compare.model import KernelChange, OperatorChange
 from tb_tidy_plugin.compare.recording import Chosen
 from tb_tidy_plugin.profile.replay import least_certain_of
-from tb_tidy_plugin.vocabulary import KnownBy
+from tb_tidy_plugin.words.vocabulary import KnownBy
 
 Signature: TypeAlias = tuple[str, str]
 """A name and input shapes as text."""

@@ -9,10 +9,10 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from tb_tidy_plugin.analysis.step_costs import StepCosts
-from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.report.left_out import LeftOutFinding
 from tb_tidy_plugin.report.model import Finding, ProfileReport, Saving
 from tb_tidy_plugin.report.value import Model
+from tb_tidy_plugin.words.errors import TidyError
 
 _WARM_UP = "warmup"
 RANGE = re.compile(r"([0-9]{1,15})(?:-([0-9]{1,15}))?")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tb_tidy_plugin.compare.machine import Machine
 from tb_tidy_plugin.compare.model import Ratio
-from tb_tidy_plugin.vocabulary import Verdict
+from tb_tidy_plugin.words.vocabulary import Verdict
 
 _RESAMPLES = 4000
 _INTERVAL = (2.5, 97.5)  # per cent

@@ -13,7 +13,7 @@ from tb_tidy_plugin.configuration.devices import configured_devices
 from tb_tidy_plugin.configuration.files import Configuration, ConfigurationSettings, near
 from tb_tidy_plugin.configuration.limits import LARGEST_SETTING, limits_of
 from tb_tidy_plugin.configuration.selectors import check_selectors, chosen_rules, named_rules
-from tb_tidy_plugin.errors import ConfigurationError, NotFoundError
+from tb_tidy_plugin.words.errors import ConfigurationError, NotFoundError
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.rulekit import AnyRule

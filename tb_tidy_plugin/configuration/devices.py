@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 
-from tb_tidy_plugin.errors import ConfigurationError
 from tb_tidy_plugin.profile.devices import FP8, GIGA, TERA, DeviceModel, Peak
+from tb_tidy_plugin.words.errors import ConfigurationError
 
 BANDWIDTH = "gigabytes-per-second"
 _DTYPES: Mapping[str, tuple[str, ...]] = {

@@ -10,8 +10,8 @@ from typing import get_args, get_origin
 
 import msgspec
 
-from tb_tidy_plugin.decoders import convert
-from tb_tidy_plugin.errors import ConfigurationError
+from tb_tidy_plugin.system.decoders import convert
+from tb_tidy_plugin.words.errors import ConfigurationError
 
 OWN_FILE, PROJECT_FILE = "tb-tidy.toml", "pyproject.toml"
 _TABLE = "tb-tidy"

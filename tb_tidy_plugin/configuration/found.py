@@ -24,9 +24,9 @@ from tb_tidy_plugin.configuration.files import (
     unreadable_file,
 )
 from tb_tidy_plugin.configuration.limits import LIMITS, only_lowers
-from tb_tidy_plugin.errors import ConfigurationError, NotFoundError
 from tb_tidy_plugin.trace.files import find_traces
 from tb_tidy_plugin.trace.remote import is_file
+from tb_tidy_plugin.words.errors import ConfigurationError, NotFoundError
 
 ONLY_DATA = ("select", "ignore", "per_path_ignores", "thresholds", "devices")
 """Settings that only decide what is shown. All others, including new ones, are used from trusted files only."""

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from msgspec.structs import fields, replace
 
-from tb_tidy_plugin.allowance import ScaledBound
 from tb_tidy_plugin.configuration.files import read_configuration
-from tb_tidy_plugin.errors import ConfigurationError
+from tb_tidy_plugin.system.allowance import ScaledBound
 from tb_tidy_plugin.trace.limits import GB, USUAL_LIMITS, Limits
+from tb_tidy_plugin.words.errors import ConfigurationError
 
 LARGEST_SETTING = sys.float_info.max  # TOML knows larger integers, infinity, and NaN
 LIMITS: Mapping[str, Callable[[Limits, float], Limits]] = {

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tb_tidy_plugin.configuration.files import near
-from tb_tidy_plugin.errors import ConfigurationError
+from tb_tidy_plugin.words.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.rulekit import AnyRule

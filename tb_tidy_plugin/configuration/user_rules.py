@@ -14,11 +14,11 @@ from typing import TypeVar, get_args
 
 from tb_tidy_plugin.configuration import trust
 from tb_tidy_plugin.configuration.files import Configuration, near
-from tb_tidy_plugin.errors import ConfigurationError
 from tb_tidy_plugin.rulekit import AnyRule, Rule, carried
 from tb_tidy_plugin.rulekit.evidence import names_in
 from tb_tidy_plugin.rulekit.page import page_of
 from tb_tidy_plugin.rulekit.rule import Need
+from tb_tidy_plugin.words.errors import ConfigurationError
 
 Loaded = TypeVar("Loaded")
 

@@ -8,13 +8,13 @@ from typing import Any, TypeAlias
 import msgspec
 
 from tb_tidy_plugin import __version__
-from tb_tidy_plugin.decoders import schema_components
 from tb_tidy_plugin.dev.schemas import cleaned
 from tb_tidy_plugin.plugin import models
 from tb_tidy_plugin.plugin.answers import ACTING_HEADER, MOST_POSTED
 from tb_tidy_plugin.plugin.queries import Query
 from tb_tidy_plugin.plugin.routes import ROUTES, Route
-from tb_tidy_plugin.units import Bytes
+from tb_tidy_plugin.system.decoders import schema_components
+from tb_tidy_plugin.words.units import Bytes
 
 _Json: TypeAlias = dict[str, object]
 

@@ -1,4 +1,4 @@
-"""The table of PyTorch's operators, `tb_tidy_plugin/aten_table.py`, from the schema of the installed torch.
+"""The table of PyTorch's operators, `tb_tidy_plugin/torchfacts/aten_table.py`, from the schema of the installed torch.
 
 The schema says of each argument whether it is written to and whether a result shares its memory; tags say which
 operators are pointwise, random or reductions. The lists below add what the schema lacks or has wrong; tests run these
@@ -15,15 +15,15 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from tb_tidy_plugin import aten
-from tb_tidy_plugin.aten_table import TORCH
+from tb_tidy_plugin.torchfacts import aten
+from tb_tidy_plugin.torchfacts.aten_table import TORCH
 
 if TYPE_CHECKING:
     from torch import FunctionSchema
 
     Schema: TypeAlias = FunctionSchema
 
-TABLE = Path("tb_tidy_plugin", "aten_table.py")
+TABLE = Path("tb_tidy_plugin", "torchfacts", "aten_table.py")
 
 
 def _names(text: str) -> frozenset[str]:

@@ -7,11 +7,11 @@ import json
 
 import msgspec
 
-from tb_tidy_plugin.decoders import schema_components
 from tb_tidy_plugin.plugin import models
 from tb_tidy_plugin.plugin.queries import Query
 from tb_tidy_plugin.plugin.routes import ROUTES
 from tb_tidy_plugin.report.model import Report
+from tb_tidy_plugin.system.decoders import schema_components
 
 _ANSWERS = [route.answer for route in ROUTES if route.answer is not None]
 _ASKED = [route.asked for route in ROUTES if route.asked is not Query]

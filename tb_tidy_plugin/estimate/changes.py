@@ -13,7 +13,6 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from tb_tidy_plugin import aten
 from tb_tidy_plugin.estimate.faults import LARGE_NS
 from tb_tidy_plugin.estimate.graph import Graph
 from tb_tidy_plugin.estimate.host import Floats, HostLanes, expanded
@@ -22,6 +21,7 @@ from tb_tidy_plugin.profile.critical import clipped_to_steps
 from tb_tidy_plugin.profile.intervals import Intervals, covered
 from tb_tidy_plugin.profile.start_up import loading_calls
 from tb_tidy_plugin.rulekit import Edit, Overlap, Remove, Scale, Unblock
+from tb_tidy_plugin.torchfacts import aten
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
 from tb_tidy_plugin.trace.sets import among, distinct, united
 from tb_tidy_plugin.trace.strings import numbers_where

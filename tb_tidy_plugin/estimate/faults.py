@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tb_tidy_plugin import aten
 from tb_tidy_plugin.estimate.host import Floats, HostLanes
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.torchfacts import aten
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
 from tb_tidy_plugin.trace.sets import among
 from tb_tidy_plugin.trace.strings import numbers_where

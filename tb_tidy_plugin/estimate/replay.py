@@ -15,9 +15,9 @@ from typing import TypeAlias
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin.compiled import is_usable
 from tb_tidy_plugin.estimate.graph import Graph
 from tb_tidy_plugin.estimate.host import Floats
+from tb_tidy_plugin.system.compiled import is_usable
 from tb_tidy_plugin.trace.columns import ABSENT, Mask, Rows
 
 IS_COMPILED = is_usable("tb_tidy_plugin.estimate._walk")

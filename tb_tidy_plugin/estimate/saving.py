@@ -15,7 +15,6 @@ from typing import NamedTuple, TypeAlias
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin.allocator import GROWTH_BYTES, give_back
 from tb_tidy_plugin.estimate.changes import Outlook, Touch, Touched, together, touches
 from tb_tidy_plugin.estimate.faults import fault_time
 from tb_tidy_plugin.estimate.graph import Graph, graph_of
@@ -24,7 +23,8 @@ from tb_tidy_plugin.profile.critical import clipped_to_steps, critical_time, per
 from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.rulekit import Confidence, Edit, Overlap, Scale, Unblock
-from tb_tidy_plugin.vocabulary import Basis
+from tb_tidy_plugin.system.allocator import GROWTH_BYTES, give_back
+from tb_tidy_plugin.words.vocabulary import Basis
 
 MOST_RESIDUAL = 0.05
 """A replay that misses a step by more than this part of it is not reliable."""

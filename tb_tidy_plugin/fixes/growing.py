@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import libcst as cst
 
-from tb_tidy_plugin import aten
 from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Splice, Spot, Unfixable
 from tb_tidy_plugin.fixes.code import Code
+from tb_tidy_plugin.torchfacts import aten
 
 _FACTORIES = frozenset(
     f"torch.{aten.short_name(name)}" for name in aten.names("factory", "arange empty full ones rand randn zeros")

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 import libcst as cst
 
-from tb_tidy_plugin import aten
 from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Splice, Spot, Unfixable, spliced
 from tb_tidy_plugin.fixes.code import Code, method_of
+from tb_tidy_plugin.torchfacts import aten
 
 _Known = Callable[[str], bool]
 """True if a name or an attribute has the same value each time."""

@@ -9,8 +9,6 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from tb_tidy_plugin.allocator import give_back
-from tb_tidy_plugin.event_names import BEGIN_CAPTURE, GRAPH_LAUNCH
 from tb_tidy_plugin.ledger import advice
 from tb_tidy_plugin.ledger.causes import LAUNCHES, NUMBER, Segments, has, is_thinned, rank_of, segments_of
 from tb_tidy_plugin.ledger.host import Host
@@ -41,9 +39,11 @@ from tb_tidy_plugin.profile.kept import once
 from tb_tidy_plugin.profile.loading import WITH_WORKERS, WITHOUT_WORKERS, batches_of
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.step_bounds import DeviceWork, StepSpan
+from tb_tidy_plugin.system.allocator import give_back
+from tb_tidy_plugin.torchfacts.event_names import BEGIN_CAPTURE, GRAPH_LAUNCH
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Numbers, Rows, Times, blocks_of, repeated
-from tb_tidy_plugin.units import Nanoseconds, Share, plural
-from tb_tidy_plugin.vocabulary import Phase
+from tb_tidy_plugin.words.units import Nanoseconds, Share, plural
+from tb_tidy_plugin.words.vocabulary import Phase
 
 FUSED_WORK = re.compile(
     r"\b_fused_(?:adam|sgd|adagrad)|FusedOptimizer|Fused(?:Adam|Sgd|SGD|Adagrad|Lamb|LAMB)|\b(?:Adam|SGD|LAMB\w*)Functor"

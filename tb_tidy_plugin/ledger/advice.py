@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from tb_tidy_plugin.ledger.model import Cause, Communication, Entry, Kind, Limit, Rate, RecordingKind
-from tb_tidy_plugin.units import Nanoseconds, PerSecond, Share, plural
-from tb_tidy_plugin.vocabulary import Phase
+from tb_tidy_plugin.words.units import Nanoseconds, PerSecond, Share, plural
+from tb_tidy_plugin.words.vocabulary import Phase
 
 NEAR_LIMIT = 0.7
 """From this share of its limit, work cannot get faster without being changed itself."""

@@ -12,14 +12,6 @@ from functools import cached_property
 
 import numpy as np
 
-from tb_tidy_plugin.event_names import (
-    BEGIN_CAPTURE,
-    COMPILATION,
-    END_CAPTURE,
-    GARBAGE_COLLECTION,
-    GRAPH_INSTANTIATE,
-    SYNCHRONISATION,
-)
 from tb_tidy_plugin.ledger.model import Cause
 from tb_tidy_plugin.profile.builders import BUILDS
 from tb_tidy_plugin.profile.cpu_work import recorder_frames
@@ -29,6 +21,14 @@ from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.start_up import LOADING, PROFILER_OVERHEADS
 from tb_tidy_plugin.profile.steps import LOADER_NEXT
 from tb_tidy_plugin.profile.waiting import WAITING, busiest_in_python
+from tb_tidy_plugin.torchfacts.event_names import (
+    BEGIN_CAPTURE,
+    COMPILATION,
+    END_CAPTURE,
+    GARBAGE_COLLECTION,
+    GRAPH_INSTANTIATE,
+    SYNCHRONISATION,
+)
 from tb_tidy_plugin.trace.columns import ABSENT, HOST_TREE, Category, EventTable, Ids, Mask, Numbers, Rows, Times
 from tb_tidy_plugin.trace.sets import among, distinct
 from tb_tidy_plugin.trace.strings import numbers_where

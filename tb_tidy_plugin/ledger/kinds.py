@@ -10,12 +10,12 @@ from collections.abc import Mapping
 from functools import cache, lru_cache
 from typing import TypeAlias
 
-from tb_tidy_plugin import aten
-from tb_tidy_plugin.event_names import TO_DEVICE, TO_HOST
 from tb_tidy_plugin.ledger.model import Kind
 from tb_tidy_plugin.profile.kernels import kernel_kind
+from tb_tidy_plugin.torchfacts import aten
+from tb_tidy_plugin.torchfacts.event_names import TO_DEVICE, TO_HOST
 from tb_tidy_plugin.trace.columns import Category
-from tb_tidy_plugin.vocabulary import KernelKind
+from tb_tidy_plugin.words.vocabulary import KernelKind
 
 Patterns: TypeAlias = tuple[tuple[Kind, re.Pattern[str]], ...]
 

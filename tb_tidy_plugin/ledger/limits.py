@@ -7,7 +7,6 @@ from functools import cached_property
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin.allocator import give_back
 from tb_tidy_plugin.ledger.advice import NO_SHAPES
 from tb_tidy_plugin.ledger.causes import Segments
 from tb_tidy_plugin.ledger.model import Bound, Communication, Limit, Rate
@@ -19,6 +18,7 @@ from tb_tidy_plugin.profile.flops import PLAUSIBLE, device_of
 from tb_tidy_plugin.profile.kernels import OF_NARROW_TYPE, QUANTISED
 from tb_tidy_plugin.profile.paged_attention import serving_estimates_of
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.system.allocator import give_back
 from tb_tidy_plugin.trace.columns import ABSENT, Ids, Mask, Numbers, Rows, Times
 from tb_tidy_plugin.trace.sets import among, distinct
 from tb_tidy_plugin.trace.strings import numbers_where

@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias, get_args
 
 import msgspec
 
-from tb_tidy_plugin.vocabulary import KnownBy, StepSource
+from tb_tidy_plugin.words.vocabulary import KnownBy, StepSource
 
 Cause: TypeAlias = Literal[
     "compute", "communication", "copy",

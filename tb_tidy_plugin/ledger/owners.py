@@ -9,7 +9,6 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from tb_tidy_plugin.inductor import is_generated
 from tb_tidy_plugin.ledger.causes import NUMBER, Segments
 from tb_tidy_plugin.ledger.host import Host
 from tb_tidy_plugin.ledger.kinds import kind_of_copy, kind_of_kernel, kind_on_cpu
@@ -17,6 +16,7 @@ from tb_tidy_plugin.ledger.model import CAUSES, KINDS, OF_DEVICE, Cause, Functio
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.sources.frames import COMMON_USER_NAMES, parse_frame
 from tb_tidy_plugin.sources.places import place_of
+from tb_tidy_plugin.torchfacts.inductor import is_generated
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Numbers, Rows
 from tb_tidy_plugin.trace.sets import distinct, numbered
 

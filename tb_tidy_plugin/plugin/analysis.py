@@ -10,13 +10,9 @@ from typing import TypeAlias
 
 import msgspec
 
-from tb_tidy_plugin import child
-from tb_tidy_plugin.allowance import limit_of
 from tb_tidy_plugin.analysis.remembered import Remembered
 from tb_tidy_plugin.configuration.files import read_configuration
 from tb_tidy_plugin.configuration.limits import limits_in
-from tb_tidy_plugin.decoders import decode
-from tb_tidy_plugin.errors import ConfigurationError
 from tb_tidy_plugin.fixes.installed import has_libcst
 from tb_tidy_plugin.plugin.analysis_worker import (
     AnalysisMessage,
@@ -26,10 +22,14 @@ from tb_tidy_plugin.plugin.analysis_worker import (
     Failure,
     FirstFindings,
 )
+from tb_tidy_plugin.system import child
+from tb_tidy_plugin.system.allowance import limit_of
+from tb_tidy_plugin.system.decoders import decode
 from tb_tidy_plugin.trace.cache import NOWHERE, Cache
 from tb_tidy_plugin.trace.files import TraceFile
 from tb_tidy_plugin.trace.limits import USUAL_LIMITS
-from tb_tidy_plugin.visible import Lines, log_called
+from tb_tidy_plugin.words.errors import ConfigurationError
+from tb_tidy_plugin.words.visible import Lines, log_called
 
 log = log_called("tensorboard.torchtidy")
 

@@ -18,20 +18,20 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from tb_tidy_plugin import allocator, allowance, child
-from tb_tidy_plugin.collector import held_off
-from tb_tidy_plugin.decoders import decode
-from tb_tidy_plugin.errors import ConfigurationError, TraceError
 from tb_tidy_plugin.plugin.models import StackAnswer, StackFrame
 from tb_tidy_plugin.plugin.tables import Tables, tables_of
-from tb_tidy_plugin.recipe import Recipe
 from tb_tidy_plugin.report.model import Problem, ProfileReport
-from tb_tidy_plugin.threads import SWITCH_S, cores
+from tb_tidy_plugin.system import allocator, allowance, child
+from tb_tidy_plugin.system.collector import held_off
+from tb_tidy_plugin.system.decoders import decode
+from tb_tidy_plugin.system.threads import SWITCH_S, cores
 from tb_tidy_plugin.trace.cache import Cache, State
 from tb_tidy_plugin.trace.files import TraceFile
 from tb_tidy_plugin.trace.limits import held_to
 from tb_tidy_plugin.trace.remote import AnyPath, path_or_url, size_of
-from tb_tidy_plugin.units import Bytes
+from tb_tidy_plugin.words.errors import ConfigurationError, TraceError
+from tb_tidy_plugin.words.recipe import Recipe
+from tb_tidy_plugin.words.units import Bytes
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.analysis.answers import FixesAnswer

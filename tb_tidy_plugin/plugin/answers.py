@@ -15,8 +15,6 @@ from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException, MethodNotAllowed
 
 from tb_tidy_plugin.compare.recording import StepsError
-from tb_tidy_plugin.decoders import decode
-from tb_tidy_plugin.errors import NotFoundError, TidyError
 from tb_tidy_plugin.plugin.allowed_hosts import ADVICE as NAME_HOST
 from tb_tidy_plugin.plugin.allowed_hosts import AllowedHosts
 from tb_tidy_plugin.plugin.benchmark_queue import BenchmarksRefusedError
@@ -25,8 +23,10 @@ from tb_tidy_plugin.plugin.mount import CONTENT_TYPE_KEY
 from tb_tidy_plugin.plugin.mutes import MutesError
 from tb_tidy_plugin.plugin.profiles import StillAnalysingError
 from tb_tidy_plugin.report.value import Model
-from tb_tidy_plugin.units import Bytes
-from tb_tidy_plugin.visible import log_called
+from tb_tidy_plugin.system.decoders import decode
+from tb_tidy_plugin.words.errors import NotFoundError, TidyError
+from tb_tidy_plugin.words.units import Bytes
+from tb_tidy_plugin.words.visible import log_called
 
 log = log_called("tensorboard.torchtidy")
 

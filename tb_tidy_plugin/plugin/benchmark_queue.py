@@ -13,8 +13,8 @@ from tb_tidy_plugin.benchmarks.measurement import Measurement, NotMeasured
 from tb_tidy_plugin.benchmarks.process import NO_TORCH, MeasuringProgress, MeasuringRequest
 from tb_tidy_plugin.benchmarks.runner import CANCELLED, PairMeasurement
 from tb_tidy_plugin.benchmarks.store import StoreError, keep
-from tb_tidy_plugin.errors import NotFoundError, TidyError
 from tb_tidy_plugin.plugin.models import BenchmarkRefusal, BenchmarkRequest, BenchmarkState, ErrorInfo
+from tb_tidy_plugin.words.errors import NotFoundError, TidyError
 
 MOST_WAITING = 20
 MOST_REMEMBERED = 200

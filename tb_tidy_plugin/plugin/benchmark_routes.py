@@ -10,7 +10,6 @@ from tb_tidy_plugin.analysis.pairs import Measuring, made_again, request_for
 from tb_tidy_plugin.benchmarks.devices import of_kinds
 from tb_tidy_plugin.benchmarks.measurement import Measurement
 from tb_tidy_plugin.benchmarks.store import Measurements
-from tb_tidy_plugin.errors import NotFoundError
 from tb_tidy_plugin.plugin.analysis_worker import AnalysisResult, printable
 from tb_tidy_plugin.plugin.benchmark_queue import BenchmarkQueue
 from tb_tidy_plugin.plugin.models import (
@@ -25,6 +24,7 @@ from tb_tidy_plugin.plugin.served import ANALYSIS_PATIENCE_S, Served
 from tb_tidy_plugin.report.model import ProfileReport
 from tb_tidy_plugin.rulekit import Benchmark
 from tb_tidy_plugin.trace.remote import AnyPath
+from tb_tidy_plugin.words.errors import NotFoundError
 
 
 def known(served: Served, asked: ProfileQuery) -> BenchmarksAnswer:

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
-from tb_tidy_plugin import allocator, allowance, child
 from tb_tidy_plugin.compare.model import Comparison
 from tb_tidy_plugin.compare.recording import Recording, StepsError, step_range
 from tb_tidy_plugin.configuration.limits import limits_in
-from tb_tidy_plugin.decoders import decode
-from tb_tidy_plugin.errors import ConfigurationError, TraceError
 from tb_tidy_plugin.report.left_out import AboutRun
+from tb_tidy_plugin.system import allocator, allowance, child
+from tb_tidy_plugin.system.decoders import decode
 from tb_tidy_plugin.trace.limits import held_to
+from tb_tidy_plugin.words.errors import ConfigurationError, TraceError
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.compare.compare import Asked

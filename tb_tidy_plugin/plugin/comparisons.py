@@ -12,20 +12,20 @@ from typing import TypeVar
 
 import msgspec
 
-from tb_tidy_plugin import child
-from tb_tidy_plugin.allowance import limit_of
 from tb_tidy_plugin.compare.model import Comparison, KernelChange, OperatorChange
 from tb_tidy_plugin.compare.recording import StepsError, step_range
 from tb_tidy_plugin.configuration.limits import limits_in
-from tb_tidy_plugin.decoders import decode
-from tb_tidy_plugin.errors import NotFoundError, TidyError, TraceError
 from tb_tidy_plugin.plugin.comparison_worker import COMPARISON_WORK, ComparisonAnswer, NoSuchSteps, OverLimit
 from tb_tidy_plugin.plugin.models import CompareAnswer
 from tb_tidy_plugin.plugin.profiles import Profiles
 from tb_tidy_plugin.plugin.record import KeptResult
 from tb_tidy_plugin.report.chosen import searchable
 from tb_tidy_plugin.report.left_out import AboutRun
-from tb_tidy_plugin.visible import Lines, log_called
+from tb_tidy_plugin.system import child
+from tb_tidy_plugin.system.allowance import limit_of
+from tb_tidy_plugin.system.decoders import decode
+from tb_tidy_plugin.words.errors import NotFoundError, TidyError, TraceError
+from tb_tidy_plugin.words.visible import Lines, log_called
 
 log = log_called("tensorboard.torchtidy")
 

@@ -11,7 +11,7 @@ import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tb_tidy_plugin.errors import TidyError
+from tb_tidy_plugin.words.errors import TidyError
 
 HOME = "127.0.0.1"
 ALL_ADDRESSES = frozenset({"0.0.0.0", "::"})

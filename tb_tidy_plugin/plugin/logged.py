@@ -13,7 +13,7 @@ from tensorboard.data import provider as data
 from tensorboard.plugins.hparams import error, metadata
 
 from tb_tidy_plugin.plugin.models import LoggedRun
-from tb_tidy_plugin.visible import log_called
+from tb_tidy_plugin.words.visible import log_called
 
 if TYPE_CHECKING:
     from tensorboard.data.provider import DataProvider

@@ -20,7 +20,7 @@ from tb_tidy_plugin.report.figures import (
 from tb_tidy_plugin.report.model import Problem, RunReport
 from tb_tidy_plugin.report.rank_model import Ranks
 from tb_tidy_plugin.report.value import Model
-from tb_tidy_plugin.vocabulary import KnownBy, Precision
+from tb_tidy_plugin.words.vocabulary import KnownBy, Precision
 
 BenchmarkObstacle: TypeAlias = Literal["off", "reachable", "no_torch"]
 BenchmarkProgress: TypeAlias = Literal["queued", "measuring", "done", "failed", "cancelled"]

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import msgspec
 
-from tb_tidy_plugin.decoders import decode
-from tb_tidy_plugin.errors import TidyError
-from tb_tidy_plugin.files import FOR_THE_TEAM
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.models import MuteChange, Mutes, MutesAnswer
+from tb_tidy_plugin.system.decoders import decode
+from tb_tidy_plugin.system.files import FOR_THE_TEAM
 from tb_tidy_plugin.trace.recover import NOT_JSON
 from tb_tidy_plugin.trace.remote import AnyPath, RemotePath, can_be_opened, write_small
+from tb_tidy_plugin.words.errors import TidyError
 
 NAME = ".torchtidy.json"
 _MOST_BYTES = 1 << 20

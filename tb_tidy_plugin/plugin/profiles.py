@@ -14,8 +14,6 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from tb_tidy_plugin import child
-from tb_tidy_plugin.errors import NotFoundError, TidyError, TraceError
 from tb_tidy_plugin.plugin.analysis import (
     NOT_STARTED,
     STOPPED,
@@ -43,8 +41,10 @@ from tb_tidy_plugin.plugin.record import KeptResult, TraceRecord
 from tb_tidy_plugin.plugin.run_findings import RunFindings, RunPart
 from tb_tidy_plugin.plugin.scan import NOTHING_YET, Catalog, Key, look
 from tb_tidy_plugin.report.left_out import AboutRun
+from tb_tidy_plugin.system import child
 from tb_tidy_plugin.trace.cache import NOWHERE, Cache
 from tb_tidy_plugin.trace.files import TraceFile
+from tb_tidy_plugin.words.errors import NotFoundError, TidyError, TraceError
 
 FRESH_S = 2.0  # a look at the logdirs that is not older than this is current
 LOOK_PATIENCE_S = 0.5  # most time that a request waits for a new look; on a slow disk, it gets the last one

@@ -12,12 +12,12 @@ from typing import Annotated, Literal, TypeAlias, TypeVar
 import msgspec
 from msgspec import UNSET, UnsetType, inspect
 
-from tb_tidy_plugin.decoders import type_info
 from tb_tidy_plugin.plugin.answers import BadQueryError
 from tb_tidy_plugin.plugin.events import ORDERS
 from tb_tidy_plugin.plugin.scan import Key
 from tb_tidy_plugin.report.chosen import KERNEL_ORDERS, OPERATOR_ORDERS
 from tb_tidy_plugin.report.figures import CallKind, KernelFamily, OperatorGroup
+from tb_tidy_plugin.system.decoders import type_info
 
 MOST_DIGITS = 15
 _MOST_ROWS = 500

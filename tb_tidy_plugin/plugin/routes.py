@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import msgspec
 
-from tb_tidy_plugin.decoders import decode
-from tb_tidy_plugin.errors import NotFoundError
 from tb_tidy_plugin.plugin import benchmark_routes, models, queries, tables, timeline_models, timeline_routes
 from tb_tidy_plugin.plugin.analysis_worker import AnalysisResult, printable
 from tb_tidy_plugin.plugin.comparisons import AskedSide, RowFilter
@@ -27,6 +25,8 @@ from tb_tidy_plugin.report.idle import IdleAnswer
 from tb_tidy_plugin.report.roofline import Roofline
 from tb_tidy_plugin.report.value import Model
 from tb_tidy_plugin.sources.files import Unavailable, read_source
+from tb_tidy_plugin.system.decoders import decode
+from tb_tidy_plugin.words.errors import NotFoundError
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.rulekit import AnyRule

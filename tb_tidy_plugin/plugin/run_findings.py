@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.plugin.scan import Key
 from tb_tidy_plugin.report.left_out import AboutRun
 from tb_tidy_plugin.report.model import RunReport
+from tb_tidy_plugin.system.decoders import decode
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.analysis.job import Job

@@ -12,7 +12,6 @@ from typing import NamedTuple, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from tb_tidy_plugin.errors import TraceError
 from tb_tidy_plugin.plugin.analysis_worker import printable
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.report.model import Problem
@@ -21,7 +20,8 @@ from tb_tidy_plugin.trace.limits import likely_text
 from tb_tidy_plugin.trace.names import BESIDE, model_config_beside, reading_order, snapshots_beside
 from tb_tidy_plugin.trace.remote import AnyPath, RemotePath, identity_of
 from tb_tidy_plugin.trace.side_file import side_file_of
-from tb_tidy_plugin.visible import log_called
+from tb_tidy_plugin.words.errors import TraceError
+from tb_tidy_plugin.words.visible import log_called
 
 log = log_called("tensorboard.torchtidy")
 

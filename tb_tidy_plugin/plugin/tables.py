@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.plugin.models import (
     CpuAnswer,
     FileCost,
@@ -30,6 +29,7 @@ from tb_tidy_plugin.report.figures import (
     OperatorRow,
 )
 from tb_tidy_plugin.report.idle import IdleAnswer, IdleGaps, idle_at
+from tb_tidy_plugin.system.decoders import decode
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.analysis.lines import LineCost, LineCosts

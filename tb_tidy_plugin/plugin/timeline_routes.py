@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-from tb_tidy_plugin.errors import NotFoundError
 from tb_tidy_plugin.plugin.answers import BadQueryError
 from tb_tidy_plugin.plugin.queries import (
     LANES,
@@ -28,6 +27,7 @@ from tb_tidy_plugin.plugin.timeline_worker import (
     MarksQuestion,
     SliceQuestion,
 )
+from tb_tidy_plugin.words.errors import NotFoundError
 
 
 def lanes(served: Served, asked: ProfileQuery) -> bytes:

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
 
-from tb_tidy_plugin import allocator, allowance, child
 from tb_tidy_plugin.analysis.timeline import read_timeline
 from tb_tidy_plugin.configuration.limits import limits_in
-from tb_tidy_plugin.decoders import decode
-from tb_tidy_plugin.errors import ConfigurationError, TraceError
 from tb_tidy_plugin.plugin.analysis_worker import OUT_OF_MEMORY, printable
+from tb_tidy_plugin.system import allocator, allowance, child
+from tb_tidy_plugin.system.decoders import decode
 from tb_tidy_plugin.trace.cache import Cache
 from tb_tidy_plugin.trace.limits import Limits, held_to
 from tb_tidy_plugin.trace.remote import path_or_url
+from tb_tidy_plugin.words.errors import ConfigurationError, TraceError
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.profile.timeline import Timeline

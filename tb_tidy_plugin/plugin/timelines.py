@@ -10,17 +10,17 @@ from typing import IO
 
 import msgspec
 
-from tb_tidy_plugin import child
-from tb_tidy_plugin.allowance import limit_of
 from tb_tidy_plugin.configuration.limits import limits_in
-from tb_tidy_plugin.decoders import decode
-from tb_tidy_plugin.errors import NotFoundError, TidyError, TraceError
 from tb_tidy_plugin.plugin.profiles import Profiles
 from tb_tidy_plugin.plugin.record import KeptResult
 from tb_tidy_plugin.plugin.scan import Key
 from tb_tidy_plugin.plugin.timeline_worker import TIMELINE_WORK, About, FileQuestion, Reply, Unreadable
+from tb_tidy_plugin.system import child
+from tb_tidy_plugin.system.allowance import limit_of
+from tb_tidy_plugin.system.decoders import decode
 from tb_tidy_plugin.trace.remote import changed_at, size_of
-from tb_tidy_plugin.visible import Lines, log_called
+from tb_tidy_plugin.words.errors import NotFoundError, TidyError, TraceError
+from tb_tidy_plugin.words.visible import Lines, log_called
 
 log = log_called("tensorboard.torchtidy")
 

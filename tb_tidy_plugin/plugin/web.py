@@ -9,7 +9,6 @@ from typing import Any
 
 from flask import Flask, Response, request, send_from_directory
 
-from tb_tidy_plugin.errors import NotFoundError
 from tb_tidy_plugin.plugin.allowed_hosts import AllowedHosts
 from tb_tidy_plugin.plugin.answers import JSON, guard_answers, json_answer, posted, streamed
 from tb_tidy_plugin.plugin.benchmark_queue import BenchmarkQueue
@@ -21,6 +20,7 @@ from tb_tidy_plugin.plugin.routes import ROUTES, Route
 from tb_tidy_plugin.plugin.served import Logged, Served, nothing_logged
 from tb_tidy_plugin.plugin.timelines import Timelines
 from tb_tidy_plugin.report.value import Model
+from tb_tidy_plugin.words.errors import NotFoundError
 
 STATIC = Path(__file__).parent / "static"
 ASSETS = "assets/"  # their names contain a hash of their contents

@@ -14,9 +14,9 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile.kept import once
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.torchfacts import aten
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Rows, Times
 from tb_tidy_plugin.trace.limits import MOST_DEVICES
 from tb_tidy_plugin.trace.sets import among, numbered

@@ -21,7 +21,7 @@ from tb_tidy_plugin.profile.memory_kinds import MEMORY_KINDS
 from tb_tidy_plugin.trace.columns import Times
 from tb_tidy_plugin.trace.memory_snapshot import Action, MemorySnapshot, SnapshotBlock, SnapshotFrame
 from tb_tidy_plugin.trace.sets import united
-from tb_tidy_plugin.vocabulary import MemoryKind
+from tb_tidy_plugin.words.vocabulary import MemoryKind
 
 Stack: TypeAlias = tuple[SnapshotFrame, ...]
 _Pass: TypeAlias = Literal["setup", "loading", "forward", "backward", "optimizer"]

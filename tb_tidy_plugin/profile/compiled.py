@@ -18,11 +18,11 @@ from typing import Literal, TypeAlias
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile.gradients import gradients_of
 from tb_tidy_plugin.profile.intervals import Intervals, Spans, positions_of_each
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.readbacks import OF_ONE_ELEMENT
+from tb_tidy_plugin.torchfacts import aten
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
 from tb_tidy_plugin.trace.compiled_code import GraphSkip
 from tb_tidy_plugin.trace.sets import united, without

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.kept import once
+from tb_tidy_plugin.torchfacts import aten
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Rows, repeated
 from tb_tidy_plugin.trace.compiled_code import CompiledCode, CompiledGraph
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile.critical import device_idle
 from tb_tidy_plugin.profile.inputs import Shape
 from tb_tidy_plugin.profile.intervals import Intervals, covered
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.torchfacts import aten
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
 from tb_tidy_plugin.trace.sets import distinct
 

@@ -15,11 +15,11 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from tb_tidy_plugin.event_names import RECORDER_FRAMES
 from tb_tidy_plugin.profile.flops import Reals, WorkEstimates
 from tb_tidy_plugin.profile.intervals import Intervals, positions_of_each, union_by_lane
 from tb_tidy_plugin.profile.nesting import HOST_CALLS, nest
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.torchfacts.event_names import RECORDER_FRAMES
 from tb_tidy_plugin.trace.columns import ABSENT, Category, EventTable, Ids, Mask, Rows, Times
 from tb_tidy_plugin.trace.sets import distinct, numbered
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.torchfacts import aten
 from tb_tidy_plugin.trace.columns import Category, Rows
 from tb_tidy_plugin.trace.sets import among, common
 

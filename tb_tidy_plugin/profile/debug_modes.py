@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from tb_tidy_plugin import aten
-from tb_tidy_plugin.event_names import KERNEL_LAUNCH
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.compiled import compilations
 from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.torchfacts import aten
+from tb_tidy_plugin.torchfacts.event_names import KERNEL_LAUNCH
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
 from tb_tidy_plugin.trace.sets import among
 

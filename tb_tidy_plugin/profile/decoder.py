@@ -9,12 +9,12 @@ from typing import Literal, TypeAlias
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile.inputs import BYTES_PER_ELEMENT, Inputs, Shape
 from tb_tidy_plugin.profile.intervals import positions_of_each
 from tb_tidy_plugin.profile.model_work import of_the_model
 from tb_tidy_plugin.profile.pointwise import is_passing
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.torchfacts import aten
 
 PieceName: TypeAlias = Literal["RMSNorm", "Rotary embedding", "Gated activation"]
 

@@ -24,7 +24,6 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile.devices import DeviceModel, device_name
 from tb_tidy_plugin.profile.formulas import (
     AttentionArguments,
@@ -47,6 +46,7 @@ from tb_tidy_plugin.profile.formulas import (
 from tb_tidy_plugin.profile.inputs import Inputs
 from tb_tidy_plugin.profile.operators import NO_KERNEL, TENSOR_CORES, UNKNOWN_CORES, Operators
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.torchfacts import aten
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Rows, Times
 from tb_tidy_plugin.trace.sets import distinct, numbered
 from tb_tidy_plugin.trace.strings import asked_once

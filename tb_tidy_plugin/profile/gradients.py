@@ -14,7 +14,7 @@ from tb_tidy_plugin.profile.inputs import Shape
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import ABSENT, Rows
 from tb_tidy_plugin.trace.sets import among
-from tb_tidy_plugin.units import plural
+from tb_tidy_plugin.words.units import plural
 
 _NODE = re.compile(r"(?:autograd::engine::evaluate_function: )?(\w+?)Backward\d*")
 """`autograd::engine::evaluate_function: Log1PBackward0`, and the same without its first words in older traces."""

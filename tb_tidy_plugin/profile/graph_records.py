@@ -12,10 +12,16 @@ from functools import lru_cache
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin.event_names import ASYNC_COPY_OR_FILL, BEGIN_CAPTURE, END_CAPTURE, GRAPH_LAUNCH, KERNEL_LAUNCH
 from tb_tidy_plugin.profile.kernels import kernel_kind
 from tb_tidy_plugin.profile.steps import ProfileSteps
 from tb_tidy_plugin.profile.tree import Tree, build_tree, innermost
+from tb_tidy_plugin.torchfacts.event_names import (
+    ASYNC_COPY_OR_FILL,
+    BEGIN_CAPTURE,
+    END_CAPTURE,
+    GRAPH_LAUNCH,
+    KERNEL_LAUNCH,
+)
 from tb_tidy_plugin.trace.columns import (
     ABSENT,
     DEVICE_WORK,

@@ -10,10 +10,10 @@ import re
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin.event_names import GRAPH_LAUNCH
 from tb_tidy_plugin.profile.kept import once
 from tb_tidy_plugin.profile.kernels import kernel_kind
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.torchfacts.event_names import GRAPH_LAUNCH
 from tb_tidy_plugin.trace.columns import ABSENT, Category
 from tb_tidy_plugin.trace.sets import among
 from tb_tidy_plugin.trace.strings import numbers_where

@@ -7,7 +7,7 @@ from typing import TypeAlias, TypeGuard
 
 import msgspec
 
-from tb_tidy_plugin.decoders import decoder_of
+from tb_tidy_plugin.system.decoders import decoder_of
 from tb_tidy_plugin.trace.columns import EventTable
 from tb_tidy_plugin.trace.recover import NOT_JSON
 from tb_tidy_plugin.trace.strings import asked_once

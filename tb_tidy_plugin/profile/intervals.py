@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from tb_tidy_plugin.compiled import is_usable
+from tb_tidy_plugin.system.compiled import is_usable
 from tb_tidy_plugin.trace.columns import ABSENT, EventTable, Ids, Mask, Rows, Times, blocks_of
 from tb_tidy_plugin.trace.sets import distinct, order_by
 

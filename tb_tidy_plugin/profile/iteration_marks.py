@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping
 import msgspec
 from msgspec.structs import fields, replace
 
-from tb_tidy_plugin.vocabulary import Phase
+from tb_tidy_plugin.words.vocabulary import Phase
 
 _NUMBER = r"(\d{1,15})"
 GROUP = rf"\(sq{_NUMBER}sk{_NUMBER}sqsq{_NUMBER}sqsk{_NUMBER}\)"

@@ -17,14 +17,14 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from tb_tidy_plugin.event_names import GRAPH_LAUNCH
 from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.iteration_marks import Batch, merged
 from tb_tidy_plugin.profile.steps import SERVING_STEP
+from tb_tidy_plugin.torchfacts.event_names import GRAPH_LAUNCH
 from tb_tidy_plugin.trace.columns import ABSENT, Category, EventTable, Rows, Times
 from tb_tidy_plugin.trace.sets import among, distinct
 from tb_tidy_plugin.trace.strings import numbers_where
-from tb_tidy_plugin.vocabulary import GraphMode
+from tb_tidy_plugin.words.vocabulary import GraphMode
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.profile.profile import Profile

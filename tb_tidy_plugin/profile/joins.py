@@ -6,8 +6,8 @@ from math import prod
 
 import msgspec
 
-from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile.inputs import Inputs, Shape
+from tb_tidy_plugin.torchfacts import aten
 
 CAT = "aten::cat"
 STACK = "aten::stack"

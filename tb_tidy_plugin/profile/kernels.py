@@ -15,7 +15,7 @@ import numpy as np
 
 from tb_tidy_plugin.trace.columns import Category, EventTable, Rows
 from tb_tidy_plugin.trace.sets import distinct
-from tb_tidy_plugin.vocabulary import KernelKind
+from tb_tidy_plugin.words.vocabulary import KernelKind
 
 KERNEL_KINDS: tuple[KernelKind, ...] = get_args(KernelKind)
 

@@ -7,7 +7,7 @@ import msgspec
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.steps import UNMARKED
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
-from tb_tidy_plugin.units import Nanoseconds, times
+from tb_tidy_plugin.words.units import Nanoseconds, times
 
 _HALF = 0.5
 _FEWEST = 2  # with fewer steps, nothing is usual

@@ -28,7 +28,7 @@ from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.steps import ProfileSteps
 from tb_tidy_plugin.trace.columns import ABSENT, Mask, Rows, Times
 from tb_tidy_plugin.trace.sets import among, distinct
-from tb_tidy_plugin.vocabulary import TotalBasis
+from tb_tidy_plugin.words.vocabulary import TotalBasis
 
 POINTS = 2000
 """Points of a curve: more than a chart has pixels."""

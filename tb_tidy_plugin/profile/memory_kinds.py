@@ -12,14 +12,14 @@ from typing import get_args
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin.event_names import BACKWARD, TO_DEVICE
 from tb_tidy_plugin.profile.allocations import MemoryEvents, asked_by, ends_of_life, memory_events
 from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.memory import POINTS, Memory, thinned
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.steps import LOADER_NEXT
+from tb_tidy_plugin.torchfacts.event_names import BACKWARD, TO_DEVICE
 from tb_tidy_plugin.trace.columns import ABSENT, HOST_TREE, Category, Mask, Rows, Times
-from tb_tidy_plugin.vocabulary import MemoryKind
+from tb_tidy_plugin.words.vocabulary import MemoryKind
 
 MEMORY_KINDS: tuple[MemoryKind, ...] = get_args(MemoryKind)
 EARLIER, _, _INPUT, ACTIVATION, GRADIENT, STATE, TEMPORARY, _UNKNOWN = range(len(MEMORY_KINDS))

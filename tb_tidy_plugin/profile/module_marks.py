@@ -12,8 +12,8 @@ from collections.abc import Callable
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin.event_names import BACKWARD_NODE, MODULE
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.torchfacts.event_names import BACKWARD_NODE, MODULE
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Rows, Times
 from tb_tidy_plugin.trace.sets import among, numbered
 from tb_tidy_plugin.trace.strings import numbers_where

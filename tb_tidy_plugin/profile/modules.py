@@ -22,10 +22,10 @@ import msgspec
 import numpy as np
 from msgspec.structs import fields
 
-from tb_tidy_plugin.event_names import MODULE
 from tb_tidy_plugin.profile.allocations import HOST, memory_events
 from tb_tidy_plugin.profile.module_marks import Marks, forward_frames, forward_marks, marks_of, own_time
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.torchfacts.event_names import MODULE
 from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Mask, Rows, Times
 
 _Figures: TypeAlias = Mapping[str, Times | None]

@@ -20,8 +20,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from tb_tidy_plugin import aten
-from tb_tidy_plugin.compiled import is_usable
+from tb_tidy_plugin.system.compiled import is_usable
+from tb_tidy_plugin.torchfacts import aten
 from tb_tidy_plugin.trace.columns import ABSENT, Category, EventTable, Mask, Numbers, Rows, Times
 from tb_tidy_plugin.trace.sets import among, order_by
 from tb_tidy_plugin.trace.strings import MOST_ANSWERS, NumberTable, asked_once, numbers_where

@@ -22,7 +22,7 @@ from tb_tidy_plugin.profile.kernels import kernel_kind, uses_tensor_cores
 from tb_tidy_plugin.profile.nesting import Nesting
 from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Category, EventTable, Mask, Numbers, Rows, Times, repeated
 from tb_tidy_plugin.trace.sets import distinct, first_of_each, numbered
-from tb_tidy_plugin.vocabulary import KernelKind
+from tb_tidy_plugin.words.vocabulary import KernelKind
 
 TENSOR_CORES, OTHER_CORES, UNKNOWN_CORES, NO_KERNEL = range(4)
 """Units that a piece of device work runs on."""

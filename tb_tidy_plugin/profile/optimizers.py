@@ -11,8 +11,8 @@ from operator import itemgetter
 
 import msgspec
 
-from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.torchfacts import aten
 from tb_tidy_plugin.trace.columns import Category
 
 STEP = re.compile(r"^Optimizer\.step#(?P<optimizer>.+)\.step$")

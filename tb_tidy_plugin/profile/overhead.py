@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.readbacks import OF_ONE_ELEMENT
+from tb_tidy_plugin.torchfacts import aten
 from tb_tidy_plugin.trace.columns import Category, Numbers, Rows, Times
 from tb_tidy_plugin.trace.sets import among
 

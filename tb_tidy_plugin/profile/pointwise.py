@@ -9,9 +9,9 @@ from math import prod
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile.inputs import BYTES_PER_ELEMENT, Inputs, Shape
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.torchfacts import aten
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Rows
 from tb_tidy_plugin.trace.sets import among
 from tb_tidy_plugin.trace.strings import MOST_ANSWERS, asked_once, numbers_where

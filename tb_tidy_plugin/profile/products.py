@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from math import prod
 
-from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile.inputs import BYTES_PER_ELEMENT, Inputs, Shape
+from tb_tidy_plugin.torchfacts import aten
 
 FACTORS = aten.by_name("product", {"mm": 0, "bmm": 0, "linear": 0, "addmm": 1, "baddbmm": 1})
 """Operators that multiply matrices, and the position of the left factor; the right one follows it."""

@@ -9,8 +9,6 @@ from itertools import compress, pairwise
 
 import numpy as np
 
-from tb_tidy_plugin import aten
-from tb_tidy_plugin.event_names import GIVES_WORK
 from tb_tidy_plugin.profile.calls import Calls, calls_of
 from tb_tidy_plugin.profile.devices import DeviceModel, known_device
 from tb_tidy_plugin.profile.inputs import Inputs, known_inputs
@@ -26,6 +24,8 @@ from tb_tidy_plugin.profile.step_bounds import DeviceWork, StepSpan, span_of, wo
 from tb_tidy_plugin.profile.steps import UNMARKED, ProfileSteps, steps_of
 from tb_tidy_plugin.profile.streams import in_order
 from tb_tidy_plugin.profile.tree import MOST_DEEP, build_tree, forward_threads, innermost
+from tb_tidy_plugin.torchfacts import aten
+from tb_tidy_plugin.torchfacts.event_names import GIVES_WORK
 from tb_tidy_plugin.trace.columns import (
     ABSENT,
     DEVICE_WORK,

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from tb_tidy_plugin.vocabulary import Precision
+from tb_tidy_plugin.words.vocabulary import Precision
 
 
 class CollectiveSite(msgspec.Struct, frozen=True):

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tb_tidy_plugin import aten
-from tb_tidy_plugin.event_names import SYNCHRONISATION, TO_HOST
 from tb_tidy_plugin.profile.copies import SOURCE
 from tb_tidy_plugin.profile.loops import NOT_IN_LOOPS, Loop, LoopLimits
+from tb_tidy_plugin.torchfacts import aten
+from tb_tidy_plugin.torchfacts.event_names import SYNCHRONISATION, TO_HOST
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
 from tb_tidy_plugin.trace.sets import among, common, united
 

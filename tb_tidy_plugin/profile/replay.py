@@ -20,8 +20,6 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from tb_tidy_plugin import aten
-from tb_tidy_plugin.event_names import MODULE
 from tb_tidy_plugin.profile import graph_match
 from tb_tidy_plugin.profile.graph_match import DONOR, Pairs, numbered_texts
 from tb_tidy_plugin.profile.graph_records import (
@@ -36,6 +34,8 @@ from tb_tidy_plugin.profile.graph_records import (
 )
 from tb_tidy_plugin.profile.iteration_marks import sizes_of
 from tb_tidy_plugin.profile.steps import steps_of
+from tb_tidy_plugin.torchfacts import aten
+from tb_tidy_plugin.torchfacts.event_names import MODULE
 from tb_tidy_plugin.trace.columns import (
     ABSENT,
     ROW_COLUMNS,
@@ -54,8 +54,8 @@ from tb_tidy_plugin.trace.graphs import replays_graphs
 from tb_tidy_plugin.trace.links import launches
 from tb_tidy_plugin.trace.sets import among, distinct
 from tb_tidy_plugin.trace.strings import NumberTable, numbers_where
-from tb_tidy_plugin.units import Share, plural
-from tb_tidy_plugin.vocabulary import KnownBy
+from tb_tidy_plugin.words.units import Share, plural
+from tb_tidy_plugin.words.vocabulary import KnownBy
 
 KNOWN_BY: tuple[KnownBy, ...] = get_args(KnownBy)
 """Ways in which a pair is known, by the numbers of `graph_match`."""

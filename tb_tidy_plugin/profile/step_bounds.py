@@ -29,7 +29,7 @@ from tb_tidy_plugin.trace.columns import (
     Times,
 )
 from tb_tidy_plugin.trace.sets import distinct
-from tb_tidy_plugin.vocabulary import StepSource
+from tb_tidy_plugin.words.vocabulary import StepSource
 
 LEAST_LINKED = 0.2
 """Least part of the device work with a known launch for launches to define steps."""

@@ -15,11 +15,11 @@ from typing import TypeAlias
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin.event_names import COPY_OR_FILL, GIVES_WORK
 from tb_tidy_plugin.profile.intervals import Intervals
+from tb_tidy_plugin.torchfacts.event_names import COPY_OR_FILL, GIVES_WORK
 from tb_tidy_plugin.trace.columns import ABSENT, HOST_TREE, Category, EventTable, Mask, Rows, Times, blocks_of
 from tb_tidy_plugin.trace.sets import distinct
-from tb_tidy_plugin.vocabulary import Oddity, StepBasis
+from tb_tidy_plugin.words.vocabulary import Oddity, StepBasis
 
 UNMARKED: frozenset[StepBasis] = frozenset({"whole_trace", "none"})
 

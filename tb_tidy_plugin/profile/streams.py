@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from tb_tidy_plugin.profile.kernels import kernel_kind
 from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, EventTable
-from tb_tidy_plugin.units import Nanoseconds
+from tb_tidy_plugin.words.units import Nanoseconds
 
 REAL_NS = 10_000
 """Longest overlap on a stream that is believed: programmatic dependent launches overlap by 4 µs."""

@@ -35,7 +35,7 @@ from tb_tidy_plugin.trace.columns import (
 )
 from tb_tidy_plugin.trace.links import launches
 from tb_tidy_plugin.trace.sets import distinct
-from tb_tidy_plugin.vocabulary import KnownBy
+from tb_tidy_plugin.words.vocabulary import KnownBy
 
 LaneKind: TypeAlias = Literal["steps", "thread", "stream"]
 

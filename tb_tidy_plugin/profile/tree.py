@@ -16,9 +16,9 @@ from typing import TypeAlias
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin.compiled import is_usable
 from tb_tidy_plugin.profile.intervals import last_begun
 from tb_tidy_plugin.profile.nesting import nearest
+from tb_tidy_plugin.system.compiled import is_usable
 from tb_tidy_plugin.trace.columns import ABSENT, HOST_TREE, Category, EventTable, Mask, Numbers, Rows, Times
 from tb_tidy_plugin.trace.sets import order_by, united
 

@@ -19,7 +19,7 @@ from tb_tidy_plugin.render.document import Block, Document, Form, Line, Paragrap
 from tb_tidy_plugin.render.words import LEAST_SHARE, known_by_mark, time_text
 from tb_tidy_plugin.report.generated import place_text
 from tb_tidy_plugin.report.model import Place
-from tb_tidy_plugin.units import plural
+from tb_tidy_plugin.words.units import plural
 
 _VERDICTS: Mapping[ComparisonVerdict, tuple[str, Style]] = {
     "faster": ("Faster", "good"),

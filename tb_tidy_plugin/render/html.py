@@ -14,7 +14,7 @@ from importlib.resources import files
 from typing import NewType
 
 from tb_tidy_plugin.render import document as doc
-from tb_tidy_plugin.visible import visible
+from tb_tidy_plugin.words.visible import visible
 
 Html = NewType("Html", str)
 

@@ -10,7 +10,7 @@ from tb_tidy_plugin.render import document as doc
 from tb_tidy_plugin.render import words
 from tb_tidy_plugin.render.document import Block, Line, Paragraph, Span, sentence
 from tb_tidy_plugin.report.model import ProfileReport
-from tb_tidy_plugin.units import Nanoseconds, Share, plural
+from tb_tidy_plugin.words.units import Nanoseconds, Share, plural
 
 MOST_LINES = 5
 LONGEST_KERNEL = 60

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
 from tb_tidy_plugin.render import document as doc
-from tb_tidy_plugin.units import Count
-from tb_tidy_plugin.visible import visible
+from tb_tidy_plugin.words.units import Count
+from tb_tidy_plugin.words.visible import visible
 
 LONGEST_COMMENT = 65_536  # GitHub's limit for a comment
 LAST_LINE_ROOM = 200

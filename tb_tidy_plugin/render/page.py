@@ -23,8 +23,8 @@ from tb_tidy_plugin.report.code_model import NEEDS_EXTRA
 from tb_tidy_plugin.report.model import Finding, Note, Place, Problem, ProfileReport, RunReport, Saving, unnamed_device
 from tb_tidy_plugin.report.savings import NO_SAVING, basis_text, has_two_clocks, likelihood_text, saving_text
 from tb_tidy_plugin.sources.files import recorded_at
-from tb_tidy_plugin.units import Count, Share, between, plural
-from tb_tidy_plugin.vocabulary import StepBasis
+from tb_tidy_plugin.words.units import Count, Share, between, plural
+from tb_tidy_plugin.words.vocabulary import StepBasis
 
 _PATH = re.compile(r"[/\\]+")
 _LONGEST_NAME = 200

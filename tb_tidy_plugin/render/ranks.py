@@ -12,7 +12,7 @@ from tb_tidy_plugin.render import words
 from tb_tidy_plugin.render.document import Block, Paragraph, Table, sentence
 from tb_tidy_plugin.report.model import ProfileReport, RunReport
 from tb_tidy_plugin.report.rank_model import RANK_PARTS, RankPart, RankRow, Ranks, worst_first
-from tb_tidy_plugin.units import Bytes, Count, Nanoseconds, plural
+from tb_tidy_plugin.words.units import Bytes, Count, Nanoseconds, plural
 
 MOST_RANKS = 8
 NONE = "–"

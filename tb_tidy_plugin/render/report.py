@@ -23,7 +23,7 @@ from tb_tidy_plugin.report.model import (
     unnamed_device,
 )
 from tb_tidy_plugin.report.savings import NO_SAVING, basis_text, has_two_clocks, saving_text
-from tb_tidy_plugin.units import Count, Nanoseconds, Share, plural
+from tb_tidy_plugin.words.units import Count, Nanoseconds, Share, plural
 
 MOST_PLACES_ON_SCREEN = 3
 MOST_RULES_ON_SCREEN = 6

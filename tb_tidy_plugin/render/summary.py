@@ -24,7 +24,7 @@ from tb_tidy_plugin.report.figures import (
 )
 from tb_tidy_plugin.report.generated import place_text
 from tb_tidy_plugin.report.model import ProfileReport
-from tb_tidy_plugin.units import Bytes, Count, PerSecond, Share, plural
+from tb_tidy_plugin.words.units import Bytes, Count, PerSecond, Share, plural
 
 MOST_ODD_STEPS = 5
 MOST_NAME = 70

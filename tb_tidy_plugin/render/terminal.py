@@ -14,7 +14,7 @@ from rich.text import Text
 
 from tb_tidy_plugin.render import document as doc
 from tb_tidy_plugin.report.value import Severity
-from tb_tidy_plugin.visible import visible
+from tb_tidy_plugin.words.visible import visible
 
 STYLES = {
     "strong": "bold", "muted": "dim", "good": "green", "warning": "yellow", "bad": "bold red",

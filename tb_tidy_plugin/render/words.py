@@ -10,8 +10,8 @@ from tb_tidy_plugin.render.document import Block, Line, Paragraph, code, message
 from tb_tidy_plugin.report.code_model import NEEDS_EXTRA, NOT_MADE
 from tb_tidy_plugin.report.generated import place_text
 from tb_tidy_plugin.report.model import CodeChange, Finding, Outcome, Place, Problem, ProfileReport, Status
-from tb_tidy_plugin.units import Count, Nanoseconds, Share, plural
-from tb_tidy_plugin.vocabulary import KnownBy, Oddity, Precision, StepSource
+from tb_tidy_plugin.words.units import Count, Nanoseconds, Share, plural
+from tb_tidy_plugin.words.vocabulary import KnownBy, Oddity, Precision, StepSource
 
 LEAST_SHARE = 0.01
 """Least share of a step for a line or a column."""

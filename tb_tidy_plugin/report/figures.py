@@ -15,7 +15,7 @@ from tb_tidy_plugin.report.generated import Generated
 from tb_tidy_plugin.report.idle import IdleGaps
 from tb_tidy_plugin.report.roofline import Roofline
 from tb_tidy_plugin.report.value import Model
-from tb_tidy_plugin.vocabulary import KernelKind, KnownBy, MemoryKind, TotalBasis
+from tb_tidy_plugin.words.vocabulary import KernelKind, KnownBy, MemoryKind, TotalBasis
 
 KernelFamily: TypeAlias = Literal["communication", Kind]
 OperatorGroup: TypeAlias = Literal["name", "shape", "line", "module"]

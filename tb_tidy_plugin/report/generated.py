@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tb_tidy_plugin.report.value import Model
-from tb_tidy_plugin.vocabulary import Pass
+from tb_tidy_plugin.words.vocabulary import Pass
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.sources.frames import Frame

@@ -21,7 +21,7 @@ from tb_tidy_plugin.report.serving_model import Serving
 from tb_tidy_plugin.report.step_model import Outlier, Steps
 from tb_tidy_plugin.report.value import Model, Severity
 from tb_tidy_plugin.trace.settings import Settings
-from tb_tidy_plugin.vocabulary import Basis, Confidence, KnownBy, Precision
+from tb_tidy_plugin.words.vocabulary import Basis, Confidence, KnownBy, Precision
 
 SCHEMA_VERSION = 1
 

@@ -21,8 +21,8 @@ from tb_tidy_plugin.report.savings import basis_text, expected_text, has_two_clo
 from tb_tidy_plugin.report.value import Severity
 from tb_tidy_plugin.rulekit import AnyRule
 from tb_tidy_plugin.rulekit.page import page_of
-from tb_tidy_plugin.units import Nanoseconds, Share
-from tb_tidy_plugin.visible import visible
+from tb_tidy_plugin.words.units import Nanoseconds, Share
+from tb_tidy_plugin.words.visible import visible
 
 _Level: TypeAlias = Literal["error", "warning", "note"]
 _Json: TypeAlias = dict[str, object]

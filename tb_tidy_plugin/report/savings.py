@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from tb_tidy_plugin.report.model import ProfileReport, RunReport, Saving
-from tb_tidy_plugin.units import Nanoseconds
-from tb_tidy_plugin.vocabulary import Basis
+from tb_tidy_plugin.words.units import Nanoseconds
+from tb_tidy_plugin.words.vocabulary import Basis
 
 NO_SAVING = "no saving expected"
 FILLED = "nothing if other work fills the time that becomes free"

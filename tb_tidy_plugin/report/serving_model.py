@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tb_tidy_plugin.report.value import Model
-from tb_tidy_plugin.vocabulary import GraphMode, KnownBy, Phase
+from tb_tidy_plugin.words.vocabulary import GraphMode, KnownBy, Phase
 
 
 class IterationItem(Model, frozen=True):

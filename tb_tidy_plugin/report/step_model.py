@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 from tb_tidy_plugin.report.value import Model
-from tb_tidy_plugin.vocabulary import Oddity, StepBasis
+from tb_tidy_plugin.words.vocabulary import Oddity, StepBasis
 
 OutlierKind: TypeAlias = Literal["wait", "entry", "operator", "kernel"]
 

@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile.inputs import TORCH_DTYPES, Inputs, Shape
 from tb_tidy_plugin.profile.intervals import Intervals
 from tb_tidy_plugin.profile.profile import Profile
@@ -15,9 +14,10 @@ from tb_tidy_plugin.rulekit.statements import chain_of, fitting
 from tb_tidy_plugin.rulekit.thresholds import Threshold
 from tb_tidy_plugin.sources.constructors import Made
 from tb_tidy_plugin.sources.frames import parse_frame
+from tb_tidy_plugin.torchfacts import aten
 from tb_tidy_plugin.trace.columns import Category, Rows
-from tb_tidy_plugin.units import Bytes, Nanoseconds, Share, Sizes
-from tb_tidy_plugin.vocabulary import Confidence
+from tb_tidy_plugin.words.units import Bytes, Nanoseconds, Share, Sizes
+from tb_tidy_plugin.words.vocabulary import Confidence
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.fixes.code import Call, Code

@@ -1,6 +1,6 @@
 """Evidence: the typed facts of a match, from which a rule's sentences, edits and statements are made.
 
-Each rule has its own: a frozen `msgspec.Struct` of numbers, words and their units (`tb_tidy_plugin.units`), whose
+Each rule has its own: a frozen `msgspec.Struct` of numbers, words and their units (`tb_tidy_plugin.words.units`), whose
 properties express its fields in words. A sentence names fields and properties in braces, and thresholds of its rule.
 """
 

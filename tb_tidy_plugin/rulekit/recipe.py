@@ -9,10 +9,10 @@ from typing import Any
 
 import msgspec
 
-from tb_tidy_plugin.decoders import convert
-from tb_tidy_plugin.recipe import Recipe
 from tb_tidy_plugin.rulekit.rule import Benchmark, Rule
-from tb_tidy_plugin.units import Sizes
+from tb_tidy_plugin.system.decoders import convert
+from tb_tidy_plugin.words.recipe import Recipe
+from tb_tidy_plugin.words.units import Sizes
 
 
 def pair_of(recipe: Recipe, kind: type[Rule]) -> Benchmark | None:

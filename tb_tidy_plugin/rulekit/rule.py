@@ -15,7 +15,7 @@ from tb_tidy_plugin.rulekit.edits import Edit, Remove, Scale
 from tb_tidy_plugin.rulekit.evidence import E, evidence_names, names_in
 from tb_tidy_plugin.rulekit.thresholds import Threshold, thresholds_of
 from tb_tidy_plugin.sources.constructors import Made
-from tb_tidy_plugin.vocabulary import Confidence
+from tb_tidy_plugin.words.vocabulary import Confidence
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.fixes.code import Code  # needs LibCST

@@ -12,7 +12,7 @@ from tb_tidy_plugin.profile.rank_summary import CollectiveSite
 from tb_tidy_plugin.profile.run import Run
 from tb_tidy_plugin.rulekit.evidence import E
 from tb_tidy_plugin.rulekit.rule import AnyRule
-from tb_tidy_plugin.vocabulary import Confidence
+from tb_tidy_plugin.words.vocabulary import Confidence
 
 
 class RunMatch(msgspec.Struct, Generic[E], frozen=True):

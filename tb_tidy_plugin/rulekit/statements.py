@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tb_tidy_plugin import aten
+from tb_tidy_plugin.torchfacts import aten
 
 _MOST_BYTES = 1 << 30
 """Most bytes of the tensors of a pair of statements together, without copies for their comparison."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Protocol, overload
 
-from tb_tidy_plugin.units import Bytes, Count, Nanoseconds, Share
+from tb_tidy_plugin.words.units import Bytes, Count, Nanoseconds, Share
 
 _UNITS: Mapping[str, type[Bytes | Nanoseconds]] = {"bytes": Bytes, "ns": Nanoseconds}
 

@@ -32,7 +32,7 @@ from tb_tidy_plugin.trace.compiled_code import (
 )
 
 if TYPE_CHECKING:
-    from tb_tidy_plugin.generated_code import KernelSource, SourceLine
+    from tb_tidy_plugin.torchfacts.generated_code import KernelSource, SourceLine
 
 _INSTALLED = re.compile(r"^.*/(?:site-packages|dist-packages|lib/python3\.\d+)/")
 
@@ -105,7 +105,11 @@ class _Cache(msgspec.Struct):
 
     def _graph(self, key: str, is_backward: bool) -> _Graph | None:
         """The graph as the capture read it, else as it is on this machine."""
-        from tb_tidy_plugin.generated_code import KernelSource, SourceLine, kernel_sources  # for few recordings
+        from tb_tidy_plugin.torchfacts.generated_code import (  # for few recordings
+            KernelSource,
+            SourceLine,
+            kernel_sources,
+        )
 
         if (captured := self.captured.get((key, is_backward))) is not None:
             lines = [SourceLine(each.file, each.line, each.function, each.text) for each in captured.lines]

@@ -11,7 +11,7 @@ from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.sources.frames import Frame, frame_of, parse_frame
 from tb_tidy_plugin.trace.columns import ABSENT, Category
 from tb_tidy_plugin.trace.compiled_code import CodeFrame, CompiledCode
-from tb_tidy_plugin.vocabulary import Pass, Precision
+from tb_tidy_plugin.words.vocabulary import Pass, Precision
 
 
 def kernel_stacks(profile: Profile, row: int) -> list[list[Frame]]:

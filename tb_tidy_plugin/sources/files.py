@@ -17,7 +17,7 @@ import msgspec
 
 from tb_tidy_plugin.trace.files import TraceFile, is_under
 from tb_tidy_plugin.trace.remote import NOT_THERE, changed_at, is_file
-from tb_tidy_plugin.units import Bytes
+from tb_tidy_plugin.words.units import Bytes
 
 MAX_BYTES = 512 << 10
 """Most bytes of a source. TensorBoard itself reads it for the page, which takes up to 25 ms; larger files are data."""

@@ -10,10 +10,10 @@ from functools import lru_cache
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin.inductor import is_generated
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.torchfacts.inductor import is_generated
 from tb_tidy_plugin.trace.columns import ABSENT, Category
-from tb_tidy_plugin.vocabulary import Pass, Precision
+from tb_tidy_plugin.words.vocabulary import Pass, Precision
 
 FRAME = re.compile(r"(?P<file>.+?)\((?P<line>\d+)\): (?P<function>.*)", re.DOTALL)
 DYNAMO_RESUME = re.compile(r"torch_dynamo_resume_in_(?P<function>.+)_at_(?P<line>\d+)")

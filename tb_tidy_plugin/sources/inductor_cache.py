@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from tb_tidy_plugin.errors import TidyError
-from tb_tidy_plugin.private import check_folder, opened
+from tb_tidy_plugin.system.private import check_folder, opened
 from tb_tidy_plugin.trace.cache import State, state_of
+from tb_tidy_plugin.words.errors import TidyError
 
 if TYPE_CHECKING:
-    from tb_tidy_plugin.generated_code import SourceLine
+    from tb_tidy_plugin.torchfacts.generated_code import SourceLine
 
 SETTING = "TORCHINDUCTOR_CACHE_DIR"
 _KEY = re.compile(r"[a-z0-9]{3,100}")
@@ -84,7 +84,7 @@ def _entries(folder: Path, key: str) -> Path | None:
 
 
 def _read(content: bytes) -> _CachedGraph | None:
-    from tb_tidy_plugin.generated_code import stack_lines  # for few recordings
+    from tb_tidy_plugin.torchfacts.generated_code import stack_lines  # for few recordings
 
     texts: dict[str, str] = {}
     stacks: list[list[SourceLine]] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 
-from tb_tidy_plugin import aten
+from tb_tidy_plugin.torchfacts import aten
 
 SCALAR_CALLS = frozenset(
     {"len", "int", "float", "bool", "str", "range", "id", "ord", "hash", "isinstance", "repr", "perf_counter"}

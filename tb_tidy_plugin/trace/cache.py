@@ -25,10 +25,17 @@ from typing import TypeAlias
 import msgspec
 from platformdirs import user_cache_path
 
-from tb_tidy_plugin.files import DRAFT, drafted
-from tb_tidy_plugin.private import NotPrivateError, check_folder, check_free, complaint_about_folder, is_own, opened
+from tb_tidy_plugin.system.files import DRAFT, drafted
+from tb_tidy_plugin.system.private import (
+    NotPrivateError,
+    check_folder,
+    check_free,
+    complaint_about_folder,
+    is_own,
+    opened,
+)
 from tb_tidy_plugin.trace.remote import AnyPath, RemotePath, identity_of
-from tb_tidy_plugin.visible import log_called
+from tb_tidy_plugin.words.visible import log_called
 
 try:
     from isal.isal_zlib import crc32  # ten times as fast

@@ -14,8 +14,8 @@ import numpy as np
 from msgspec.structs import fields
 from numpy.typing import NDArray
 
-from tb_tidy_plugin.allowance import has_read
-from tb_tidy_plugin.decoders import decode
+from tb_tidy_plugin.system.allowance import has_read
+from tb_tidy_plugin.system.decoders import decode
 from tb_tidy_plugin.trace.assemble import NARROW_IDS
 from tb_tidy_plugin.trace.cache import Cache, EntryPiece, code_state, key_of, state_of
 from tb_tidy_plugin.trace.columns import (
@@ -33,7 +33,7 @@ from tb_tidy_plugin.trace.names import BESIDE
 from tb_tidy_plugin.trace.reader import DAMAGED, packed, unpacked
 from tb_tidy_plugin.trace.recover import NOT_JSON
 from tb_tidy_plugin.trace.remote import AnyPath, size_of
-from tb_tidy_plugin.visible import log_called
+from tb_tidy_plugin.words.visible import log_called
 
 log = log_called("tb_tidy_plugin")
 

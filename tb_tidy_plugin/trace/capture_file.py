@@ -13,9 +13,8 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from tb_tidy_plugin.decoders import decode
-from tb_tidy_plugin.errors import TraceError
-from tb_tidy_plugin.side_files import CAPTURE_SUFFIX, CAPTURE_VERSION
+from tb_tidy_plugin.system.decoders import decode
+from tb_tidy_plugin.system.side_files import CAPTURE_SUFFIX, CAPTURE_VERSION
 from tb_tidy_plugin.trace.columns import (
     ABSENT,
     Captured,
@@ -34,6 +33,7 @@ from tb_tidy_plugin.trace.remote import AnyPath, is_file
 from tb_tidy_plugin.trace.sets import among
 from tb_tidy_plugin.trace.settings import Settings
 from tb_tidy_plugin.trace.side_file import refuse_link_away
+from tb_tidy_plugin.words.errors import TraceError
 
 MAX_TEXT_BYTES = 64 << 20  # of JSON, inflated: half a million calls and 8 MB of sources take 25 MB
 MAX_SOURCE_CHARACTERS, MAX_ALL_CHARACTERS = 512_000, 8_000_000  # of one source and of all, as in the capture

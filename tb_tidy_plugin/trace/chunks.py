@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from tb_tidy_plugin.decoders import decode, decoder_of
+from tb_tidy_plugin.system.decoders import decode, decoder_of
 from tb_tidy_plugin.trace.columns import ABSENT, Numbers, Times
 from tb_tidy_plugin.trace.columns import Ids as IdColumn
 from tb_tidy_plugin.trace.document import SLICE_BYTES, TextPiece, as_list, parts_of

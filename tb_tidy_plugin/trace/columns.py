@@ -11,15 +11,15 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from tb_tidy_plugin.decoders import decode, decoder_of
-from tb_tidy_plugin.errors import TraceError, UnreadError
-from tb_tidy_plugin.threads import on_all_cores
+from tb_tidy_plugin.system.decoders import decode, decoder_of
+from tb_tidy_plugin.system.threads import on_all_cores
 from tb_tidy_plugin.trace.compiled_code import CompiledCode
 from tb_tidy_plugin.trace.recover import NOT_JSON
 from tb_tidy_plugin.trace.remote import AnyPath
 from tb_tidy_plugin.trace.sets import among
 from tb_tidy_plugin.trace.settings import Settings
 from tb_tidy_plugin.trace.strings import numbers_where
+from tb_tidy_plugin.words.errors import TraceError, UnreadError
 
 Times: TypeAlias = NDArray[np.int64]
 Rows: TypeAlias = NDArray[np.int64]

@@ -19,10 +19,10 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
-from tb_tidy_plugin.decoders import decode
-from tb_tidy_plugin.errors import TraceError
+from tb_tidy_plugin.system.decoders import decode
 from tb_tidy_plugin.trace.reader import RECORD_AGAIN, CutShortError
 from tb_tidy_plugin.trace.recover import EVENT_START, NOT_JSON, painted_over
+from tb_tidy_plugin.words.errors import TraceError
 
 _Events = TypeVar("_Events")
 

@@ -19,7 +19,6 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from tb_tidy_plugin.errors import TraceError
 from tb_tidy_plugin.trace.columns import (
     ABSENT,
     DEVICE_WORK,
@@ -45,7 +44,8 @@ from tb_tidy_plugin.trace.side_file import (
     side_file_of,
 )
 from tb_tidy_plugin.trace.strings import NumberTable
-from tb_tidy_plugin.units import Nanoseconds
+from tb_tidy_plugin.words.errors import TraceError
+from tb_tidy_plugin.words.units import Nanoseconds
 
 LAUNCH = "launch (inferred)"
 """Name of the row for the launch of an inferred kernel."""

@@ -19,11 +19,11 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
-from tb_tidy_plugin.errors import NotFoundError
 from tb_tidy_plugin.trace.head import is_trace_at, traces_by_content
 from tb_tidy_plugin.trace.names import RANK_FOLDER, is_trace_name, may_be_trace, name_parts, reading_order
 from tb_tidy_plugin.trace.remote import AnyPath, RemotePath, identity_of
-from tb_tidy_plugin.visible import log_called
+from tb_tidy_plugin.words.errors import NotFoundError
+from tb_tidy_plugin.words.visible import log_called
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.trace.remote import Info

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from tb_tidy_plugin.side_files import GRAPH_SUFFIX
+from tb_tidy_plugin.system.side_files import GRAPH_SUFFIX
 from tb_tidy_plugin.trace.cache import State
 from tb_tidy_plugin.trace.names import is_trace_name, may_be_trace
 from tb_tidy_plugin.trace.remote import AnyPath

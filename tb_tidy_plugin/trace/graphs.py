@@ -13,15 +13,15 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from tb_tidy_plugin.errors import TraceError
-from tb_tidy_plugin.event_names import GRAPH_LAUNCH
-from tb_tidy_plugin.side_files import GRAPH_SUFFIX
+from tb_tidy_plugin.system.side_files import GRAPH_SUFFIX
+from tb_tidy_plugin.torchfacts.event_names import GRAPH_LAUNCH
 from tb_tidy_plugin.trace.columns import EventTable, GraphCapture
 from tb_tidy_plugin.trace.graph_files import MOST_FILES, files_beside
 from tb_tidy_plugin.trace.kineto import read_trace
 from tb_tidy_plugin.trace.limits import USUAL_LIMITS, Limits
 from tb_tidy_plugin.trace.reader import read_blocks
 from tb_tidy_plugin.trace.remote import AnyPath
+from tb_tidy_plugin.words.errors import TraceError
 
 _CAPTURE = b"StreamBeginCapture"
 REPLAYED = re.compile(r"tidy:replay#([\w.-]{1,64})")

@@ -11,9 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-from tb_tidy_plugin.allowance import sharing_limits
-from tb_tidy_plugin.collector import held_off
-from tb_tidy_plugin.errors import TraceError
+from tb_tidy_plugin.system.allowance import sharing_limits
+from tb_tidy_plugin.system.collector import held_off
 from tb_tidy_plugin.trace.assemble import table_of
 from tb_tidy_plugin.trace.chunks import Chunk, ChunkDecoder
 from tb_tidy_plugin.trace.columns import EventTable
@@ -23,6 +22,7 @@ from tb_tidy_plugin.trace.metadata import parse_metadata
 from tb_tidy_plugin.trace.reader import RECORD_AGAIN, ReadProgress, read_blocks
 from tb_tidy_plugin.trace.remote import AnyPath
 from tb_tidy_plugin.trace.scanned import fastest_decoder
+from tb_tidy_plugin.words.errors import TraceError
 
 RECORD_A_STEP = "Record at least one active step, and export before a repeating schedule starts its next cycle."
 

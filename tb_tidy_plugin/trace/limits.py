@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import msgspec
 
-from tb_tidy_plugin.allowance import (
+from tb_tidy_plugin.system.allowance import (
     Allowance,
     Held,
     LimitKind,
@@ -16,7 +16,7 @@ from tb_tidy_plugin.allowance import (
     bounds_memory,
     within,
 )
-from tb_tidy_plugin.errors import TraceError
+from tb_tidy_plugin.words.errors import TraceError
 
 GB, MB = 10**9, 10**6
 FREE_BYTES = 64 << 20

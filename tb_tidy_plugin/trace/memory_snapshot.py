@@ -11,15 +11,15 @@ from typing import Annotated, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from tb_tidy_plugin.allowance import has_read
-from tb_tidy_plugin.decoders import convert
-from tb_tidy_plugin.errors import TraceError, UnreadError
+from tb_tidy_plugin.system.allowance import has_read
+from tb_tidy_plugin.system.decoders import convert
 from tb_tidy_plugin.trace.columns import EventTable
 from tb_tidy_plugin.trace.limits import MOST_DEVICES
 from tb_tidy_plugin.trace.names import snapshots_beside
 from tb_tidy_plugin.trace.plain_pickle import plain_object
 from tb_tidy_plugin.trace.remote import AnyPath, is_file, size_of
 from tb_tidy_plugin.trace.side_file import refuse_link_away
+from tb_tidy_plugin.words.errors import TraceError, UnreadError
 
 MOST_SNAPSHOT_BYTES = 256 << 20
 _WRITE_AGAIN = "Write it again with `torch.cuda.memory._dump_snapshot`, with fewer `max_entries`, or delete it."

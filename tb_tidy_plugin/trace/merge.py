@@ -16,15 +16,15 @@ from typing import IO
 
 import msgspec
 
-from tb_tidy_plugin.decoders import decode, decoder_of
-from tb_tidy_plugin.errors import TidyError, TraceError
-from tb_tidy_plugin.files import drafted
+from tb_tidy_plugin.system.decoders import decode, decoder_of
+from tb_tidy_plugin.system.files import drafted
 from tb_tidy_plugin.trace.columns import EventTable, Thread
 from tb_tidy_plugin.trace.document import Ending, as_list, event_pieces
 from tb_tidy_plugin.trace.external import LAUNCH, STREAM, Activity, args_of, first_free_id, lane_of
 from tb_tidy_plugin.trace.reader import read_blocks
 from tb_tidy_plugin.trace.recover import NOT_JSON
 from tb_tidy_plugin.trace.side_file import ExternalDevice, MemorySample
+from tb_tidy_plugin.words.errors import TidyError, TraceError
 
 LANES_LAST = 5_000_000  # Kineto's own number for lanes of devices
 EMPTY_LIST = b'"traceEvents":[]'

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import msgspec
 
-from tb_tidy_plugin.decoders import decode
+from tb_tidy_plugin.system.decoders import decode
 from tb_tidy_plugin.trace.columns import DeviceProperties, Metadata, ShortText, Small
 from tb_tidy_plugin.trace.recover import NOT_JSON, mended
 

@@ -14,13 +14,13 @@ from typing import Annotated
 import msgspec
 from msgspec.structs import replace
 
-from tb_tidy_plugin.decoders import decode
-from tb_tidy_plugin.errors import TraceError, UnreadError
+from tb_tidy_plugin.system.decoders import decode
 from tb_tidy_plugin.trace.columns import EventTable, ExpertSizes
 from tb_tidy_plugin.trace.names import model_config_beside
 from tb_tidy_plugin.trace.recover import NOT_JSON
 from tb_tidy_plugin.trace.remote import AnyPath, is_file, size_of
 from tb_tidy_plugin.trace.side_file import refuse_link_away
+from tb_tidy_plugin.words.errors import TraceError, UnreadError
 
 MOST_CONFIG_BYTES = 1 << 20
 MATRICES = 3

@@ -9,7 +9,7 @@ import os
 import re
 from typing import NamedTuple
 
-from tb_tidy_plugin.side_files import CAPTURE_SUFFIX, DEVICE_EVENTS_SUFFIX, GRAPH_SUFFIX
+from tb_tidy_plugin.system.side_files import CAPTURE_SUFFIX, DEVICE_EVENTS_SUFFIX, GRAPH_SUFFIX
 from tb_tidy_plugin.trace.remote import AnyPath, absolute
 
 MEMORY_SNAPSHOT = ".memory_snapshot.pickle"

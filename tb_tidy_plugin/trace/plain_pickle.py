@@ -11,7 +11,7 @@ from collections.abc import Callable
 from struct import Struct
 from typing import Any, NoReturn
 
-from tb_tidy_plugin.errors import TraceError
+from tb_tidy_plugin.words.errors import TraceError
 
 NEWEST = 5
 SHARE_BYTES, SPARE_BYTES = 16, 32 << 20

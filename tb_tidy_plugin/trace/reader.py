@@ -7,10 +7,10 @@ from itertools import chain
 from pathlib import Path
 from typing import Protocol, TypeAlias, cast
 
-from tb_tidy_plugin.allowance import has_read
-from tb_tidy_plugin.errors import TraceError, UnreadError
+from tb_tidy_plugin.system.allowance import has_read
 from tb_tidy_plugin.trace.limits import USUAL_LIMITS, Limits
 from tb_tidy_plugin.trace.remote import AnyPath, RemotePath
+from tb_tidy_plugin.words.errors import TraceError, UnreadError
 
 try:
     from isal import isal_zlib as library  # the same interface as zlib, several times faster

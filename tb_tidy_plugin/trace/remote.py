@@ -19,8 +19,8 @@ from typing import IO, TYPE_CHECKING, TypeAlias
 
 import msgspec
 
-from tb_tidy_plugin.errors import TidyError, TraceError
-from tb_tidy_plugin.files import write_whole
+from tb_tidy_plugin.system.files import write_whole
+from tb_tidy_plugin.words.errors import TidyError, TraceError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, TypeAlias
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin.allowance import sharing_limits
-from tb_tidy_plugin.compiled import DECODER, is_usable
-from tb_tidy_plugin.decoders import decoder_of
-from tb_tidy_plugin.threads import MOST_AT_ONCE, cores
+from tb_tidy_plugin.system.allowance import sharing_limits
+from tb_tidy_plugin.system.compiled import DECODER, is_usable
+from tb_tidy_plugin.system.decoders import decoder_of
+from tb_tidy_plugin.system.threads import MOST_AT_ONCE, cores
 from tb_tidy_plugin.trace.chunks import ID_FIELDS, USUAL, Chunk, ChunkDecoder, InputTexts, as_one
 from tb_tidy_plugin.trace.columns import Ids, Numbers
 from tb_tidy_plugin.trace.document import TextPiece, parts_of

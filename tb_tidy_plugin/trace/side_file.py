@@ -8,13 +8,13 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from tb_tidy_plugin.allowance import has_read
-from tb_tidy_plugin.decoders import decode
-from tb_tidy_plugin.errors import TraceError, UnreadError
-from tb_tidy_plugin.side_files import DEVICE_EVENTS_SUFFIX, DEVICE_EVENTS_VERSION, LONGEST_LATENCY_NS
+from tb_tidy_plugin.system.allowance import has_read
+from tb_tidy_plugin.system.decoders import decode
+from tb_tidy_plugin.system.side_files import DEVICE_EVENTS_SUFFIX, DEVICE_EVENTS_VERSION, LONGEST_LATENCY_NS
 from tb_tidy_plugin.trace.limits import MOST_DEVICES
 from tb_tidy_plugin.trace.recover import NOT_JSON
 from tb_tidy_plugin.trace.remote import AnyPath, is_file, size_of
+from tb_tidy_plugin.words.errors import TraceError, UnreadError
 
 _MAX_FILE_BYTES = 256 << 20
 

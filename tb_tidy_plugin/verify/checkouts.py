@@ -17,8 +17,8 @@ from pathlib import Path
 
 import msgspec
 
-from tb_tidy_plugin.errors import TidyError
-from tb_tidy_plugin.visible import log_called
+from tb_tidy_plugin.words.errors import TidyError
+from tb_tidy_plugin.words.visible import log_called
 
 log = log_called("tb_tidy_plugin")
 

@@ -19,8 +19,8 @@ from typing import IO, Any
 import msgspec
 
 from tb_tidy_plugin.capture.verified import CHANNEL
-from tb_tidy_plugin.decoders import convert
-from tb_tidy_plugin.errors import TidyError
+from tb_tidy_plugin.system.decoders import convert
+from tb_tidy_plugin.words.errors import TidyError
 
 _MOST_LINES = 20  # of a program's output, if it broke
 LONGEST_ANSWER = 64 << 20

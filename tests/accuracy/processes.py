@@ -24,7 +24,7 @@ import msgspec
 
 from tb_tidy_plugin.benchmarks.measurement import Measurement, NotMeasured
 from tb_tidy_plugin.benchmarks.process import Measured, MeasuringProgress, MeasuringRequest, Message, measured_answer
-from tb_tidy_plugin.decoders import decode
+from tb_tidy_plugin.system.decoders import decode
 from tests.accuracy.corpus import Program
 from tests.accuracy.record import STEADY, Conditions, Results, capture, loaded, prepared, record, results_of, timed
 from tests.lines.marked import record_step

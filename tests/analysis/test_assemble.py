@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 import tb_tidy_plugin
-from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.report.json import to_json
 from tb_tidy_plugin.report.model import Report
+from tb_tidy_plugin.system.decoders import decode
 from tests.support.recordings import shared
 from tests.support.written import event, kineto_text, write
 

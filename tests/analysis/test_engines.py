@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tb_tidy_plugin.allowance import COUNTS_MEMORY, Allowance, ScaledBound, data_bytes, free_bytes, within
 from tb_tidy_plugin.analysis.engines import Engine, EngineError, GivenUp, each, engine_of, workers_for
-from tb_tidy_plugin.threads import cores
+from tb_tidy_plugin.system.allowance import COUNTS_MEMORY, Allowance, ScaledBound, data_bytes, free_bytes, within
+from tb_tidy_plugin.system.threads import cores
 from tests.support.environments import same_imports
 from tests.support.ranks import ENDS_ITS_WORKER, TB_TIDY, configured, run_of, tb_tidy
 from tests.support.recordings import ROOT

@@ -15,9 +15,9 @@ from tb_tidy_plugin.analysis.assemble import Analysis
 from tb_tidy_plugin.analysis.engines import Engine
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.paths import analyse
-from tb_tidy_plugin.decoders import decode
-from tb_tidy_plugin.errors import unexpected
 from tb_tidy_plugin.report.model import Report
+from tb_tidy_plugin.system.decoders import decode
+from tb_tidy_plugin.words.errors import unexpected
 from tests.support.commands import tidy
 from tests.support.environments import same_imports
 from tests.support.written import event, kineto_text, write

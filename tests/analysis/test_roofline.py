@@ -10,10 +10,10 @@ from tb_tidy_plugin.analysis.assemble import read_file
 from tb_tidy_plugin.analysis.tables import figures_of
 from tb_tidy_plugin.configuration.checks import job_of
 from tb_tidy_plugin.configuration.files import read_configuration
-from tb_tidy_plugin.errors import ConfigurationError
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.rulekit.testing.drawn import draw_into
 from tb_tidy_plugin.trace.files import find_traces
+from tb_tidy_plugin.words.errors import ConfigurationError
 from tests.support.drawn import A100, Gpu, draw
 
 PRODUCT = """

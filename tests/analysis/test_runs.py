@@ -20,7 +20,6 @@ from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.analysis.ranks import ranks_of
 from tb_tidy_plugin.analysis.runs import run_report, runs_in, summaries_of
 from tb_tidy_plugin.cli.printed import as_lines
-from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.profile.rank_summary import CollectiveSite, Operation, RankFinding, RankSummary
 from tb_tidy_plugin.profile.run import MOST_COLLECTIVES
 from tb_tidy_plugin.render.html import to_html
@@ -33,6 +32,7 @@ from tb_tidy_plugin.report.sarif import to_sarif
 from tb_tidy_plugin.rulekit import Run, RunMatch, RunRule
 from tb_tidy_plugin.rules import all_run_rules, catalogue
 from tb_tidy_plugin.rules.distributed.collective_straggler import CollectiveStraggler
+from tb_tidy_plugin.system.decoders import decode
 from tb_tidy_plugin.trace.files import find_traces
 from tests.support.drawn_runs import draw_run
 from tests.support.recorded_ranks import LAST_US, STEP_US, record

@@ -15,10 +15,10 @@ from tb_tidy_plugin.analysis.checker import MISSING, NO_HOST_EVENTS
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.operator_rows import MOST_KERNELS
 from tb_tidy_plugin.analysis.tables import GROUPS, figures_of
-from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.profile.nesting import NOT_COUNTED
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report.figures import Figures, FrameRow
+from tb_tidy_plugin.system.decoders import decode
 from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Category
 from tb_tidy_plugin.trace.files import find_traces
 from tb_tidy_plugin.trace.kineto import read_trace

@@ -17,8 +17,8 @@ from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.ask.folder import Folder
 from tb_tidy_plugin.ask.pages import tokens_in
 from tb_tidy_plugin.ask.questions import answer
-from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.rulekit.testing.drawn import draw_into
+from tb_tidy_plugin.system.decoders import decode
 from tb_tidy_plugin.trace.cache import Cache
 from tests.accuracy.corpus import CORPUS
 

@@ -16,8 +16,8 @@ from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.analysis.summary import summary_of
 from tb_tidy_plugin.ask.folder import Folder
 from tb_tidy_plugin.ask.questions import QUESTION_KINDS, QuestionError, answer, error, schema_of
-from tb_tidy_plugin.errors import NotFoundError, TidyError
 from tb_tidy_plugin.report.model import ProfileReport
+from tb_tidy_plugin.words.errors import NotFoundError, TidyError
 from tests.ask.assistant import SAMPLES, folder_at, rows_of
 from tests.support.whole_run import SOURCE, write_run
 

@@ -9,7 +9,7 @@ import pytest
 
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.ask.folder import Folder, OutsideError
-from tb_tidy_plugin.errors import NotFoundError
+from tb_tidy_plugin.words.errors import NotFoundError
 from tests.support.logdirs import trace
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="links need a privilege here")

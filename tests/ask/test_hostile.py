@@ -13,7 +13,7 @@ import pytest
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.ask.folder import Folder
 from tb_tidy_plugin.ask.questions import QUESTION_KINDS, WRITING, answer, error, schema_of
-from tb_tidy_plugin.errors import TidyError
+from tb_tidy_plugin.words.errors import TidyError
 from tests.ask.assistant import rows_of
 from tests.support.whole_run import write_run
 from tests.support.written import event, kineto_text, write

@@ -21,7 +21,7 @@ from tb_tidy_plugin.ask.folder import Folder
 from tb_tidy_plugin.ask.pages import tokens_in
 from tb_tidy_plugin.ask.questions import QUESTION_KINDS, WRITING
 from tb_tidy_plugin.cli.main import commands
-from tb_tidy_plugin.errors import TidyError
+from tb_tidy_plugin.words.errors import TidyError
 from tests.ask.assistant import asking, rows_of
 from tests.support.whole_run import write_run
 

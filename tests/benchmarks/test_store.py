@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from tb_tidy_plugin.benchmarks import store
 from tb_tidy_plugin.benchmarks.store import Measurements, StoreError, cached, keep, read_beside, save_beside
-from tb_tidy_plugin.private import HAS_OWNERS
+from tb_tidy_plugin.system.private import HAS_OWNERS
 from tb_tidy_plugin.trace.cache import say_once
 from tests.support.foreign import given_away, group_may_write, linked, piped
 from tests.support.measurements import A100, PAIR, THIS_CPU, measurement

@@ -11,10 +11,10 @@ from statistics import median
 import pytest
 from playwright.sync_api import Browser, FrameLocator, Locator, expect
 
-from tb_tidy_plugin.decoders import convert
 from tb_tidy_plugin.plugin.models import BenchmarksAnswer
 from tb_tidy_plugin.report.model import Finding, ProfileReport
-from tb_tidy_plugin.units import Nanoseconds
+from tb_tidy_plugin.system.decoders import convert
+from tb_tidy_plugin.words.units import Nanoseconds
 from tests.accuracy.corpus import programs
 from tests.accuracy.processes import record_in
 from tests.browser.conftest import Tab, fresh_tab

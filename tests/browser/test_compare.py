@@ -11,8 +11,8 @@ from playwright.sync_api import FrameLocator, Locator, expect
 
 from tb_tidy_plugin.cli.main import commands
 from tb_tidy_plugin.compare.model import Comparison
-from tb_tidy_plugin.decoders import decode
-from tb_tidy_plugin.units import Nanoseconds
+from tb_tidy_plugin.system.decoders import decode
+from tb_tidy_plugin.words.units import Nanoseconds
 from tests.browser.conftest import Tab
 from tests.support.columns import in_column
 from tests.support.recordings import ROOT

@@ -13,7 +13,7 @@ from playwright.sync_api import FrameLocator, Locator, expect
 import tb_tidy_plugin
 from tb_tidy_plugin.report.model import RunReport
 from tb_tidy_plugin.report.rank_model import Ranks
-from tb_tidy_plugin.units import Nanoseconds
+from tb_tidy_plugin.words.units import Nanoseconds
 from tests.browser.conftest import Tab
 from tests.support.columns import in_column
 from tests.support.gloo_ranks import SLOWED_RANK, WORLD

@@ -17,7 +17,7 @@ from tb_tidy_plugin.analysis.tables import figures_of
 from tb_tidy_plugin.report.figures import Figures
 from tb_tidy_plugin.report.model import Finding, ProfileReport
 from tb_tidy_plugin.trace.files import find_traces
-from tb_tidy_plugin.units import Nanoseconds, Share
+from tb_tidy_plugin.words.units import Nanoseconds, Share
 from tests.browser.conftest import TENSORBOARDS, Tab
 from tests.support.columns import in_column
 from tests.support.recordings import ROOT

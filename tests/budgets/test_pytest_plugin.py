@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tb_tidy_plugin.budgets.baselines import StepBaseline, StepBaselines, machine
-from tb_tidy_plugin.decoders import decode
+from tb_tidy_plugin.system.decoders import decode
 
 OPTIONS = ("-p", "no:torchtidy", "-p", "tb_tidy_plugin.budgets.pytest_plugin", "-p", "no:cacheprovider")
 
@@ -167,7 +167,8 @@ print(sorted(name for name in sys.modules if name.startswith("tb_tidy_plugin")))
 print([name for name in ("numpy", "msgspec", "torch", "tensorboard") if name in sys.modules])
 """
     parts = [
-        "tb_tidy_plugin", "tb_tidy_plugin.budgets", "tb_tidy_plugin.budgets.pytest_plugin", "tb_tidy_plugin.errors",
+        "tb_tidy_plugin", "tb_tidy_plugin.budgets", "tb_tidy_plugin.budgets.pytest_plugin", "tb_tidy_plugin.words",
+        "tb_tidy_plugin.words.errors",
     ]  # fmt: skip
     assert _run(Path.cwd(), "-c", program) == f"{parts}\n[]\n"
 

@@ -12,7 +12,7 @@ import pytest
 
 from tb_tidy_plugin.capture import compiled
 from tb_tidy_plugin.capture.compiled import Launch, Region, compiled_code, explained_in_short, files_in, frames
-from tb_tidy_plugin.private import HAS_OWNERS, NotPrivateError
+from tb_tidy_plugin.system.private import HAS_OWNERS, NotPrivateError
 
 pytestmark = pytest.mark.torch
 

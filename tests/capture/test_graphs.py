@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tb_tidy_plugin.capture import graphs
-from tb_tidy_plugin.side_files import GRAPH_SUFFIX
+from tb_tidy_plugin.system.side_files import GRAPH_SUFFIX
 from tb_tidy_plugin.trace import graphs as reader
 from tb_tidy_plugin.trace.kineto import read_trace
 

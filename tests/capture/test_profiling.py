@@ -26,7 +26,7 @@ from tb_tidy_plugin.render.terminal import to_text
 from tb_tidy_plugin.trace.capture_file import with_capture
 from tb_tidy_plugin.trace.columns import PageFaults
 from tb_tidy_plugin.trace.kineto import read_trace
-from tb_tidy_plugin.units import Nanoseconds
+from tb_tidy_plugin.words.units import Nanoseconds
 from tests.support import loading_job
 from tests.support.captured_job import document_of, traces_in
 from tests.support.environments import same_imports

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tb_tidy_plugin.cli.main import commands
-from tb_tidy_plugin.errors import NotFoundError
+from tb_tidy_plugin.words.errors import NotFoundError
 from tests.support.written import event, kineto_text, write
 
 SOURCE = """\

@@ -14,8 +14,8 @@ import pytest
 
 from tb_tidy_plugin.benchmarks.measurement import Measurement
 from tb_tidy_plugin.benchmarks.store import read_beside
-from tb_tidy_plugin.decoders import convert, decode
 from tb_tidy_plugin.report.model import Finding, Report
+from tb_tidy_plugin.system.decoders import convert, decode
 from tests.support.measurements import MEASURED_AT_ONCE
 from tests.support.recordings import ROOT
 

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from tb_tidy_plugin.cli.main import commands
-from tb_tidy_plugin.private import HAS_OWNERS
+from tb_tidy_plugin.system.private import HAS_OWNERS
 from tb_tidy_plugin.trace.cache import say_once
 from tests.support.logdirs import trace
 

@@ -20,10 +20,10 @@ from click.testing import CliRunner
 from tb_tidy_plugin import __version__, cli
 from tb_tidy_plugin.cli import main
 from tb_tidy_plugin.cli.main import COMMANDS
-from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.report.model import Report
 from tb_tidy_plugin.rulekit.page import page_of
 from tb_tidy_plugin.rules import all_rules, catalogue
+from tb_tidy_plugin.system.decoders import decode
 from tests.support import commands
 from tests.support.environments import same_imports
 from tests.support.recordings import ROOT, shared, shared_names

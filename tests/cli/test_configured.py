@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.report.model import ProfileReport, Report
 from tb_tidy_plugin.rules import all_rules
+from tb_tidy_plugin.system.decoders import decode
 from tests.support import commands
 from tests.support.logdirs import trace
 from tests.support.recordings import ROOT

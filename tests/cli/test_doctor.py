@@ -14,10 +14,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from tb_tidy_plugin import __version__
-from tb_tidy_plugin.aten_table import TORCH as NEWEST_TORCH
 from tb_tidy_plugin.cli import examined
 from tb_tidy_plugin.cli.doctor import doctor
-from tb_tidy_plugin.compiled import DECODER, is_usable
+from tb_tidy_plugin.system.compiled import DECODER, is_usable
+from tb_tidy_plugin.torchfacts.aten_table import TORCH as NEWEST_TORCH
 from tests.support.logdirs import trace
 from tests.support.served import needs_the_installed_plugin
 

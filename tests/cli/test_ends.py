@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from tb_tidy_plugin.cli.main import COMMANDS
-from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.report.model import Report
+from tb_tidy_plugin.system.decoders import decode
 from tests.support import commands
 from tests.support.environments import same_imports
 from tests.support.recordings import ROOT

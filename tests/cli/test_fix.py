@@ -23,11 +23,11 @@ from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.named import ShownNames
 from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.cli.main import commands
-from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.fixes.change import Change, Splice
 from tb_tidy_plugin.report.code_model import CodeFix
 from tb_tidy_plugin.rules.python_loops.cat_in_loop import CatInLoop
 from tb_tidy_plugin.sources.files import OwnFile
+from tb_tidy_plugin.words.errors import TidyError
 from tests.support.whole_run import SOURCE, keep_source, write_run
 from tests.support.written import event, kineto_text, write
 

@@ -11,9 +11,9 @@ from click.testing import CliRunner
 from tb_tidy_plugin.cli.doctor import doctor
 from tb_tidy_plugin.cli.examined import of_logdir
 from tb_tidy_plugin.cli.main import COMMANDS, commands
-from tb_tidy_plugin.errors import NotFoundError
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.trace import files
+from tb_tidy_plugin.words.errors import NotFoundError
 from tests.cli.test_cli import tidy
 from tests.support.logdirs import trace
 

@@ -12,10 +12,10 @@ import pytest
 
 from tb_tidy_plugin import __version__
 from tb_tidy_plugin.analysis.summary import Summary
-from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.dev.schemas import schema
 from tb_tidy_plugin.render.summary import largest
 from tb_tidy_plugin.report.figures import ModuleRow
+from tb_tidy_plugin.system.decoders import decode
 from tests.cli.test_annotate import EVENTS, SOURCE
 from tests.support.commands import tidy
 from tests.support.recordings import ROOT, shared, shared_names

@@ -9,7 +9,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tb_tidy_plugin.units import Nanoseconds
+from tb_tidy_plugin.words.units import Nanoseconds
 from tests.accuracy.corpus import programs
 from tests.accuracy.proof import pairs
 from tests.compare.truth import Truth, truth

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from tb_tidy_plugin.cli.main import commands
 from tb_tidy_plugin.dev.generate import ROOT
-from tb_tidy_plugin.errors import TidyError
+from tb_tidy_plugin.words.errors import TidyError
 
 UNTIDY, EVALUATION = ROOT / "sample_runs" / "image_classifier_untidy", ROOT / "sample_runs" / "text_generation_eval"
 

@@ -21,13 +21,13 @@ from tb_tidy_plugin.compare.entries import paired_name, shared_out
 from tb_tidy_plugin.compare.model import Comparison, EntryChange
 from tb_tidy_plugin.compare.reading import asked_for
 from tb_tidy_plugin.compare.recording import StepRange, numbers_of
-from tb_tidy_plugin.decoders import convert
 from tb_tidy_plugin.ledger.model import Function, Owner
 from tb_tidy_plugin.render.comparison import comparison_document
 from tb_tidy_plugin.render.markdown import to_markdown
 from tb_tidy_plugin.render.terminal import to_text
 from tb_tidy_plugin.report.left_out import AboutRun
 from tb_tidy_plugin.report.model import Finding, Outcome, Status
+from tb_tidy_plugin.system.decoders import convert
 from tests.support.recordings import shared
 from tests.support.written import event, kineto_text, write
 

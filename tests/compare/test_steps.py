@@ -12,7 +12,7 @@ from tb_tidy_plugin.cli.main import commands
 from tb_tidy_plugin.compare.compare import few_steps
 from tb_tidy_plugin.compare.model import Ratio
 from tb_tidy_plugin.compare.steps import is_vague, step_ratio, verdict_of
-from tb_tidy_plugin.vocabulary import Verdict
+from tb_tidy_plugin.words.vocabulary import Verdict
 from tests.support.step_recordings import recording
 
 MS = 1_000_000

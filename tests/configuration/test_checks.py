@@ -11,8 +11,8 @@ from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.configuration.checks import WantedRules, job_of, known_rules
 from tb_tidy_plugin.configuration.files import Configuration, ConfigurationSettings
 from tb_tidy_plugin.configuration.selectors import chosen_rules
-from tb_tidy_plugin.errors import ConfigurationError, NotFoundError
 from tb_tidy_plugin.rules import catalogue
+from tb_tidy_plugin.words.errors import ConfigurationError, NotFoundError
 from tests.support.user_rule import write_rule
 
 MEMSET, SINGLE, TF32 = "zero-grad-memset", "optimizer-single-tensor", "fp32-matmul-no-tf32"

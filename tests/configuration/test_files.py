@@ -9,7 +9,7 @@ import pytest
 
 from tb_tidy_plugin.configuration.files import Configuration, ConfigurationSettings, read_configuration
 from tb_tidy_plugin.configuration.found import find_configuration
-from tb_tidy_plugin.errors import ConfigurationError
+from tb_tidy_plugin.words.errors import ConfigurationError
 
 OWN = 'ignore = ["zero-grad-memset"]\n'
 OTHER_PROJECT = "[tool.ruff]\nline-length = 120\n"

@@ -13,9 +13,9 @@ import pytest
 from tb_tidy_plugin.configuration.checks import job_of, known_rules
 from tb_tidy_plugin.configuration.files import KEYS, Configuration, ConfigurationSettings
 from tb_tidy_plugin.configuration.found import MOST_CONFIGURATION_BYTES, find_configuration
-from tb_tidy_plugin.errors import ConfigurationError
 from tb_tidy_plugin.rules import catalogue
 from tb_tidy_plugin.trace.limits import USUAL_LIMITS
+from tb_tidy_plugin.words.errors import ConfigurationError
 from tests.support.owners import Owners
 from tests.support.user_rule import forget_user_rules, write_rule
 

@@ -18,12 +18,12 @@ from pathlib import Path
 import pytest
 
 from tb_tidy_plugin.cli.main import main
-from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.trace import cache as cache_module
 from tb_tidy_plugin.trace import cached_columns
 from tb_tidy_plugin.trace import files as files_module
 from tb_tidy_plugin.trace.cache import PACKAGE
 from tb_tidy_plugin.trace.merge import event_list_of, write_merged
+from tb_tidy_plugin.words.errors import TidyError
 from tests.faults.injected import ERRORS, Fault, faults, injected
 from tests.support.environments import same_imports
 from tests.support.whole_run import contents, write_run

@@ -10,13 +10,13 @@ from typing import TypeVar
 import pytest
 
 from tb_tidy_plugin.benchmarks.store import Measurements, StoreError, cached, keep, read_beside, save_beside
-from tb_tidy_plugin.errors import TidyError
-from tb_tidy_plugin.files import DRAFT, write_whole
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.models import MuteChange, Mutes
 from tb_tidy_plugin.plugin.mutes import MuteStore
+from tb_tidy_plugin.system.files import DRAFT, write_whole
 from tb_tidy_plugin.trace import cache as cache_module
 from tb_tidy_plugin.trace.cache import Cache, key_of
+from tb_tidy_plugin.words.errors import TidyError
 from tests.faults.injected import Fault, faults, injected
 from tests.support.measurements import A100, PAIR, measurement
 from tests.support.whole_run import contents

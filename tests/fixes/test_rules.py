@@ -12,7 +12,7 @@ from tb_tidy_plugin.fixes.change import Change, Spot, Unfixable, collide, splice
 from tb_tidy_plugin.fixes.code import Code
 from tb_tidy_plugin.rulekit import Rule, Sizes
 from tb_tidy_plugin.rules import catalogue
-from tb_tidy_plugin.units import Count
+from tb_tidy_plugin.words.units import Count
 from tests.support.recordings import ROOT
 
 RULES: Mapping[str, type[Rule]] = {rule.name(): rule for rule in catalogue() if issubclass(rule, Rule)}

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, TypeAlias
 
-from tb_tidy_plugin.errors import TidyError
+from tb_tidy_plugin.words.errors import TidyError
 from tests.fuzz.harnesses import HARNESSES, Take
 
 CORPUS = Path(__file__).parent / "corpus"

@@ -26,8 +26,6 @@ from tb_tidy_plugin.benchmarks import store
 from tb_tidy_plugin.compare.baseline import baseline_of, new_findings, read_baseline
 from tb_tidy_plugin.configuration.checks import job_of
 from tb_tidy_plugin.configuration.files import OWN_FILE, PROJECT_FILE, read_configuration
-from tb_tidy_plugin.decoders import decode
-from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.models import MuteChange, Mutes
 from tb_tidy_plugin.plugin.mutes import NAME as MUTES
@@ -39,6 +37,7 @@ from tb_tidy_plugin.rulekit import Benchmark
 from tb_tidy_plugin.sources.align import Aligner
 from tb_tidy_plugin.sources.files import ENCODINGS, encoding_of, lines_of
 from tb_tidy_plugin.sources.lookup import sources_of
+from tb_tidy_plugin.system.decoders import decode
 from tb_tidy_plugin.trace import cached_columns
 from tb_tidy_plugin.trace.beside import read_with_side_files
 from tb_tidy_plugin.trace.cache import Cache
@@ -48,6 +47,7 @@ from tb_tidy_plugin.trace.kineto import read_trace
 from tb_tidy_plugin.trace.merge import device_events, event_list_of, samples_during, write_merged
 from tb_tidy_plugin.trace.reader import read_blocks
 from tb_tidy_plugin.trace.side_file import read_device_events
+from tb_tidy_plugin.words.errors import TidyError
 from tests.fuzz import members
 from tests.fuzz.languages import CONFIGURATIONS, PYTHON, TOML
 from tests.fuzz.mutations import Change, mutated

@@ -15,8 +15,6 @@ from rich.console import Console
 from tb_tidy_plugin.analysis.assemble import read_file
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.paths import analyze_path
-from tb_tidy_plugin.decoders import decode
-from tb_tidy_plugin.errors import TraceError
 from tb_tidy_plugin.plugin.analysis_worker import AnalysisResult, first_findings, result_of
 from tb_tidy_plugin.plugin.timeline_worker import (
     About,
@@ -36,7 +34,9 @@ from tb_tidy_plugin.report.json import to_json
 from tb_tidy_plugin.report.model import Report
 from tb_tidy_plugin.report.sarif import to_sarif
 from tb_tidy_plugin.rules import catalogue
+from tb_tidy_plugin.system.decoders import decode
 from tb_tidy_plugin.trace.files import find_traces
+from tb_tidy_plugin.words.errors import TraceError
 
 OBEYED = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
 """What a terminal obeys, or an editor uses to show other text than there is."""

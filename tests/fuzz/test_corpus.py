@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.trace import cached_columns
+from tb_tidy_plugin.words.errors import TidyError
 from tests.fuzz.corpus import CORPUS, Watch, corpus_of, distilled, steps_of
 from tests.fuzz.harnesses import HARNESSES, Take
 from tests.fuzz.members import broken, files, inflated

@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from tb_tidy_plugin.errors import TidyError
+from tb_tidy_plugin.words.errors import TidyError
 from tests.fuzz.harnesses import Take
 from tests.fuzz.pipeline import UnsoundError
 

@@ -8,7 +8,7 @@ import tarfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tb_tidy_plugin.files import write_whole
+from tb_tidy_plugin.system.files import write_whole
 from tests.gpu_proof.state import RESULT
 
 MB = 1_000_000

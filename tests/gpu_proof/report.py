@@ -18,7 +18,7 @@ from tb_tidy_plugin.ledger.model import Ledger
 from tb_tidy_plugin.report.model import ProfileReport
 from tb_tidy_plugin.rules import catalogue
 from tb_tidy_plugin.trace.files import find_traces
-from tb_tidy_plugin.visible import visible
+from tb_tidy_plugin.words.visible import visible
 from tests.accuracy.page import Proof, errors_in_all, percent, proof_row, table
 from tests.accuracy.proof import promised
 from tests.accuracy.turns import StepSeconds

@@ -14,8 +14,8 @@ from typing import Annotated, TypeAlias, TypeVar
 import msgspec
 
 from tb_tidy_plugin.benchmarks.measurement import Measurement
-from tb_tidy_plugin.decoders import decode
-from tb_tidy_plugin.files import write_whole
+from tb_tidy_plugin.system.decoders import decode
+from tb_tidy_plugin.system.files import write_whole
 
 RESULT = "result.json"
 MOST_RESULT_BYTES = 1 << 20

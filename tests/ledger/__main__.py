@@ -12,7 +12,7 @@ from tb_tidy_plugin.trace.beside import read_with_side_files
 from tb_tidy_plugin.trace.cache import NOWHERE
 from tb_tidy_plugin.trace.columns import ABSENT
 from tb_tidy_plugin.trace.limits import USUAL_LIMITS
-from tb_tidy_plugin.units import Nanoseconds, Share
+from tb_tidy_plugin.words.units import Nanoseconds, Share
 from tests.ledger.traces import path_of, recordings
 from tests.support.page_parts import write_part
 from tests.support.recordings import ROOT

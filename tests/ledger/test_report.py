@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.cli.main import commands
-from tb_tidy_plugin.decoders import convert
 from tb_tidy_plugin.ledger import advice
 from tb_tidy_plugin.ledger.account import PROOFS, account_of
 from tb_tidy_plugin.ledger.model import CAUSES, KINDS, Cause, Communication, Ledger, Limit, RecordingKind
@@ -23,8 +22,9 @@ from tb_tidy_plugin.render.html import to_html
 from tb_tidy_plugin.render.ledger import MOST_LINES, ledger_blocks, verdict
 from tb_tidy_plugin.render.report import report_document
 from tb_tidy_plugin.render.words import STEP_BASIS
+from tb_tidy_plugin.system.decoders import convert
 from tb_tidy_plugin.trace.columns import ABSENT
-from tb_tidy_plugin.units import Nanoseconds, Share
+from tb_tidy_plugin.words.units import Nanoseconds, Share
 from tests.ledger.traces import Made
 from tests.support.drawn import draw
 from tests.support.recordings import ROOT, shared

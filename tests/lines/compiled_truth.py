@@ -17,7 +17,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tb_tidy_plugin.inductor import is_generated
 from tb_tidy_plugin.profile.compiled_graphs import NUMBERED, GraphCall, compiled_graphs_of
 from tb_tidy_plugin.profile.inputs import plain_shape
 from tb_tidy_plugin.profile.profile import Profile
@@ -25,6 +24,7 @@ from tb_tidy_plugin.sources.align import Sources
 from tb_tidy_plugin.sources.cached_lines import with_cached_lines
 from tb_tidy_plugin.sources.frames import Frame
 from tb_tidy_plugin.sources.places import place_of
+from tb_tidy_plugin.torchfacts.inductor import is_generated
 from tb_tidy_plugin.trace.beside import read_with_side_files
 from tb_tidy_plugin.trace.columns import Category
 from tests.support.recordings import ROOT

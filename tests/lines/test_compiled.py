@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tb_tidy_plugin.analysis.lines import line_costs
-from tb_tidy_plugin.inductor import is_generated
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.sources.align import Aligner
 from tb_tidy_plugin.sources.places import places_of
+from tb_tidy_plugin.torchfacts.inductor import is_generated
 from tb_tidy_plugin.trace.beside import read_with_side_files
 from tb_tidy_plugin.trace.columns import Category
 from tb_tidy_plugin.trace.compiled_code import CompiledCode

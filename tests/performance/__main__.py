@@ -18,8 +18,8 @@ from pathlib import Path
 
 import numpy as np
 
-from tb_tidy_plugin.compiled import DECODER, is_usable
-from tb_tidy_plugin.decoders import decode
+from tb_tidy_plugin.system.compiled import DECODER, is_usable
+from tb_tidy_plugin.system.decoders import decode
 from tests.performance.measured import Figure
 from tests.performance.traces import STEPS, Trace, recorded
 

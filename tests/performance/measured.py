@@ -72,10 +72,10 @@ def tree(path: Path, is_compiled: bool) -> Task:
 
 def report(path: Path) -> Task:
     """From the file to the report: all rules, lines, replayed savings; memory is used as in `tb-tidy check`."""
-    from tb_tidy_plugin.allocator import spare_memory
     from tb_tidy_plugin.analysis import assemble, runs  # noqa: F401 - imported on the way otherwise
     from tb_tidy_plugin.analysis.job import Job
     from tb_tidy_plugin.analysis.paths import analyze_path
+    from tb_tidy_plugin.system.allocator import spare_memory
 
     spare_memory()
     job = Job()

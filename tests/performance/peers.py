@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
-from tb_tidy_plugin.decoders import decode
+from tb_tidy_plugin.system.decoders import decode
 from tests.performance.traces import Trace, recorded
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -19,7 +19,7 @@ from statistics import median
 
 import msgspec
 
-from tb_tidy_plugin.decoders import decode
+from tb_tidy_plugin.system.decoders import decode
 from tests.performance.peers import MB, ROOT, TORCHTIDY, Taken, measured
 from tests.performance.traces import Trace, recorded
 
@@ -86,14 +86,14 @@ def _lines(traces: Sequence[Trace], ranks: Sequence[int], rounds: int) -> Iterat
 
 def stages(path: Path) -> list[float]:
     """Processor time of each of `STAGES` in s, the mean of some ranks after the first ones."""
-    from tb_tidy_plugin.allocator import spare_memory
     from tb_tidy_plugin.analysis.answers import FIXES
     from tb_tidy_plugin.analysis.assemble import analysis_of
     from tb_tidy_plugin.analysis.job import Job
     from tb_tidy_plugin.analysis.reading import trace_in
-    from tb_tidy_plugin.collector import held_off
     from tb_tidy_plugin.ledger.account import account_of
-    from tb_tidy_plugin.threads import use_cores
+    from tb_tidy_plugin.system.allocator import spare_memory
+    from tb_tidy_plugin.system.collector import held_off
+    from tb_tidy_plugin.system.threads import use_cores
     from tb_tidy_plugin.trace.files import find_traces
     from tb_tidy_plugin.trace.strings import remember_answers
 

@@ -25,7 +25,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from tb_tidy_plugin.decoders import decode
+from tb_tidy_plugin.system.decoders import decode
 from tests.load.readers import children_of
 from tests.performance.traces import recorded
 from tests.support.served import Served, tensorboard
@@ -52,7 +52,7 @@ import argparse, time
 import tensorboard.main, tensorboard.default
 from tensorboard.plugins import base_plugin
 began = time.process_time()
-from tb_tidy_plugin.decoders import decode
+from tb_tidy_plugin.system.decoders import decode
 from tb_tidy_plugin.plugin.loader import Loader
 loader = Loader()
 loader.define_flags(argparse.ArgumentParser())

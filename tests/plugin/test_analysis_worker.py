@@ -11,7 +11,6 @@ from pathlib import Path
 
 import msgspec
 
-from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.plugin.analysis_worker import (
     AnalysisMessage,
     AnalysisProgress,
@@ -22,6 +21,7 @@ from tb_tidy_plugin.plugin.analysis_worker import (
     throttled,
 )
 from tb_tidy_plugin.plugin.events import EventColumns
+from tb_tidy_plugin.system.decoders import decode
 from tb_tidy_plugin.trace.files import TraceFile
 from tests.support.logdirs import trace
 from tests.support.waiting import until

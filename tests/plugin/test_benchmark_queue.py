@@ -8,8 +8,6 @@ import msgspec
 import pytest
 
 from tb_tidy_plugin.benchmarks.process import MeasuringRequest
-from tb_tidy_plugin.decoders import decode
-from tb_tidy_plugin.errors import NotFoundError
 from tb_tidy_plugin.plugin import web
 from tb_tidy_plugin.plugin.benchmark_queue import (
     OFF,
@@ -23,6 +21,8 @@ from tb_tidy_plugin.plugin.models import BenchmarkRefusal, BenchmarkRequest, Ben
 from tb_tidy_plugin.plugin.mutes import MuteStore
 from tb_tidy_plugin.plugin.profiles import Profiles
 from tb_tidy_plugin.rulekit import Benchmark
+from tb_tidy_plugin.system.decoders import decode
+from tb_tidy_plugin.words.errors import NotFoundError
 from tests.support.measurements import PAIR
 
 ASKED = BenchmarkRequest(run="run", worker="w", span="1", finding="f", device="cpu", budget_s=0.05)

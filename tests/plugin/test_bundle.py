@@ -8,11 +8,11 @@ import pytest
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.plugin import web
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.models import ErrorAnswer
 from tb_tidy_plugin.plugin.profiles import Profiles
+from tb_tidy_plugin.system.decoders import decode
 from tests.support.serving import served
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tb_tidy_plugin.errors import TraceError
 from tb_tidy_plugin.plugin.analysis import WORKER
 from tb_tidy_plugin.plugin.profiles import Profiles
 from tb_tidy_plugin.plugin.timeline_worker import LanesQuestion
 from tb_tidy_plugin.plugin.timelines import Timelines
+from tb_tidy_plugin.words.errors import TraceError
 from tests.support.logdirs import trace
 from tests.support.profiles import LIMIT_S, RUN, finished, started, states
 from tests.support.user_rule import write_rule

@@ -13,8 +13,8 @@ from urllib.parse import urlencode
 import msgspec
 import pytest
 
-from tb_tidy_plugin import child
 from tb_tidy_plugin.plugin import comparison_worker, timeline_worker
+from tb_tidy_plugin.system import child
 from tests.load.readers import children_of, write_long
 from tests.support.recordings import ROOT
 from tests.support.served import API, Served, needs_the_installed_plugin, tensorboard

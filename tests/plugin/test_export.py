@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from flask.testing import FlaskClient
 
-from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.plugin import web
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.models import ErrorAnswer, ExportAnswer, ReportAnswer
@@ -14,6 +13,7 @@ from tb_tidy_plugin.plugin.profiles import Profiles
 from tb_tidy_plugin.render.html import to_html
 from tb_tidy_plugin.render.report import report_document
 from tb_tidy_plugin.report.model import Report
+from tb_tidy_plugin.system.decoders import decode
 from tests.support.logdirs import trace
 from tests.support.waiting import until
 from tests.support.workers import WITH_MADE_UP_RULE

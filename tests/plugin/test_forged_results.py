@@ -17,7 +17,6 @@ from tb_tidy_plugin.analysis.answers import FIXES, RECIPES, TABLES_OF_REPORT
 from tb_tidy_plugin.analysis.detailed_answers import COSTS, LINES, PLACES
 from tb_tidy_plugin.analysis.pairs import made_again
 from tb_tidy_plugin.benchmarks import runner
-from tb_tidy_plugin.decoders import decode, type_info
 from tb_tidy_plugin.plugin import web
 from tb_tidy_plugin.plugin.analysis import WORKER
 from tb_tidy_plugin.plugin.analysis_worker import AnalysisResult
@@ -29,6 +28,7 @@ from tb_tidy_plugin.plugin.profiles import KEPT_BYTES, Profiles
 from tb_tidy_plugin.plugin.scan import Key
 from tb_tidy_plugin.rulekit import Benchmark
 from tb_tidy_plugin.rules import catalogue
+from tb_tidy_plugin.system.decoders import decode, type_info
 from tb_tidy_plugin.trace.cache import Cache
 from tests.support.logdirs import trace
 from tests.support.measurements import MEASURED_AT_ONCE

@@ -34,7 +34,12 @@ def test_importing_the_loader_imports_no_other_part_of_the_package() -> None:
     """Apart from its errors, which the package itself exports."""
     code = "import sys, tb_tidy_plugin.plugin.loader; print(*(n for n in sys.modules if n.startswith('tb_tidy')))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    packages = ["tb_tidy_plugin", "tb_tidy_plugin.errors", "tb_tidy_plugin.plugin", "tb_tidy_plugin.plugin.loader"]
+    packages = [
+        "tb_tidy_plugin",
+        "tb_tidy_plugin.words.errors",
+        "tb_tidy_plugin.plugin",
+        "tb_tidy_plugin.plugin.loader",
+    ]
     assert sorted(done.stdout.split()) == packages
 
 

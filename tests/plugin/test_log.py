@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.plugin import comparisons, timelines
 from tb_tidy_plugin.plugin.comparisons import AskedSide, Comparisons, RowFilter
 from tb_tidy_plugin.plugin.logdirs import Logdir
@@ -15,6 +14,7 @@ from tb_tidy_plugin.plugin.profiles import Profiles
 from tb_tidy_plugin.plugin.scan import Key, look
 from tb_tidy_plugin.plugin.timeline_worker import LanesQuestion
 from tb_tidy_plugin.plugin.timelines import Timelines
+from tb_tidy_plugin.words.errors import TidyError
 from tests.support.logdirs import trace
 from tests.support.profiles import LIMIT_S, finished, started
 from tests.support.serving import served

@@ -11,12 +11,12 @@ import pytest
 from flask.testing import FlaskClient
 from werkzeug.test import TestResponse
 
-from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.plugin import mutes, web
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.models import ErrorAnswer, Mutes, MutesAnswer
 from tb_tidy_plugin.plugin.mutes import NAME, MuteStore
 from tb_tidy_plugin.plugin.profiles import Profiles
+from tb_tidy_plugin.system.decoders import decode
 
 OURS = {"X-TorchTidy": "1"}
 NOTHING: dict[str, list[str]] = {"findings": [], "rules": []}

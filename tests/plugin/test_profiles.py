@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from tb_tidy_plugin.errors import NotFoundError, TraceError
 from tb_tidy_plugin.plugin import profiles as module
 from tb_tidy_plugin.plugin.analysis import AnalysisSettings, FileAnalysis
 from tb_tidy_plugin.plugin.logdirs import Logdir
@@ -20,6 +19,7 @@ from tb_tidy_plugin.plugin.models import ProfileState
 from tb_tidy_plugin.plugin.profiles import Profiles, StillAnalysingError
 from tb_tidy_plugin.plugin.scan import Catalog, Key, look
 from tb_tidy_plugin.trace.files import TraceFile
+from tb_tidy_plugin.words.errors import NotFoundError, TraceError
 from tests.support.logdirs import broken_traces, trace
 from tests.support.profiles import LIMIT_S, RUN, finished, started, states
 from tests.support.waiting import until

@@ -10,13 +10,13 @@ from flask.testing import FlaskClient
 
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.paths import analyze_path
-from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.plugin import web
 from tb_tidy_plugin.plugin.analysis_worker import AnalysisRequest, AnalysisResult
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.models import RanksAnswer, ReportAnswer
 from tb_tidy_plugin.plugin.mutes import MuteStore
 from tb_tidy_plugin.plugin.profiles import Profiles
+from tb_tidy_plugin.system.decoders import decode
 from tests.support.recorded_ranks import record
 from tests.support.waiting import until
 

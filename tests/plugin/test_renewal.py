@@ -10,7 +10,6 @@ from flask.testing import FlaskClient
 
 from tb_tidy_plugin.benchmarks.process import MeasuringRequest
 from tb_tidy_plugin.benchmarks.store import keep
-from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.plugin import web
 from tb_tidy_plugin.plugin.benchmark_queue import BenchmarkQueue
 from tb_tidy_plugin.plugin.logdirs import Logdir
@@ -20,6 +19,7 @@ from tb_tidy_plugin.plugin.profiles import Profiles
 from tb_tidy_plugin.plugin.scan import Key
 from tb_tidy_plugin.report.model import Finding, ProfileReport
 from tb_tidy_plugin.rulekit import Benchmark
+from tb_tidy_plugin.system.decoders import decode
 from tests.plugin.test_benchmark_queue import ENDLESS
 from tests.support.measurements import measurement
 from tests.support.recordings import ROOT

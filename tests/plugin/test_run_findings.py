@@ -7,13 +7,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tb_tidy_plugin.errors import ConfigurationError
 from tb_tidy_plugin.plugin import profiles as module
 from tb_tidy_plugin.plugin.analysis import WORKER
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.profiles import KEPT_BYTES, Profiles
 from tb_tidy_plugin.plugin.run_findings import RunFindings, RunPart
 from tb_tidy_plugin.plugin.scan import Key
+from tb_tidy_plugin.words.errors import ConfigurationError
 from tests.support.drawn_runs import draw_run
 from tests.support.recorded_ranks import record
 from tests.support.waiting import until

@@ -9,7 +9,7 @@ import pytest
 
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.scan import Catalog, Key, look
-from tb_tidy_plugin.side_files import DEVICE_EVENTS_SUFFIX
+from tb_tidy_plugin.system.side_files import DEVICE_EVENTS_SUFFIX
 from tb_tidy_plugin.trace import files
 from tests.support.logdirs import trace
 

@@ -12,11 +12,11 @@ import pytest
 from flask import Flask
 from flask.testing import FlaskClient
 
-from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.plugin.listener import Token, address_of, listening
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.mutes import NAME
 from tb_tidy_plugin.plugin.server import ServerOptions, server_of
+from tb_tidy_plugin.words.errors import TidyError
 from tests.support.logdirs import trace
 from tests.support.serving import ReadingClient
 from tests.support.waiting import until

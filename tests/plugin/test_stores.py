@@ -11,7 +11,7 @@ from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.models import MuteChange, Mutes
 from tb_tidy_plugin.plugin.mutes import NAME, MutesError, MuteStore
 from tb_tidy_plugin.plugin.scan import Catalog, Key, look
-from tb_tidy_plugin.side_files import CAPTURE_SUFFIX
+from tb_tidy_plugin.system.side_files import CAPTURE_SUFFIX
 from tb_tidy_plugin.trace.remote import RemotePath
 from tests.support.logdirs import trace
 from tests.support.stores import uploaded

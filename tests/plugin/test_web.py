@@ -11,7 +11,6 @@ from typing import TypeVar
 import pytest
 from flask.testing import FlaskClient
 
-from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.plugin import routes
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.models import (
@@ -28,6 +27,7 @@ from tb_tidy_plugin.plugin.models import (
 )
 from tb_tidy_plugin.plugin.profiles import Profiles
 from tb_tidy_plugin.rules import catalogue
+from tb_tidy_plugin.system.decoders import decode
 from tests.support.logdirs import trace
 from tests.support.serving import served
 from tests.support.user_rule import write_rule

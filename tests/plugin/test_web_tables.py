@@ -16,7 +16,6 @@ from flask.testing import FlaskClient
 from tb_tidy_plugin.analysis.checker import MISSING
 from tb_tidy_plugin.analysis.lines import LineCost, LineCosts
 from tb_tidy_plugin.analysis.tables import GROUPS
-from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.plugin import web
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.models import (
@@ -38,6 +37,7 @@ from tb_tidy_plugin.plugin.tables import Tables, files_answer, line_columns
 from tb_tidy_plugin.report.chosen import OPERATOR_ORDERS
 from tb_tidy_plugin.report.idle import IdleAnswer
 from tb_tidy_plugin.sources.frames import Frame
+from tb_tidy_plugin.system.decoders import decode
 from tests.support.logdirs import multiplications, trace
 from tests.support.recordings import ROOT, shared
 from tests.support.waiting import until

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tb_tidy_plugin.decoders import convert
 from tb_tidy_plugin.profile.allocator_history import AllocatorHistory, allocator_histories
 from tb_tidy_plugin.profile.memory_kinds import MEMORY_KINDS
+from tb_tidy_plugin.system.decoders import convert
 from tb_tidy_plugin.trace.memory_snapshot import MemorySnapshot
 from tests.support.memory_snapshots import BACKWARD, FORWARD, LOADED, MADE, MIB, STEP, DrawnSnapshot, training
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.profile.rank_summary import Operation, RankSummary
 from tb_tidy_plugin.profile.run import Run
+from tb_tidy_plugin.system.decoders import decode
 from tests.support.drawn_runs import REDUCE, draw_run
 
 LATE = ((0, 900, 300), (500, 0, 100), (0, 200, 700))

@@ -36,7 +36,7 @@ from tb_tidy_plugin.report.model import (
 )
 from tb_tidy_plugin.report.savings import KNOWN_HOW, likelihood_text
 from tb_tidy_plugin.trace.settings import LoaderSettings, Settings, Versions
-from tb_tidy_plugin.units import Nanoseconds, Share
+from tb_tidy_plugin.words.units import Nanoseconds, Share
 from tests.support.logdirs import trace
 from tests.support.made_up_rule import SlowMultiplication
 from tests.support.measurements import measurement

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import tb_tidy_plugin
-from tb_tidy_plugin.errors import NotFoundError
 from tb_tidy_plugin.render.notebook import Cell
+from tb_tidy_plugin.words.errors import NotFoundError
 from tests.support.logdirs import trace
 
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tb_tidy_plugin.cli.main import commands
-from tb_tidy_plugin.visible import visible
+from tb_tidy_plugin.words.visible import visible
 from tests.fuzz.pipeline import OBEYED, check
 from tests.support.written import event, kineto_text, write
 

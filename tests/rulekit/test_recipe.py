@@ -10,14 +10,11 @@ from typing import Any, get_origin, get_type_hints
 import msgspec
 import pytest
 
-from tb_tidy_plugin import aten
 from tb_tidy_plugin.analysis.checker import Found, check_rule
 from tb_tidy_plugin.analysis.pairs import made_again
 from tb_tidy_plugin.benchmarks.statements import complaint_about
-from tb_tidy_plugin.decoders import convert, decode
 from tb_tidy_plugin.profile.optimizers import WITH_FOREACH
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.recipe import Recipe
 from tb_tidy_plugin.rulekit import (
     TORCH_DTYPES,
     Benchmark,
@@ -36,8 +33,11 @@ from tb_tidy_plugin.rules import all_rules
 from tb_tidy_plugin.rules.host_device.tensor_created_on_cpu_then_moved import MEASURED
 from tb_tidy_plugin.rules.host_device.tensor_from_python_data import FILLS
 from tb_tidy_plugin.rules.python_loops.cat_in_loop import CatInLoop, Evidence
+from tb_tidy_plugin.system.decoders import convert, decode
+from tb_tidy_plugin.torchfacts import aten
 from tb_tidy_plugin.trace.kineto import read_trace
-from tb_tidy_plugin.units import Count
+from tb_tidy_plugin.words.recipe import Recipe
+from tb_tidy_plugin.words.units import Count
 from tests.accuracy.corpus import programs
 from tests.support.recordings import ROOT
 

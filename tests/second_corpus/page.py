@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from statistics import median
 
 from tb_tidy_plugin.report.model import Finding
-from tb_tidy_plugin.units import plural
+from tb_tidy_plugin.words.units import plural
 from tests.accuracy.page import PRECISION_TARGET, REAL_ERROR_TARGET, errors_in_all, percent, proof_row, table
 from tests.second_corpus.corpus import Loss
 from tests.second_corpus.judgement import FIRST, Judged, why_not

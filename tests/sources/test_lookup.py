@@ -12,10 +12,10 @@ import pytest
 from click.testing import CliRunner
 
 from tb_tidy_plugin.cli.main import commands
-from tb_tidy_plugin.errors import NotFoundError
 from tb_tidy_plugin.sources.files import MAX_BYTES
 from tb_tidy_plugin.sources.lookup import sources_of
 from tb_tidy_plugin.trace.files import find_traces
+from tb_tidy_plugin.words.errors import NotFoundError
 from tests.support.written import event, kineto_text, write
 
 SOURCE = "def step(x):\n    return x.relu()\n"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tb_tidy_plugin.units import Nanoseconds, Share
+from tb_tidy_plugin.words.units import Nanoseconds, Share
 
 WHOLE = ("ns", "B")
 """Units of which there are no parts."""

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin.decoders import decode
-from tb_tidy_plugin.errors import TraceError
+from tb_tidy_plugin.system.decoders import decode
 from tb_tidy_plugin.trace.chunks import ChunkDecoder, EventArgs
 from tb_tidy_plugin.trace.columns import ROW_COLUMNS, EventTable, Flows
 from tb_tidy_plugin.trace.kineto import decoded
 from tb_tidy_plugin.trace.recover import NOT_JSON
 from tb_tidy_plugin.trace.scanned import ScanningDecoder, fastest_decoder
+from tb_tidy_plugin.words.errors import TraceError
 
 WHOLE_VALUES = ("names", "input_texts", "threads", "metadata", "origin_ns", "dropped", "partial")
 IN_COLUMNS = frozenset(field.encode_name for field in msgspec.structs.fields(EventArgs))

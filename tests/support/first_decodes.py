@@ -1,7 +1,7 @@
 """Processes in which several threads decode each struct type of the package for the first time, all at once.
 
 `python -m tests.support.first_decodes 200` starts 200 and prints the exit codes of those that died; with `unlocked`,
-they lack the lock of `tb_tidy_plugin.decoders`, and all die.
+they lack the lock of `tb_tidy_plugin.system.decoders`, and all die.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import msgspec
 from msgspec import inspect
 
 import tb_tidy_plugin
-from tb_tidy_plugin import decoders
+from tb_tidy_plugin.system import decoders
 
 TYPES = 30  # of one process
 THREADS = 4

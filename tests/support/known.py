@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from tb_tidy_plugin.decoders import convert
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.system.decoders import convert
 from tb_tidy_plugin.trace.columns import Captured, PageFaults
 from tb_tidy_plugin.trace.settings import Settings
 

@@ -11,7 +11,7 @@ import pytest
 from tb_tidy_plugin.profile.steps import UNMARKED
 from tb_tidy_plugin.render.ledger import busy_share, has_device, step_line
 from tb_tidy_plugin.report.model import Finding, Note, ProfileReport
-from tb_tidy_plugin.units import Nanoseconds, Share
+from tb_tidy_plugin.words.units import Nanoseconds, Share
 
 UNITS_NS = {"ns": 1, "µs": 1e3, "ms": 1e6, "s": 1e9}
 AMOUNT = r"(?P<number>[\d.]+) (?P<unit>ns|µs|ms|s)"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tb_tidy_plugin.private import HAS_OWNERS
+from tb_tidy_plugin.system.private import HAS_OWNERS
 from tb_tidy_plugin.trace import cache as module
 from tb_tidy_plugin.trace.cache import NOWHERE, Cache, default_folder, key_of, state_of
 from tests.support.environments import same_imports

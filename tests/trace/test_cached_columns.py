@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 from msgspec.structs import fields
 
-from tb_tidy_plugin import threads
 from tb_tidy_plugin.analysis.assemble import read_file
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.paths import analyze_path
@@ -22,6 +21,7 @@ from tb_tidy_plugin.estimate.saving import SavingEstimates
 from tb_tidy_plugin.profile.nesting import nest
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report.json import to_json
+from tb_tidy_plugin.system import threads
 from tb_tidy_plugin.trace import beside, cached_columns
 from tb_tidy_plugin.trace.beside import read_before_keeping, read_with_side_files
 from tb_tidy_plugin.trace.cache import Cache

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from tb_tidy_plugin.analysis.assemble import read_file
 from tb_tidy_plugin.analysis.job import Job
-from tb_tidy_plugin.decoders import decode
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.system.decoders import decode
 from tb_tidy_plugin.trace import capture_file
 from tb_tidy_plugin.trace.beside import read_with_side_files
 from tb_tidy_plugin.trace.columns import EventTable, TensorIds

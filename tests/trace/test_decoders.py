@@ -13,7 +13,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tb_tidy_plugin.compiled import DECODER, is_usable
+from tb_tidy_plugin.system.compiled import DECODER, is_usable
 from tb_tidy_plugin.trace import scanned
 from tb_tidy_plugin.trace.chunks import ChunkDecoder
 from tb_tidy_plugin.trace.columns import EventTable

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tb_tidy_plugin.compiled import DECODER, is_usable
+from tb_tidy_plugin.system.compiled import DECODER, is_usable
 from tb_tidy_plugin.trace.chunks import ChunkDecoder
 from tb_tidy_plugin.trace.columns import ABSENT, EventTable
 from tb_tidy_plugin.trace.document import TextPiece

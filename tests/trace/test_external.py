@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tb_tidy_plugin.capture import write_device_events
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.side_files import DEVICE_EVENTS_SUFFIX
+from tb_tidy_plugin.system.side_files import DEVICE_EVENTS_SUFFIX
 from tb_tidy_plugin.trace.columns import ABSENT, Category
 from tb_tidy_plugin.trace.external import LAUNCH, placed
 from tb_tidy_plugin.trace.kineto import read_trace

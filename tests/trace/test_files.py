@@ -11,12 +11,12 @@ from pathlib import Path
 import fsspec
 import pytest
 
-from tb_tidy_plugin.errors import NotFoundError
 from tb_tidy_plugin.trace import files, head
 from tb_tidy_plugin.trace.files import NAMED_LINKS, find_traces, find_traces_at
 from tb_tidy_plugin.trace.head import HEAD_BYTES
 from tb_tidy_plugin.trace.names import rank_in_names, reading_order
 from tb_tidy_plugin.trace.remote import path_or_url
+from tb_tidy_plugin.words.errors import NotFoundError
 from tests.faults.injected import Fault, injected
 
 NAMES = {

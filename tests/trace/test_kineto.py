@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tb_tidy_plugin.errors import TraceError
 from tb_tidy_plugin.trace import document, reader
 from tb_tidy_plugin.trace.chunks import ChunkDecoder
 from tb_tidy_plugin.trace.columns import ABSENT, Category, EventTable
 from tb_tidy_plugin.trace.document import TextPiece
 from tb_tidy_plugin.trace.kineto import read_trace
 from tb_tidy_plugin.trace.scanned import fastest_decoder
+from tb_tidy_plugin.words.errors import TraceError
 from tests.support.written import event, kineto_text, write
 
 

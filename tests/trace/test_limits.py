@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from tb_tidy_plugin.allowance import ScaledBound
 from tb_tidy_plugin.cli.main import commands
 from tb_tidy_plugin.configuration.checks import WantedRules, job_of
 from tb_tidy_plugin.configuration.files import Configuration, read_configuration
 from tb_tidy_plugin.configuration.limits import LIMITS, limits_in
-from tb_tidy_plugin.errors import ConfigurationError, TraceError
+from tb_tidy_plugin.system.allowance import ScaledBound
 from tb_tidy_plugin.trace.kineto import read_trace
 from tb_tidy_plugin.trace.limits import FREE_BYTES, LONGEST_EVENT_NAME, Limits, held_to
+from tb_tidy_plugin.words.errors import ConfigurationError, TraceError
 from tests.support.recordings import ROOT
 from tests.support.written import event, kineto_text, write
 
@@ -148,7 +148,7 @@ def test_metadata_beyond_all_bounds_is_unknown(tmp_path: Path) -> None:
 HELD = """
 import sys, threading, time
 from pathlib import Path
-from tb_tidy_plugin.allowance import enforce
+from tb_tidy_plugin.system.allowance import enforce
 from tb_tidy_plugin.trace.limits import MEMORY_BYTES, PROCESSOR_S, WALL_S, ScaledBound, Limits, held_to
 enforce(raising=True)
 """
@@ -205,7 +205,7 @@ with held_to(Limits(16e9, 300, *quarters)):
         (tmp_path / "meminfo").write_text("MemAvailable: 200000 kB\n", "ascii")
         code = """
 from functools import partial
-from tb_tidy_plugin import allowance
+from tb_tidy_plugin.system import allowance
 allowance.free_bytes = partial(allowance.free_bytes, Path(sys.argv[1]), Path(sys.argv[1]))
 with held_to(Limits(memory_bytes=ScaledBound(float(sys.argv[2])))):
     bytes(10**9)
@@ -237,7 +237,9 @@ with held_to(Limits(memory_bytes=ScaledBound(1e9, 1000))):
         assert held("with held_to(Limits()):\n raise RuntimeError('x')") == "RuntimeError: x"
 
     def test_nobody_is_told_of_a_limit_where_there_is_none(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("tb_tidy_plugin.allowance._here.is_enforcing", False)  # a command that ran here set it
+        monkeypatch.setattr(
+            "tb_tidy_plugin.system.allowance._here.is_enforcing", False
+        )  # a command that ran here set it
         with pytest.raises(MemoryError), held_to(Limits()):
             raise MemoryError
 

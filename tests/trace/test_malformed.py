@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from tb_tidy_plugin.errors import TraceError
 from tb_tidy_plugin.trace.chunks import ChunkDecoder
 from tb_tidy_plugin.trace.columns import ABSENT, EventTable
 from tb_tidy_plugin.trace.files import find_traces
 from tb_tidy_plugin.trace.kineto import decoded, read_trace
 from tb_tidy_plugin.trace.reader import read_blocks
+from tb_tidy_plugin.words.errors import TraceError
 from tests.support.written import event, kineto_text
 
 FIRST, LAST = event("first", 0, 1), event("last", 9, 1)

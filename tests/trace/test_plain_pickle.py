@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tb_tidy_plugin.errors import TraceError
 from tb_tidy_plugin.trace.plain_pickle import ACTIONS, OBJECTS, STOP, plain_object
+from tb_tidy_plugin.words.errors import TraceError
 
 SCALARS = (
     st.none() | st.booleans() | st.integers(-(1 << 126), 1 << 126) | st.floats(allow_nan=False) | st.text(max_size=300)

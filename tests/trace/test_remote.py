@@ -13,13 +13,13 @@ import pytest
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.benchmarks.store import read_beside, save_beside
-from tb_tidy_plugin.errors import NotFoundError, TidyError
 from tb_tidy_plugin.report.model import Problem, Report
-from tb_tidy_plugin.side_files import CAPTURE_SUFFIX
+from tb_tidy_plugin.system.side_files import CAPTURE_SUFFIX
 from tb_tidy_plugin.trace.capture_file import with_capture
 from tb_tidy_plugin.trace.files import find_traces
 from tb_tidy_plugin.trace.kineto import read_trace
 from tb_tidy_plugin.trace.remote import RemotePath, identity_of, is_file, on_this_machine, path_or_url, size_of
+from tb_tidy_plugin.words.errors import NotFoundError, TidyError
 from tests.support.logdirs import broken_traces, trace
 from tests.support.measurements import measurement
 from tests.support.stores import uploaded

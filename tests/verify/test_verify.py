@@ -17,10 +17,10 @@ from click.testing import CliRunner, Result
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.cli.main import commands, main
-from tb_tidy_plugin.errors import TidyError
 from tb_tidy_plugin.rules.python_loops.cat_in_loop import CatInLoop
 from tb_tidy_plugin.verify.checkouts import folder_of
 from tb_tidy_plugin.verify.verify import promises_in
+from tb_tidy_plugin.words.errors import TidyError
 from tests.support.waiting import until
 from tests.support.whole_run import SOURCE, write_run
 

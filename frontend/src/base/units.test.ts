@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import cases from '../../../tests/units_cases.json';
+import cases from '../../../tests/words/units_cases.json';
 import { bytes, columnBytes, columnInUnit, columnShare, columnSigned, columnTime, count, inUnit, moment, nanoseconds, plural, share, timeUnit, partShare } from './units';
 
 const FORMATTERS: Record<string, (value: number) => string> = { bytes, nanoseconds, share };

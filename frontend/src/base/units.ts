@@ -1,4 +1,4 @@
-/** Numbers with a unit as text. Python's `units.py` follows the same rules; `tests/units_cases.json` tests both. */
+/** Numbers with a unit as text. Python's `units.py` follows the same rules; `tests/words/units_cases.json` tests both. */
 
 const BYTE_UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
 const TIME_UNITS = ['ns', 'µs', 'ms', 's'];

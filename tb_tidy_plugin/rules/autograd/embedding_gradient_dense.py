@@ -40,7 +40,7 @@ import msgspec
 from tb_tidy_plugin.fixes.change import SAME_UP_TO_ROUNDING, Change, Spot, Unfixable
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.rulekit import Call, Code, Edit, Match, Nanoseconds, Profile, Rule, Scale, Share, Threshold, aten
-from tb_tidy_plugin.units import Count
+from tb_tidy_plugin.words.units import Count
 
 _GRADIENTS = aten.by_name("known", {"embedding_dense_backward": 2, "_embedding_bag_dense_backward": 5})
 """Position of the table's number of rows among the inputs, by operator."""

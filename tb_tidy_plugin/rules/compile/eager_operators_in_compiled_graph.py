@@ -48,11 +48,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.compiled_graphs import eager_operators
 from tb_tidy_plugin.profile.sides import slower_side
 from tb_tidy_plugin.rulekit import Match, Nanoseconds, Profile, Rule, Threshold
+from tb_tidy_plugin.torchfacts import aten
 from tb_tidy_plugin.trace.columns import ABSENT
 
 _GENERATED = aten.names(

@@ -77,7 +77,7 @@ from tb_tidy_plugin.rulekit import (
     made,
     parse_frame,
 )
-from tb_tidy_plugin.units import plural
+from tb_tidy_plugin.words.units import plural
 
 LEAST_NAMED = 0.2  # least part of the loading for a function or an operator to be named
 _MOST_NAMED = 3

@@ -31,11 +31,11 @@ from collections.abc import Iterator
 
 import msgspec
 
-from tb_tidy_plugin import aten
 from tb_tidy_plugin.fixes.change import SAME_UP_TO_ROUNDING, Change, Spot, Unfixable
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.library_calls import calls_in_steps
 from tb_tidy_plugin.rulekit import Code, Match, Nanoseconds, Profile, Rule, Threshold
+from tb_tidy_plugin.torchfacts import aten
 
 CLIPS = r"^torch/nn/utils/clip_grad\.py\(\d+\): clip_grad_(?:norm|value)_$"
 NAMES = ("clip_grad_norm_", "clip_grad_value_")

@@ -54,7 +54,7 @@ from tb_tidy_plugin.rulekit import (
     aten,
     fitting,
 )
-from tb_tidy_plugin.units import plural
+from tb_tidy_plugin.words.units import plural
 
 FUSED_ON_CPU = {
     "adam": ((0.2, 0.39), 0.11, 0.41), "adamw": ((0.2, 0.39), 0.11, 0.41), "adagrad": ((0.28, 0.38), 0.17, 0.73),

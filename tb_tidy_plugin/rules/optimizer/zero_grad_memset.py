@@ -38,7 +38,6 @@ from math import prod
 
 import msgspec
 
-from tb_tidy_plugin.event_names import GRAPH_LAUNCH
 from tb_tidy_plugin.fixes.change import Change, Spot, Unfixable, changes_behaviour
 from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.gradients import first_additions
@@ -55,6 +54,7 @@ from tb_tidy_plugin.rulekit import (
     aten,
     fitting,
 )
+from tb_tidy_plugin.torchfacts.event_names import GRAPH_LAUNCH
 
 _ANNOTATION = re.compile(r"^Optimizer\.zero_grad#(?P<owner>.+)\.zero_grad$")
 FUNCTION = re.compile(r"\): zero_grad$")

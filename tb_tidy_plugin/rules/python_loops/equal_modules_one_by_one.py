@@ -39,7 +39,6 @@ from itertools import pairwise
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin.event_names import class_of_module
 from tb_tidy_plugin.profile.gradients import gradients_of
 from tb_tidy_plugin.profile.module_marks import marks_of
 from tb_tidy_plugin.profile.overhead import host_work
@@ -55,6 +54,7 @@ from tb_tidy_plugin.rulekit import (
     Threshold,
     aten,
 )
+from tb_tidy_plugin.torchfacts.event_names import class_of_module
 from tb_tidy_plugin.trace.columns import ABSENT
 
 _JOINS = aten.names("known", "cat stack")

@@ -41,7 +41,6 @@ from collections.abc import Iterator, Sequence
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin.event_names import MODULE
 from tb_tidy_plugin.profile.gradients import gradients_of
 from tb_tidy_plugin.profile.inputs import NOT_A_TENSOR
 from tb_tidy_plugin.profile.loops import NOT_IN_LOOPS
@@ -59,6 +58,7 @@ from tb_tidy_plugin.rulekit import (
     fitting,
     parse_frame,
 )
+from tb_tidy_plugin.torchfacts.event_names import MODULE
 from tb_tidy_plugin.trace.columns import Numbers
 from tb_tidy_plugin.trace.sets import among, distinct, united
 

@@ -39,7 +39,6 @@ from collections.abc import Iterator, Sequence
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin.event_names import MODULE
 from tb_tidy_plugin.profile.loops import NOT_IN_LOOPS
 from tb_tidy_plugin.profile.overhead import host_work
 from tb_tidy_plugin.rulekit import (
@@ -54,6 +53,7 @@ from tb_tidy_plugin.rulekit import (
     aten,
     parse_frame,
 )
+from tb_tidy_plugin.torchfacts.event_names import MODULE
 from tb_tidy_plugin.trace.sets import united
 
 _MASKS = aten.names("read", "nonzero") | aten.names("known", "masked_select")

@@ -34,9 +34,9 @@ from collections.abc import Iterator
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin.event_names import TO_DEVICE, TO_HOST
 from tb_tidy_plugin.profile.kernels import collective_kernels
 from tb_tidy_plugin.rulekit import Category, Edit, Match, Nanoseconds, Profile, Remove, Rule, Scale, Threshold
+from tb_tidy_plugin.torchfacts.event_names import TO_DEVICE, TO_HOST
 from tb_tidy_plugin.trace.sets import among
 
 BESIDE_LEFT = 0.5

@@ -40,7 +40,7 @@ from tb_tidy_plugin.profile.kernels import kernel_kind
 from tb_tidy_plugin.profile.paged_attention import cached_heads, decode_attention
 from tb_tidy_plugin.rulekit import Category, Edit, Match, Nanoseconds, Profile, Rule, Scale, Share, Threshold
 from tb_tidy_plugin.trace.columns import ABSENT
-from tb_tidy_plugin.units import plural
+from tb_tidy_plugin.words.units import plural
 
 _GOOD = 0.8
 """Part of the manufacturers' stated bandwidth that the fastest kernels reach when they read a large cache once."""

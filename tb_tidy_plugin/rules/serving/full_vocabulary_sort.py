@@ -34,7 +34,7 @@ from math import prod
 import msgspec
 
 from tb_tidy_plugin.rulekit import Benchmark, Match, Nanoseconds, Profile, Rule, Threshold
-from tb_tidy_plugin.units import Count
+from tb_tidy_plugin.words.units import Count
 
 _MOST_ROWS = 8192
 

@@ -34,8 +34,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from tb_tidy_plugin.event_names import BEGIN_CAPTURE, GRAPH_INSTANTIATE, GRAPH_LAUNCH
 from tb_tidy_plugin.rulekit import Category, Match, Nanoseconds, Profile, Rows, Rule, Threshold
+from tb_tidy_plugin.torchfacts.event_names import BEGIN_CAPTURE, GRAPH_INSTANTIATE, GRAPH_LAUNCH
 
 
 class Evidence(msgspec.Struct, frozen=True):

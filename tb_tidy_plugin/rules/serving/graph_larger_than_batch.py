@@ -33,7 +33,7 @@ import msgspec
 
 from tb_tidy_plugin.profile.iterations import Iteration, iterations_of, mark_of
 from tb_tidy_plugin.rulekit import Edit, Match, Profile, Rule, Scale, Share, Threshold
-from tb_tidy_plugin.units import times
+from tb_tidy_plugin.words.units import times
 
 _LIKELY = 0.25
 """Part of the padded share that is most likely gained: products of small batches are bound by reading weights."""

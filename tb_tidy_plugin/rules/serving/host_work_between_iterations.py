@@ -36,7 +36,7 @@ import msgspec
 
 from tb_tidy_plugin.profile.engine_work import functions_that_hold_up, share_held_up
 from tb_tidy_plugin.rulekit import Match, Nanoseconds, Profile, Rule, Share, Threshold
-from tb_tidy_plugin.units import times
+from tb_tidy_plugin.words.units import times
 
 _PARTS = {
     "scheduler": r"(?:^|/)(?:scheduler\w*|schedule_batch|schedule_policy|kv_cache_manager|block_manager)\.py\(|"

@@ -35,8 +35,8 @@ from collections.abc import Iterator, Sequence
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin.event_names import MODULE, class_of_module
 from tb_tidy_plugin.rulekit import Category, Edit, Match, Nanoseconds, Profile, Rows, Rule, Scale, Threshold
+from tb_tidy_plugin.torchfacts.event_names import MODULE, class_of_module
 from tb_tidy_plugin.trace.columns import ABSENT
 
 _SHORTEST = 0.05  # of all kernels are as short as a launch: they define the floor

@@ -35,7 +35,7 @@ import msgspec
 
 from tb_tidy_plugin.profile.rated_products import RatedProduct, rated_products
 from tb_tidy_plugin.rulekit import TORCH_DTYPES, Edit, Match, Nanoseconds, Profile, Rule, Scale, Share, Threshold
-from tb_tidy_plugin.units import PerSecond
+from tb_tidy_plugin.words.units import PerSecond
 
 _COMPARABLE = 2  # most ratio of operations per byte at which the same limit applies
 

@@ -36,7 +36,7 @@ import msgspec
 from tb_tidy_plugin.profile.flops import device_of
 from tb_tidy_plugin.profile.rated_products import RatedProduct, rated_products
 from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Rule, Scale, Share, Threshold, parse_frame
-from tb_tidy_plugin.units import PerSecond, plural
+from tb_tidy_plugin.words.units import PerSecond, plural
 
 _GOOD = 0.8
 """Part of the manufacturers' stated bandwidth that the fastest kernels reach when they read a large matrix once."""

@@ -43,7 +43,7 @@ import msgspec
 
 from tb_tidy_plugin.profile.engine_work import functions_that_hold_up, share_held_up
 from tb_tidy_plugin.rulekit import Match, Nanoseconds, Profile, Rule, Share, Threshold
-from tb_tidy_plugin.units import times
+from tb_tidy_plugin.words.units import times
 
 TOKENISER = (
     r"(?:^|/)(?:de)?tokeni[sz](?:er|ation)\w*\.py\(|(?:^|/)(?:tokenization|detokenizer)_\w+\.py\(|"

@@ -50,7 +50,7 @@ from tb_tidy_plugin.rulekit import (
     aten,
 )
 from tb_tidy_plugin.trace.sets import among, distinct
-from tb_tidy_plugin.units import Count
+from tb_tidy_plugin.words.units import Count
 
 LAYER = "aten::linear"
 PICK = "aten::select"

@@ -62,7 +62,7 @@ from tb_tidy_plugin.rulekit import (
     parse_frame,
 )
 from tb_tidy_plugin.trace.columns import ABSENT
-from tb_tidy_plugin.units import times
+from tb_tidy_plugin.words.units import times
 
 _OTHERS = ("Optimizer.", "torch/optim/", "torch/amp/", "torch/cuda/amp/", "torch/profiler/", "enumerate(DataLoader)#")
 """Callers whose reads nobody would change: optimizers, gradient scalers, the profiler, loaders."""

@@ -8,7 +8,7 @@ import pytest
 from tb_tidy_plugin.rulekit import Profile
 from tb_tidy_plugin.rules.compile.cuda_graphs_skipped import OTHERWISE, CudaGraphsSkipped, Evidence
 from tb_tidy_plugin.trace.compiled_code import CompiledCode, CompiledRegion, GraphSkip
-from tb_tidy_plugin.units import Nanoseconds
+from tb_tidy_plugin.words.units import Nanoseconds
 from tests.support.answers import findings, matches_of, saving_ns
 from tests.support.compiled import with_compiled
 from tests.support.drawn import A100, draw

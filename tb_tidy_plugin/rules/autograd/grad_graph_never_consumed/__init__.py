@@ -43,10 +43,10 @@ from textwrap import indent
 
 import msgspec
 
-from tb_tidy_plugin.event_names import MODULE
 from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Spot, Unfixable
 from tb_tidy_plugin.rulekit import Benchmark, Code, Edit, Match, Nanoseconds, Profile, Rule, Scale, Share, Threshold
 from tb_tidy_plugin.rules.autograd.grad_graph_never_consumed.recorded_nodes import UnusedPass, unused_passes
+from tb_tidy_plugin.torchfacts.event_names import MODULE
 
 _MOST, _USUAL = (4_000, 0.5), (1_200, 0.15)  # cost of a node in ns, and as a part of its operator, see the page
 NO_MODULE = -1

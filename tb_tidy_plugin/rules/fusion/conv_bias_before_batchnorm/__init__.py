@@ -35,7 +35,6 @@ from math import prod
 
 import msgspec
 
-from tb_tidy_plugin.event_names import MODULE
 from tb_tidy_plugin.fixes.change import Change, Spot, Unfixable, changes_behaviour
 from tb_tidy_plugin.rulekit import (
     Benchmark,
@@ -53,6 +52,7 @@ from tb_tidy_plugin.rulekit import (
 )
 from tb_tidy_plugin.rules.fusion.conv_bias_before_batchnorm.biases import BIAS, bias_handed_over, bias_work
 from tb_tidy_plugin.rules.fusion.conv_bias_before_batchnorm.parameter_costs import ParameterCosts, costs_of_parameters
+from tb_tidy_plugin.torchfacts.event_names import MODULE
 
 _MODULES = aten.by_name("product", {"conv1d": "Conv1d", "conv2d": "Conv2d", "conv3d": "Conv3d"})  # with a benchmark
 TRANSPOSED = aten.names("product", "conv_transpose1d conv_transpose2d conv_transpose3d")

@@ -9,12 +9,12 @@ from math import prod
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile.flops import device_of
 from tb_tidy_plugin.profile.inputs import Shape
 from tb_tidy_plugin.profile.pointwise import is_passing
 from tb_tidy_plugin.profile.products import FACTORS, Product, product_of
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.torchfacts import aten
 
 SOFTMAX = aten.names("known", "_softmax softmax")
 _BATCHED = aten.names("product", "baddbmm bmm")

@@ -60,7 +60,7 @@ from tb_tidy_plugin.rulekit import (
     parse_frame,
 )
 from tb_tidy_plugin.rules.memory.constant_rebuilt_every_step.constants import Constant, constants_made_again
-from tb_tidy_plugin.units import plural
+from tb_tidy_plugin.words.units import plural
 
 CHAIN_SHOWN = 8
 BOOL = 11  # ATen's number of this dtype

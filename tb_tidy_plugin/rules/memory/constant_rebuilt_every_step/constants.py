@@ -11,7 +11,6 @@ from operator import mul
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile.inputs import Inputs, Shape
 from tb_tidy_plugin.profile.joins import JOINS, STACK, join_of
 from tb_tidy_plugin.profile.model_work import function_of, of_the_model
@@ -24,6 +23,7 @@ from tb_tidy_plugin.rules.memory.constant_rebuilt_every_step.writes import (
     sizes_in,
     tensors_in,
 )
+from tb_tidy_plugin.torchfacts import aten
 from tb_tidy_plugin.trace.columns import ABSENT, Rows
 
 _FACTORIES = aten.names(

@@ -7,9 +7,9 @@ import re
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin import aten
 from tb_tidy_plugin.profile.inputs import FLOATING, Inputs, Shape, tensor_bytes
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.torchfacts import aten
 from tb_tidy_plugin.trace.columns import ABSENT
 from tb_tidy_plugin.trace.sets import among
 from tb_tidy_plugin.trace.strings import asked_once, numbers_where

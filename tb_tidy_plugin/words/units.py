@@ -1,6 +1,6 @@
 """Numbers and sizes with their own formatting, the one place where Python turns them into text.
 
-One table of cases (`tests/units_cases.json`) tests this formatter and the frontend's.
+One table of cases (`tests/words/units_cases.json`) tests this formatter and the frontend's.
 """
 
 from __future__ import annotations

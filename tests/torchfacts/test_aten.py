@@ -12,11 +12,11 @@ from typing import Any, get_args
 import pytest
 from click.testing import CliRunner
 
-from tb_tidy_plugin import aten
-from tb_tidy_plugin.aten_table import TORCH
 from tb_tidy_plugin.dev import operator_table
 from tb_tidy_plugin.dev.__main__ import dev
 from tb_tidy_plugin.dev.generate import END, START
+from tb_tidy_plugin.torchfacts import aten
+from tb_tidy_plugin.torchfacts.aten_table import TORCH
 from tests.support.recordings import ROOT
 from tests.support.views import SOMETIMES, VIEWS
 
@@ -230,7 +230,7 @@ FEWEST_PLAIN = 3  # names without `aten::` that make a list: two may be anything
 OWN_TABLES = frozenset({"dev/operator_table.py", "sources/emissions.py"})
 """Held against torch by tests of their own: above, and in tests/sources/test_emissions.py."""
 
-PATTERNS = {"aten.py": aten.OVERLOAD.pattern, "profile/optimizers.py": r"^aten::_(?:foreach|fused)_"}
+PATTERNS = {"torchfacts/aten.py": aten.OVERLOAD.pattern, "profile/optimizers.py": r"^aten::_(?:foreach|fused)_"}
 """Regular expressions about all operators, or all of a family."""
 
 CALLS = frozenset({"names", "by_name"})

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tb_tidy_plugin import aten
+from tb_tidy_plugin.torchfacts import aten
 
 STACK_FRAME = re.compile(
     r'^  File "(?P<file>[^"\n]+)", line (?P<line>\d{1,9}), in (?P<function>.+)\n(?P<text>.*)$', re.MULTILINE

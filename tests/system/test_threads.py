@@ -11,10 +11,10 @@ import msgspec
 import numpy as np
 import pytest
 
-from tb_tidy_plugin import threads
 from tb_tidy_plugin.analysis.assemble import read_file
 from tb_tidy_plugin.analysis.job import Job
-from tb_tidy_plugin.threads import cores, meanwhile, on_all_cores, use_cores
+from tb_tidy_plugin.system import threads
+from tb_tidy_plugin.system.threads import cores, meanwhile, on_all_cores, use_cores
 from tb_tidy_plugin.trace.columns import LONG_ROWS, of_each
 from tb_tidy_plugin.trace.files import find_traces
 from tests.support.recordings import shared

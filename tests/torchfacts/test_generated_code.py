@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tb_tidy_plugin.generated_code import kernel_sources
+from tb_tidy_plugin.torchfacts.generated_code import kernel_sources
 from tests.support.inductor_texts import CODE, GRAPH, TRITON_CODE, TRITON_GRAPH
 
 

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from tb_tidy_plugin.errors import TidyError
+from tb_tidy_plugin.words.errors import TidyError
 
 HAS_OWNERS = hasattr(os, "geteuid")
 BELOW_FOLDERS = {os.open, os.stat} <= os.supports_dir_fd

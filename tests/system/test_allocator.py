@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from tb_tidy_plugin.allocator import LEAST_BYTES
+from tb_tidy_plugin.system.allocator import LEAST_BYTES
 
 BLOCK_BYTES = 64 << 10
 MANY = 2 * LEAST_BYTES // BLOCK_BYTES
 FREEING = f"""
 import sys
 from pathlib import Path
-from tb_tidy_plugin.allocator import give_back, spare_memory
+from tb_tidy_plugin.system.allocator import give_back, spare_memory
 def used(): return int(Path("/proc/self/statm").read_text("ascii").split()[1]) * 4096
 if sys.argv[1] == "spare": spare_memory()
 blocks = [bytes(bytearray({BLOCK_BYTES})) for _ in range(int(sys.argv[2]))]
@@ -35,7 +35,7 @@ HUGE_PAGES = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 HAS_HUGE_PAGES = HUGE_PAGES.exists() and "[always]" in HUGE_PAGES.read_text("ascii")
 AGAIN = """
 import resource, sys
-from tb_tidy_plugin.allocator import spare_memory
+from tb_tidy_plugin.system.allocator import spare_memory
 if sys.argv[1] == "spare": spare_memory()
 def faults(): return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 before = faults()

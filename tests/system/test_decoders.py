@@ -19,7 +19,7 @@ TYPES = """
 import sys, threading, time
 from contextlib import nullcontext
 import msgspec
-from tb_tidy_plugin import decoders
+from tb_tidy_plugin.system import decoders
 
 described = threading.Event()
 

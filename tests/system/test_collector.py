@@ -12,9 +12,9 @@ import pytest
 
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.paths import analyze_path
-from tb_tidy_plugin.collector import held_off
 from tb_tidy_plugin.plugin.analysis_worker import AnalysisRequest, send_analysis
 from tb_tidy_plugin.rulekit import Match, Profile
+from tb_tidy_plugin.system.collector import held_off
 from tests.support.logdirs import trace
 from tests.support.made_up_rule import Evidence, SlowMultiplication
 from tests.support.user_rule import write_rule

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from tb_tidy_plugin.allowance import ScaledBound, limit_of
-from tb_tidy_plugin.threads import cores
+from tb_tidy_plugin.system.allowance import ScaledBound, limit_of
+from tb_tidy_plugin.system.threads import cores
 from tests.support.environments import same_imports
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="other systems limit less")
 
 START = """
 import os, resource, signal, sys, threading, time
-from tb_tidy_plugin import allowance
-from tb_tidy_plugin.allowance import Allowance, ScaledBound, LimitReachedError, enforce, has_read, within
+from tb_tidy_plugin.system import allowance
+from tb_tidy_plugin.system.allowance import Allowance, ScaledBound, LimitReachedError, enforce, has_read, within
 
 def work(processor_s=ScaledBound(60), wall_s=ScaledBound(60), memory_bytes=ScaledBound(10**9)):
     return within(Allowance(processor_s, wall_s, memory_bytes))
@@ -221,7 +221,7 @@ def test_a_limit_ends_side_threads_too_in_a_process_that_goes_on(
 ) -> None:
     """It was told only when the thread ended by itself, and the next, innocent work was charged for the rest."""
     code = f"""
-from tb_tidy_plugin.threads import meanwhile, on_all_cores
+from tb_tidy_plugin.system.threads import meanwhile, on_all_cores
 from tb_tidy_plugin.trace.kineto import ahead
 
 began = threading.Event()
@@ -263,7 +263,7 @@ print(said, idle, took_s)
 def test_nothing_is_raised_once_the_work_is_over() -> None:
     """Not even where the limit is reached while it ends: 300 works that end about when they reach it."""
     code = """
-        from tb_tidy_plugin.threads import meanwhile
+        from tb_tidy_plugin.system.threads import meanwhile
         allowance._LOOK_S = 0.001
         enforce(raising=True)
         ended = 0

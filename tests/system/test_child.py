@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tb_tidy_plugin import child
+from tb_tidy_plugin.system import child
 from tests.support.waiting import until
 
 LONG = b"x" * 1_000_000  # more than a pipe holds

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tb_tidy_plugin.compiled import EXTENSIONS, is_stale, is_usable
+from tb_tidy_plugin.system.compiled import EXTENSIONS, is_stale, is_usable
 from tb_tidy_plugin.trace import scanned
 from tb_tidy_plugin.trace.chunks import ChunkDecoder
 
-PACKAGE = Path(__file__).resolve().parents[1] / "tb_tidy_plugin"
+PACKAGE = Path(__file__).resolve().parents[2] / "tb_tidy_plugin"
 BUILT_AT = 1_000_000
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tb_tidy_plugin.files import drafted, write_whole
+from tb_tidy_plugin.system.files import drafted, write_whole
 
 BEFORE = b"before"
 

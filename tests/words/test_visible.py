@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import tb_tidy_plugin
-from tb_tidy_plugin.visible import Lines, log_called
+from tb_tidy_plugin.words.visible import Lines, log_called
 
 HOSTILE = "run\x1b]0;owned\x07\x9b31m\r\nWARNING: forged\u202egpj.\u2066\udcff"
 SHOWN = "run\ufffd]0;owned\ufffd\ufffd31m\ufffd\ufffdWARNING: forged\ufffdgpj.\ufffd\ufffd"
@@ -55,4 +55,4 @@ def test_every_log_of_the_package_is_such_a_one() -> None:
         for node in ast.walk(ast.parse(path.read_text("utf-8")))
         if isinstance(node, ast.Attribute | ast.Name) and "getLogger" in ast.unparse(node)
     }
-    assert asked == {PACKAGE / "visible.py", WITHOUT_OURS}
+    assert asked == {PACKAGE / "words" / "visible.py", WITHOUT_OURS}

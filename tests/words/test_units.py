@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tb_tidy_plugin.units import Bytes, Count, Nanoseconds, Share, between, plural
+from tb_tidy_plugin.words.units import Bytes, Count, Nanoseconds, Share, between, plural
 
 CASES = json.loads(Path(__file__).with_name("units_cases.json").read_text())
 KINDS = {"bytes": Bytes, "nanoseconds": Nanoseconds, "share": Share}

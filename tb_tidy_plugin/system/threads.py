@@ -10,8 +10,8 @@ from contextlib import contextmanager, suppress
 from threading import Thread
 from typing import ClassVar, TypeVar
 
-from tb_tidy_plugin.allowance import LimitReachedError, sharing_limits
-from tb_tidy_plugin.process_setting import ProcessSetting
+from tb_tidy_plugin.system.allowance import LimitReachedError, sharing_limits
+from tb_tidy_plugin.system.process_setting import ProcessSetting
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")

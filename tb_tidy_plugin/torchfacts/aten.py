@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Literal, TypeAlias, TypeVar
 
-from tb_tidy_plugin.aten_table import OPERATOR_TABLE
+from tb_tidy_plugin.torchfacts.aten_table import OPERATOR_TABLE
 
 Trait: TypeAlias = Literal[
     "known", "shares", "view", "in_place", "pointwise", "factory", "random", "reduction", "product", "read", "list"

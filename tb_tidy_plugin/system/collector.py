@@ -6,7 +6,7 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tb_tidy_plugin.process_setting import ProcessSetting
+from tb_tidy_plugin.system.process_setting import ProcessSetting
 
 
 def _collect(on: bool) -> None:

@@ -1,0 +1,1 @@
+"""Facts about PyTorch: its operators, the names of its events, and the code that it generates."""
