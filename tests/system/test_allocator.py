@@ -62,8 +62,8 @@ def test_freed_memory_goes_back_where_a_process_spares_it() -> None:
 
 
 def test_a_process_that_does_not_ask_keeps_its_allocator() -> None:
-    assert freed_bytes("keep", MANY) == 0
+    assert freed_bytes("keep", MANY) <= 0  # a page of code may come in meanwhile
 
 
 def test_a_small_process_takes_no_time_for_it() -> None:
-    assert freed_bytes("spare", MANY // 8) == 0
+    assert freed_bytes("spare", MANY // 8) <= 0
