@@ -403,6 +403,7 @@ def _host_parts(profile: Profile, host: Host, gaps: _Gaps, until: Times, late: R
     silent = (cause == _UNSET) & (told.call == ABSENT) & (length > UNRECORDED_NS)
     cause[silent] = NUMBER["unrecorded_host"]
     cause[(cause == _UNSET) & quiet.containing(told.starts)] = NUMBER["host_work"]
+    cause[(cause == _UNSET) & syncs] = NUMBER["synchronisation"]  # the host could launch instead
     cause[cause == _UNSET] = NUMBER["launch_pace"]
     parts = Segments(told.starts, told.ends, cause, told.work, told.call, told.thread)
     return _after_waits(profile, host, gaps, parts, gap)

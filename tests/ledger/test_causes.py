@@ -207,17 +207,22 @@ class TestHost:
         made = step(2000).call("cudaStreamSynchronize", 95, 101)
         made.operator("aten::mm", 101, 300).kernel(GEMM, 310, 2000, launch=290)
         times = made.times_us()
-        assert times["synchronisation"] == 5
-        assert times["launch_pace"] == 4 + (292 - 100) - 5
+        assert times["synchronisation"] == 6
+        assert times["launch_pace"] == 4 + (292 - 100) - 6
+
+    def test_a_short_wait_for_an_idle_device_costs_its_own_time(self) -> None:
+        made = step(2000).operator("aten::nonzero", 101, 180).call("cudaStreamSynchronize", 110, 117)
+        times = made.kernel(GEMM, 205, 2000, launch=200).times_us()
+        assert times["synchronisation"] == 7
 
     def test_what_a_wait_leaves_of_its_time_is_there_after_the_next_one(self) -> None:
         made = step(2000).call("cudaStreamSynchronize", 20, 101).kernel(GEMM, 135, 200, launch=130)
         made.call("cudaStreamSynchronize", 195, 201).kernel(GEMM, 310, 2000, launch=298)
         times = made.times_us()
-        # The first wait held the host for 80 µs until the device ran dry: of these, 31 go until the launch at 132. The
-        # second held it for 5 µs: 54 of the 100 until the launch at 300 follow from waiting.
-        assert times["synchronisation"] == 1 + 31 + 54
-        assert times["launch_pace"] == 4 + 46
+        # The first wait held the host for 81 µs, of which 32 go until the launch at 132. The second held it for 6 µs: 55
+        # of the 100 until the launch at 300 follow from waiting.
+        assert times["synchronisation"] == 32 + 55
+        assert times["launch_pace"] == 4 + 45
 
     def test_the_main_thread_waits_before_another_one_launches(self) -> None:
         """As in a training step that reads its loss before the backward pass."""
