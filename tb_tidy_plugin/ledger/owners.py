@@ -173,13 +173,19 @@ def _is_library(host: Host) -> Mask:
     return found
 
 
+CAPTURE = "tb_tidy_plugin/capture/"
+"""Part of the paths of TorchTidy's files that run in the program."""
+
+
 @lru_cache(maxsize=1 << 16)
 def is_library_frame(name: str) -> bool:
-    """True if a Python frame is a function outside PyTorch, its generated code and the standard library."""
+    """True if a Python frame is a function outside PyTorch, generated code, the standard library and the capture."""
     file, bracket, rest = name.partition("(")
     if not bracket or "): " not in rest or name.startswith(("<", "nn.Module: ")) or is_generated(file):
         return False
     path = file.replace("\\", "/")
+    if CAPTURE in path:  # `tb-tidy record` stands around the program's own calls
+        return False
     for folder in ("site-packages/", "dist-packages/"):
         _, found, inside = path.rpartition(folder)
         if found:

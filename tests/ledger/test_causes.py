@@ -219,8 +219,8 @@ class TestHost:
         made = step(2000).call("cudaStreamSynchronize", 20, 101).kernel(GEMM, 135, 200, launch=130)
         made.call("cudaStreamSynchronize", 195, 201).kernel(GEMM, 310, 2000, launch=298)
         times = made.times_us()
-        # The first wait held the host for 81 µs, of which 32 go until the launch at 132. The second held it for 6 µs: 55
-        # of the 100 until the launch at 300 follow from waiting.
+        # The first wait held the host for 81 µs, of which 32 go until the launch at 132. The second held it for 6 µs:
+        # 55 of the 100 until the launch at 300 follow from waiting.
         assert times["synchronisation"] == 32 + 55
         assert times["launch_pace"] == 4 + 45
 
