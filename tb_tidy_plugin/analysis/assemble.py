@@ -37,11 +37,11 @@ from tb_tidy_plugin.benchmarks.store import Measurements
 from tb_tidy_plugin.estimate.saving import SavingEstimates, intervals_of
 from tb_tidy_plugin.ledger.account import account_of, linked
 from tb_tidy_plugin.ledger.model import Ledger
-from tb_tidy_plugin.profile.compiled_graphs import compiled_graphs_of
-from tb_tidy_plugin.profile.critical import critical_time
-from tb_tidy_plugin.profile.intervals import Intervals
+from tb_tidy_plugin.profile.compiled.graphs import compiled_graphs_of
+from tb_tidy_plugin.profile.events.intervals import Intervals
+from tb_tidy_plugin.profile.graphs.replay import with_replayed
+from tb_tidy_plugin.profile.host.critical import critical_time
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.profile.replay import with_replayed
 from tb_tidy_plugin.report import model
 from tb_tidy_plugin.report.step_model import Steps
 from tb_tidy_plugin.rulekit import Match, Rows, Rule, Unblock

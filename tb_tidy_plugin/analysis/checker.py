@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import msgspec
 
-from tb_tidy_plugin.profile.hidden_work import MOST_HIDDEN, HiddenWork, hidden_work
-from tb_tidy_plugin.profile.steps import UNMARKED
+from tb_tidy_plugin.profile.compiled.operators import MOST_HIDDEN, HiddenWork, hidden_work
+from tb_tidy_plugin.profile.steps.steps import UNMARKED
 from tb_tidy_plugin.words.units import Share, plural
 from tb_tidy_plugin.words.visible import log_called
 

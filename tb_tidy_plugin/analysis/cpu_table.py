@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tb_tidy_plugin.analysis.operator_rows import shapes_text
-from tb_tidy_plugin.profile.cpu_work import CpuWork, SlowCall, frame_times
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.profile.work.cpu_work import CpuWork, SlowCall, frame_times
 from tb_tidy_plugin.report.figures import CpuFigures, FrameRow, SlowCallRow
 from tb_tidy_plugin.sources.frames import Frame, parse_frame
 from tb_tidy_plugin.sources.places import Places

@@ -14,12 +14,11 @@ import numpy as np
 
 from tb_tidy_plugin.ledger.kinds import kind_of_kernel
 from tb_tidy_plugin.profile.devices import DeviceModel
-from tb_tidy_plugin.profile.experts import expert_sizes
-from tb_tidy_plugin.profile.flops import device_of
-from tb_tidy_plugin.profile.inputs import BYTES_PER_ELEMENT
-from tb_tidy_plugin.profile.iterations import Iteration
-from tb_tidy_plugin.profile.paged_attention import serving_estimates_of
+from tb_tidy_plugin.profile.events.inputs import BYTES_PER_ELEMENT
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.profile.serving.iterations import Iteration, expert_sizes
+from tb_tidy_plugin.profile.serving.paged_attention import serving_estimates_of
+from tb_tidy_plugin.profile.work.flops import device_of
 from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Category, Mask, Rows, Times
 from tb_tidy_plugin.trace.sets import distinct
 

@@ -29,8 +29,8 @@ from tb_tidy_plugin.benchmarks.factor import factor_of
 from tb_tidy_plugin.benchmarks.measurement import Measurement
 from tb_tidy_plugin.estimate import saving as estimated
 from tb_tidy_plugin.estimate.saving import Fix, SavingEstimates, bound, intervals_of
-from tb_tidy_plugin.profile.critical import clipped_to_steps, per_step
-from tb_tidy_plugin.profile.intervals import Intervals, positions_of_each
+from tb_tidy_plugin.profile.events.intervals import Intervals, positions_of_each
+from tb_tidy_plugin.profile.host.critical import clipped_to_steps, per_step
 from tb_tidy_plugin.report.generated import generated_of
 from tb_tidy_plugin.report.model import CodeChange, Finding, Note, Place, Saving
 from tb_tidy_plugin.report.value import Severity

@@ -16,7 +16,7 @@ from tb_tidy_plugin.ledger.account import Account, account_of
 from tb_tidy_plugin.ledger.host import Host
 from tb_tidy_plugin.ledger.model import OF_DEVICE, Cause
 from tb_tidy_plugin.ledger.owners import is_library_frame, ledger_name
-from tb_tidy_plugin.profile.allocations import HOST, memory_events
+from tb_tidy_plugin.profile.memory.allocations import HOST, memory_events
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report.flame import Flame, FlameEntry, FlameFrame, FlameKind
 from tb_tidy_plugin.sources.frames import parse_frame

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin.profile.compiled_graphs import compiled_graphs_of
+from tb_tidy_plugin.profile.compiled.graphs import compiled_graphs_of
+from tb_tidy_plugin.profile.compiled.operators import user_operators
+from tb_tidy_plugin.profile.graphs.replay import known_by_of
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.profile.replay import known_by_of
-from tb_tidy_plugin.profile.user_operators import user_operators
 from tb_tidy_plugin.report.generated import Generated, generated_of
 from tb_tidy_plugin.report.value import Model
 from tb_tidy_plugin.sources.align import Aligner

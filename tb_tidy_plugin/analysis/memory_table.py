@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from tb_tidy_plugin.profile.allocations import HOST, Allocations, MemoryDevice, asked_by
-from tb_tidy_plugin.profile.allocator_history import AllocatorHistory, Holder, allocator_histories
-from tb_tidy_plugin.profile.memory import DeviceMemory, Memory, StepMemory, memory_of
-from tb_tidy_plugin.profile.memory_kinds import MEMORY_KINDS, MemoryByKind, kinds_of_allocations, kinds_of_memory
+from tb_tidy_plugin.profile.memory.allocations import HOST, Allocations, MemoryDevice, asked_by
+from tb_tidy_plugin.profile.memory.allocator_history import AllocatorHistory, Holder, allocator_histories
+from tb_tidy_plugin.profile.memory.kinds import MEMORY_KINDS, MemoryByKind, kinds_of_allocations, kinds_of_memory
+from tb_tidy_plugin.profile.memory.usage import DeviceMemory, Memory, StepMemory, memory_of
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report.figures import DeviceMemoryRow, MemoryHolder, MemoryKindCurve, MemoryStep
 from tb_tidy_plugin.sources.frames import frame_of

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tb_tidy_plugin.profile.modules import Cost, Module, ModuleTree
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.profile.work.modules import Cost, Module, ModuleTree
 from tb_tidy_plugin.report.figures import ModuleRow
 from tb_tidy_plugin.sources.frames import parse_frame
 from tb_tidy_plugin.trace.columns import ABSENT

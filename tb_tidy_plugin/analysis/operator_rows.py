@@ -11,14 +11,13 @@ from msgspec.structs import replace
 from tb_tidy_plugin.analysis import operator_tables
 from tb_tidy_plugin.analysis.findings import TracedFinding
 from tb_tidy_plugin.analysis.operator_tables import MOST_ROWS, OperatorTable, operator_table, row_key
-from tb_tidy_plugin.profile.cpu_work import CpuGroup, CpuWork
-from tb_tidy_plugin.profile.flops import WorkEstimates, rates
-from tb_tidy_plugin.profile.inputs import NOT_A_TENSOR, TORCH_DTYPES
+from tb_tidy_plugin.profile.events.inputs import NOT_A_TENSOR, TORCH_DTYPES, Shapes
+from tb_tidy_plugin.profile.events.operators import totals, work_of_groups
 from tb_tidy_plugin.profile.kernels import kernel_kind, uses_tensor_cores
-from tb_tidy_plugin.profile.modules import ModuleTree
-from tb_tidy_plugin.profile.operators import totals, work_of_groups
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.profile.signatures import Shapes
+from tb_tidy_plugin.profile.work.cpu_work import CpuGroup, CpuWork
+from tb_tidy_plugin.profile.work.flops import WorkEstimates, rates
+from tb_tidy_plugin.profile.work.modules import ModuleTree
 from tb_tidy_plugin.report.figures import KernelRow, OperatorGroup, OperatorRow
 from tb_tidy_plugin.report.generated import generated_of
 from tb_tidy_plugin.sources.align import Aligner

@@ -10,11 +10,11 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from tb_tidy_plugin.profile.flops import WorkEstimates, WorkRate, estimates_of, rates
-from tb_tidy_plugin.profile.modules import ModuleTree, modules_of
-from tb_tidy_plugin.profile.operators import KernelUse, OperatorTotals, kernels_of, totals
+from tb_tidy_plugin.profile.events.inputs import Shapes
+from tb_tidy_plugin.profile.events.operators import KernelUse, OperatorTotals, kernels_of, totals
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.profile.signatures import Shapes
+from tb_tidy_plugin.profile.work.flops import WorkEstimates, WorkRate, estimates_of, rates
+from tb_tidy_plugin.profile.work.modules import ModuleTree, modules_of
 from tb_tidy_plugin.sources.align import Aligner
 from tb_tidy_plugin.sources.frames import Frame
 from tb_tidy_plugin.sources.places import places_of

@@ -9,7 +9,7 @@ import numpy as np
 
 from tb_tidy_plugin.analysis.step_costs import CallCosts, StepCosts
 from tb_tidy_plugin.ledger.model import Ledger, LedgerStep
-from tb_tidy_plugin.profile.steps import ODD_SHARE
+from tb_tidy_plugin.profile.steps.steps import ODD_SHARE
 from tb_tidy_plugin.report.step_model import Outlier, OutlierCause, OutlierKind, StepItem, Steps
 from tb_tidy_plugin.trace.columns import Rows, Times
 from tb_tidy_plugin.words.units import Nanoseconds

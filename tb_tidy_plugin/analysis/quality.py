@@ -8,9 +8,9 @@ import numpy as np
 
 from tb_tidy_plugin.estimate.saving import MOST_RESIDUAL, SOME_UNEXPLAINED, SavingEstimates
 from tb_tidy_plugin.profile.devices import device_name
-from tb_tidy_plugin.profile.intervals import Intervals, positions_of_each
+from tb_tidy_plugin.profile.events.intervals import Intervals, positions_of_each
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.profile.steps import UNMARKED
+from tb_tidy_plugin.profile.steps.steps import UNMARKED
 from tb_tidy_plugin.report.model import Quality
 from tb_tidy_plugin.torchfacts.event_names import GIVES_WORK
 from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Category

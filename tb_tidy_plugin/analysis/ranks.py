@@ -8,10 +8,15 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from tb_tidy_plugin.analysis.present import doubts_about, missing_of, present_text, world_size_of
-from tb_tidy_plugin.profile.arrivals import Arrival, CollectivePlace, arrivals_of, clock_errors_ns, meeting_places_of
-from tb_tidy_plugin.profile.rank_summary import RankFinding, RankSummary
-from tb_tidy_plugin.profile.run import Run
-from tb_tidy_plugin.profile.stragglers import comparable_steps
+from tb_tidy_plugin.profile.ranks.run import RankFinding, RankSummary, Run
+from tb_tidy_plugin.profile.ranks.stragglers import (
+    Arrival,
+    CollectivePlace,
+    arrivals_of,
+    clock_errors_ns,
+    comparable_steps,
+    meeting_places_of,
+)
 from tb_tidy_plugin.report import rank_model as model
 from tb_tidy_plugin.report.rank_model import RANK_PARTS
 from tb_tidy_plugin.trace.columns import ABSENT

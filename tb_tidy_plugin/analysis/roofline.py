@@ -7,8 +7,8 @@ from typing import Literal
 
 from tb_tidy_plugin.analysis.checker import MISSING, without_device
 from tb_tidy_plugin.profile.devices import DeviceModel
-from tb_tidy_plugin.profile.flops import device_name_of, device_of
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.profile.work.flops import device_name_of, device_of
 from tb_tidy_plugin.report.figures import DeviceKernelRow, OperatorRow
 from tb_tidy_plugin.report.roofline import Roofline, RooflineCeiling, RooflineDot
 

@@ -16,18 +16,19 @@ from tb_tidy_plugin.analysis.rank_parts import typical_entries, typical_step
 from tb_tidy_plugin.analysis.ranks import ranks_of
 from tb_tidy_plugin.ledger.advice import on_communication
 from tb_tidy_plugin.ledger.model import Communication
-from tb_tidy_plugin.profile.collectives import Collectives, collectives_of
-from tb_tidy_plugin.profile.memory import peak_bytes_of
+from tb_tidy_plugin.profile.memory.usage import peak_bytes_of
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.profile.rank_summary import (
+from tb_tidy_plugin.profile.ranks.collectives import Collectives, collectives_of
+from tb_tidy_plugin.profile.ranks.run import (
+    MOST_COLLECTIVES,
     CollectiveColumns,
     CollectiveSite,
     Operation,
     RankFinding,
     RankSummary,
+    Run,
     StepSummary,
 )
-from tb_tidy_plugin.profile.run import MOST_COLLECTIVES, Run
 from tb_tidy_plugin.report import model
 from tb_tidy_plugin.report.left_out import AboutRun, LeftOutFinding
 from tb_tidy_plugin.rulekit import RunMatch, RunRule

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from tb_tidy_plugin.analysis.decode_floor import Floor, decode_floors
-from tb_tidy_plugin.profile.iterations import Iteration, iterations_of, repeated_of
+from tb_tidy_plugin.profile.graphs.replay import KNOWN_BY
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.profile.replay import KNOWN_BY
+from tb_tidy_plugin.profile.serving.iterations import Iteration, iterations_of, repeated_of
 from tb_tidy_plugin.report.serving_model import (
     Attribution,
     DecodeFloor,

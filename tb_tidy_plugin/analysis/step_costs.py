@@ -16,12 +16,11 @@ import numpy as np
 from tb_tidy_plugin.analysis.findings import TracedFinding, lost_by
 from tb_tidy_plugin.analysis.operator_rows import shapes_text
 from tb_tidy_plugin.estimate.saving import intervals_of
-from tb_tidy_plugin.profile.flops import estimate
-from tb_tidy_plugin.profile.inputs import NOT_A_TENSOR, TORCH_DTYPES, Inputs
-from tb_tidy_plugin.profile.intervals import Intervals
+from tb_tidy_plugin.profile.events.inputs import NOT_A_TENSOR, TORCH_DTYPES, Inputs, flat_shapes
+from tb_tidy_plugin.profile.events.intervals import Intervals
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.profile.signatures import flat_shapes
-from tb_tidy_plugin.profile.steps import LOADER_NEXT
+from tb_tidy_plugin.profile.steps.steps import LOADER_NEXT
+from tb_tidy_plugin.profile.work.flops import estimate
 from tb_tidy_plugin.report.left_out import LeftOutFinding
 from tb_tidy_plugin.report.value import Model
 from tb_tidy_plugin.rulekit import Match

@@ -14,11 +14,11 @@ from tb_tidy_plugin.analysis.memory_table import memory_rows, snapshot_rows
 from tb_tidy_plugin.analysis.module_table import module_rows
 from tb_tidy_plugin.analysis.operator_rows import Parts, linked_calls, operator_rows
 from tb_tidy_plugin.analysis.roofline import roofline_of
-from tb_tidy_plugin.profile.cpu_work import cpu_work_of
-from tb_tidy_plugin.profile.flops import estimates_of
-from tb_tidy_plugin.profile.modules import ModuleTree, modules_of
-from tb_tidy_plugin.profile.paged_attention import with_decode_attention
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.profile.serving.paged_attention import with_decode_attention
+from tb_tidy_plugin.profile.work.cpu_work import cpu_work_of
+from tb_tidy_plugin.profile.work.flops import estimates_of
+from tb_tidy_plugin.profile.work.modules import ModuleTree, modules_of
 from tb_tidy_plugin.report.figures import Figures, OperatorGroup
 from tb_tidy_plugin.sources.align import Aligner
 from tb_tidy_plugin.sources.places import Places, places_of

@@ -10,7 +10,7 @@ from tb_tidy_plugin.trace.limits import USUAL_LIMITS, Limits
 from tb_tidy_plugin.trace.remote import AnyPath
 
 if TYPE_CHECKING:
-    from tb_tidy_plugin.profile.timeline import Timeline
+    from tb_tidy_plugin.profile.timeline.timeline import Timeline
     from tb_tidy_plugin.trace.columns import Category
 
 
@@ -25,9 +25,9 @@ def read_timeline(
     # Imported here: the process for timelines starts before its first request.
     import numpy as np
 
-    from tb_tidy_plugin.profile.replay import with_replayed
-    from tb_tidy_plugin.profile.steps import steps_of
-    from tb_tidy_plugin.profile.timeline import timeline_of
+    from tb_tidy_plugin.profile.graphs.replay import with_replayed
+    from tb_tidy_plugin.profile.steps.steps import steps_of
+    from tb_tidy_plugin.profile.timeline.timeline import timeline_of
     from tb_tidy_plugin.trace.beside import read_with_side_files
 
     table = with_replayed(read_with_side_files(path, cache=cache, limits=limits))

@@ -12,8 +12,8 @@ from tb_tidy_plugin.ask.folder import Folder
 from tb_tidy_plugin.ask.pages import Head, Row, WholeAnswer
 from tb_tidy_plugin.ask.quoted import Quoted, quoted
 from tb_tidy_plugin.ask.reports import answer_of, microseconds
-from tb_tidy_plugin.profile.timeline import Timeline
-from tb_tidy_plugin.profile.timeline_window import bars_in
+from tb_tidy_plugin.profile.timeline.timeline import Timeline
+from tb_tidy_plugin.profile.timeline.window import bars_in
 from tb_tidy_plugin.report.chosen import (
     KERNEL_ORDERS,
     OPERATOR_ORDERS,

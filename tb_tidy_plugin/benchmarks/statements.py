@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
-from tb_tidy_plugin.profile.optimizers import WITH_FOREACH
+from tb_tidy_plugin.profile.work.training import WITH_FOREACH
 from tb_tidy_plugin.rulekit import TORCH_DTYPES, Benchmark
 from tb_tidy_plugin.rulekit.statements import OF_ONE, OF_TWO
 from tb_tidy_plugin.torchfacts import aten

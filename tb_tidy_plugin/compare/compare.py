@@ -37,7 +37,7 @@ from tb_tidy_plugin.compare.recording import Chosen, Recording, StepRange, chose
 from tb_tidy_plugin.compare.settings import other_machine, ranks_by_run, setting_changes
 from tb_tidy_plugin.compare.steps import around, is_vague, step_ratio, verdict_of
 from tb_tidy_plugin.compare.work import work_change
-from tb_tidy_plugin.profile.steps import median_ns_of
+from tb_tidy_plugin.profile.steps.steps import median_ns_of
 from tb_tidy_plugin.report.left_out import AboutRun
 from tb_tidy_plugin.report.model import Finding, Problem
 from tb_tidy_plugin.rules import all_run_rules

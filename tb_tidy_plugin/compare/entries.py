@@ -11,7 +11,7 @@ import msgspec
 from tb_tidy_plugin.compare.model import EntryChange, LedgerChange, OwnerChange
 from tb_tidy_plugin.compare.recording import Chosen
 from tb_tidy_plugin.ledger.model import Entry, Owner
-from tb_tidy_plugin.profile.replay import least_certain_of
+from tb_tidy_plugin.profile.graphs.replay import least_certain_of
 from tb_tidy_plugin.words.vocabulary import KnownBy
 
 _PATH = re.compile(r"[/\\]+")

@@ -10,7 +10,7 @@ import msgspec
 from tb_tidy_plugin.analysis.step_costs import CallCosts, StepCosts
 from tb_tidy_plugin.compare.model import KernelChange, OperatorChange
 from tb_tidy_plugin.compare.recording import Chosen
-from tb_tidy_plugin.profile.replay import least_certain_of
+from tb_tidy_plugin.profile.graphs.replay import least_certain_of
 from tb_tidy_plugin.words.vocabulary import KnownBy
 
 Signature: TypeAlias = tuple[str, str]

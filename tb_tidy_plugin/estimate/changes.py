@@ -17,9 +17,8 @@ from tb_tidy_plugin.estimate.faults import LARGE_NS
 from tb_tidy_plugin.estimate.graph import Graph
 from tb_tidy_plugin.estimate.host import Floats, HostLanes, expanded
 from tb_tidy_plugin.estimate.replay import Changes
-from tb_tidy_plugin.profile.critical import clipped_to_steps
-from tb_tidy_plugin.profile.intervals import Intervals, covered
-from tb_tidy_plugin.profile.start_up import loading_calls
+from tb_tidy_plugin.profile.events.intervals import Intervals, covered
+from tb_tidy_plugin.profile.host.critical import clipped_to_steps, loading_calls
 from tb_tidy_plugin.rulekit import Edit, Overlap, Remove, Scale, Unblock
 from tb_tidy_plugin.torchfacts import aten
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows

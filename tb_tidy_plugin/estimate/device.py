@@ -14,7 +14,7 @@ import numpy as np
 
 from tb_tidy_plugin.estimate.host import Floats, HostLanes
 from tb_tidy_plugin.estimate.named import BY_STREAM, named_waits
-from tb_tidy_plugin.profile.intervals import Intervals, positions_of_each
+from tb_tidy_plugin.profile.events.intervals import Intervals, positions_of_each
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.torchfacts.event_names import STREAM_WAIT
 from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Category, Mask, Rows, Times

@@ -15,10 +15,10 @@ from msgspec.structs import replace
 from tb_tidy_plugin.estimate.device import Activities, activities_of
 from tb_tidy_plugin.estimate.host import Floats, HostLanes, host_lanes
 from tb_tidy_plugin.estimate.waits import Wait, unexplained_waits, waits_of
-from tb_tidy_plugin.profile.critical import clipped_to_steps
-from tb_tidy_plugin.profile.intervals import covered
+from tb_tidy_plugin.profile.events.intervals import covered
+from tb_tidy_plugin.profile.host.critical import clipped_to_steps
+from tb_tidy_plugin.profile.host.waiting import work_end_ns
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.profile.waiting import work_end_ns
 from tb_tidy_plugin.trace.columns import ABSENT, HOST_TREE, Category, Mask, Rows, Times
 from tb_tidy_plugin.trace.sets import united
 

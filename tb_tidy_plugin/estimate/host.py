@@ -12,10 +12,10 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from tb_tidy_plugin.profile.intervals import positions_of_each, union_by_lane
+from tb_tidy_plugin.profile.events.intervals import positions_of_each, union_by_lane
+from tb_tidy_plugin.profile.host.waiting import busiest_in_python
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.profile.steps import UNMARKED
-from tb_tidy_plugin.profile.waiting import busiest_in_python
+from tb_tidy_plugin.profile.steps.steps import UNMARKED
 from tb_tidy_plugin.system.compiled import is_usable
 from tb_tidy_plugin.torchfacts.event_names import BACKWARD
 from tb_tidy_plugin.trace.columns import ABSENT, HOST_TREE, Category, EventTable, Mask, Numbers, Rows, Times

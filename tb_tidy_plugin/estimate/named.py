@@ -12,7 +12,7 @@ from typing import Protocol
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin.profile.intervals import last_begun
+from tb_tidy_plugin.profile.events.intervals import last_begun
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.torchfacts.event_names import STREAM_WAIT
 from tb_tidy_plugin.trace.columns import ABSENT, Amount, Category, Ids, Numbers, Rows, Times

@@ -19,8 +19,8 @@ from tb_tidy_plugin.estimate.changes import Outlook, Touch, Touched, together, t
 from tb_tidy_plugin.estimate.faults import fault_time
 from tb_tidy_plugin.estimate.graph import Graph, graph_of
 from tb_tidy_plugin.estimate.replay import Schedule, replay
-from tb_tidy_plugin.profile.critical import clipped_to_steps, critical_time, per_step
-from tb_tidy_plugin.profile.intervals import Intervals
+from tb_tidy_plugin.profile.events.intervals import Intervals
+from tb_tidy_plugin.profile.host.critical import clipped_to_steps, critical_time, per_step
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.rulekit import Confidence, Edit, Overlap, Scale, Unblock
 from tb_tidy_plugin.system.allocator import GROWTH_BYTES, give_back

@@ -14,9 +14,9 @@ from tb_tidy_plugin.estimate.device import CLOCKS_NS, EXPLAINED_NS, Activities
 from tb_tidy_plugin.estimate.host import HostLanes
 from tb_tidy_plugin.estimate.named import BY_HOST, named_waits
 from tb_tidy_plugin.profile.debug_modes import blocking_launches
-from tb_tidy_plugin.profile.intervals import positions_of_each
+from tb_tidy_plugin.profile.events.intervals import positions_of_each
+from tb_tidy_plugin.profile.host.critical import FULL_QUEUE
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.profile.start_up import FULL_QUEUE
 from tb_tidy_plugin.torchfacts.event_names import COPY_OR_FILL, KERNEL_LAUNCH, SYNCHRONISATION
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
 from tb_tidy_plugin.trace.sets import among, united, without

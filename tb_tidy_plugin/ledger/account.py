@@ -33,12 +33,12 @@ from tb_tidy_plugin.ledger.model import (
     is_own_function,
 )
 from tb_tidy_plugin.ledger.owners import LONGEST_NAME, Names, ledger_name, owner_of
-from tb_tidy_plugin.profile.intervals import Intervals
-from tb_tidy_plugin.profile.iteration_marks import merged
-from tb_tidy_plugin.profile.kept import once
-from tb_tidy_plugin.profile.loading import WITH_WORKERS, WITHOUT_WORKERS, batches_of
+from tb_tidy_plugin.profile.events.intervals import Intervals
+from tb_tidy_plugin.profile.host.loading import WITH_WORKERS, WITHOUT_WORKERS, batches_of
+from tb_tidy_plugin.profile.once import once
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.profile.step_bounds import DeviceWork, StepSpan
+from tb_tidy_plugin.profile.steps.bounds import DeviceWork, StepSpan
+from tb_tidy_plugin.profile.steps.iteration_marks import merged
 from tb_tidy_plugin.system.allocator import give_back
 from tb_tidy_plugin.torchfacts.event_names import BEGIN_CAPTURE, GRAPH_LAUNCH
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Numbers, Rows, Times, blocks_of, repeated

@@ -16,11 +16,11 @@ from numpy.typing import NDArray
 
 from tb_tidy_plugin.ledger.host import Host
 from tb_tidy_plugin.ledger.model import CAUSES, Cause
-from tb_tidy_plugin.profile.intervals import Intervals, Pieces, covered, cut
+from tb_tidy_plugin.profile.events.intervals import Intervals, Pieces, covered, cut
+from tb_tidy_plugin.profile.host.critical import FIRST_LAUNCH, LONG_CALL_NS
 from tb_tidy_plugin.profile.kernels import kernel_kind
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.profile.start_up import FIRST_LAUNCH, LONG_CALL_NS
-from tb_tidy_plugin.profile.step_bounds import DeviceWork, StepSpan
+from tb_tidy_plugin.profile.steps.bounds import DeviceWork, StepSpan
 from tb_tidy_plugin.torchfacts.event_names import COPY_OR_FILL, GRAPH_LAUNCH, STREAM_WAIT
 from tb_tidy_plugin.trace.columns import (
     ABSENT,

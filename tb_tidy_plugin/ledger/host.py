@@ -13,14 +13,14 @@ from functools import cached_property
 import numpy as np
 
 from tb_tidy_plugin.ledger.model import Cause
-from tb_tidy_plugin.profile.builders import BUILDS
-from tb_tidy_plugin.profile.cpu_work import recorder_frames
-from tb_tidy_plugin.profile.intervals import Intervals, covered
-from tb_tidy_plugin.profile.nesting import contained, fitted, nearest, outer_first, unfolded
+from tb_tidy_plugin.profile.compiled.compilations import BUILDS
+from tb_tidy_plugin.profile.events.intervals import Intervals, covered
+from tb_tidy_plugin.profile.events.nesting import contained, fitted, nearest, outer_first, unfolded
+from tb_tidy_plugin.profile.host.critical import LOADING, PROFILER_OVERHEADS
+from tb_tidy_plugin.profile.host.waiting import WAITING, busiest_in_python
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.profile.start_up import LOADING, PROFILER_OVERHEADS
-from tb_tidy_plugin.profile.steps import LOADER_NEXT
-from tb_tidy_plugin.profile.waiting import WAITING, busiest_in_python
+from tb_tidy_plugin.profile.steps.steps import LOADER_NEXT
+from tb_tidy_plugin.profile.work.cpu_work import recorder_frames
 from tb_tidy_plugin.torchfacts.event_names import (
     BEGIN_CAPTURE,
     COMPILATION,

@@ -10,8 +10,8 @@ import numpy as np
 from tb_tidy_plugin.ledger.account import account_of
 from tb_tidy_plugin.ledger.causes import NUMBER
 from tb_tidy_plugin.ledger.owners import is_library_frame
-from tb_tidy_plugin.profile.critical import clipped_to_steps, per_step
-from tb_tidy_plugin.profile.intervals import Intervals, positions_of_each
+from tb_tidy_plugin.profile.events.intervals import Intervals, positions_of_each
+from tb_tidy_plugin.profile.host.critical import clipped_to_steps, per_step
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.sources.frames import parse_frame
 from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Category, Mask, Rows

@@ -10,14 +10,14 @@ import numpy as np
 from tb_tidy_plugin.ledger.advice import NO_SHAPES
 from tb_tidy_plugin.ledger.causes import Segments
 from tb_tidy_plugin.ledger.model import Bound, Communication, Limit, Rate
-from tb_tidy_plugin.profile.collectives import collectives_of
 from tb_tidy_plugin.profile.devices import FP8
-from tb_tidy_plugin.profile.experts import experts_read
-from tb_tidy_plugin.profile.float32 import float32_kernels
-from tb_tidy_plugin.profile.flops import PLAUSIBLE, device_of
 from tb_tidy_plugin.profile.kernels import OF_NARROW_TYPE, QUANTISED
-from tb_tidy_plugin.profile.paged_attention import serving_estimates_of
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.profile.ranks.collectives import collectives_of
+from tb_tidy_plugin.profile.serving.iterations import experts_read
+from tb_tidy_plugin.profile.serving.paged_attention import serving_estimates_of
+from tb_tidy_plugin.profile.work.flops import PLAUSIBLE, device_of
+from tb_tidy_plugin.profile.work.matrix_products import float32_kernels
 from tb_tidy_plugin.system.allocator import give_back
 from tb_tidy_plugin.trace.columns import ABSENT, Ids, Mask, Numbers, Rows, Times
 from tb_tidy_plugin.trace.sets import among, distinct

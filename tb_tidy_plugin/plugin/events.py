@@ -61,7 +61,7 @@ def columns_of(profile: Profile, rows: Rows, locate: Locate) -> EventColumns:
 
 def _lanes(profile: Profile, rows: Rows) -> list[str]:
     """The host thread or device stream each event ran on, in words."""
-    from tb_tidy_plugin.profile.timeline import stream_name, thread_name
+    from tb_tidy_plugin.profile.timeline.timeline import stream_name, thread_name
     from tb_tidy_plugin.trace.columns import DEVICE_WORK
 
     table = profile.table
@@ -74,7 +74,7 @@ def _lanes(profile: Profile, rows: Rows) -> list[str]:
 
 
 def _shapes(profile: Profile, rows: Rows) -> list[str]:
-    from tb_tidy_plugin.profile.timeline import shapes_line
+    from tb_tidy_plugin.profile.timeline.timeline import shapes_line
     from tb_tidy_plugin.trace.columns import Category
 
     operators = (profile.table.category[rows] == Category.OPERATOR).nonzero()[0]

@@ -21,8 +21,8 @@ from tb_tidy_plugin.plugin.timeline_models import (
     TimelineSlice,
     TimelineSteps,
 )
-from tb_tidy_plugin.profile.timeline import Timeline
-from tb_tidy_plugin.profile.timeline_window import arrows_in, bars_in, event_around, launched_within, marked_in
+from tb_tidy_plugin.profile.timeline.timeline import Timeline
+from tb_tidy_plugin.profile.timeline.window import arrows_in, bars_in, event_around, launched_within, marked_in
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
 
 MOST_ARROWS = 300

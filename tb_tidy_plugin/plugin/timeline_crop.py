@@ -8,8 +8,8 @@ import msgspec
 import numpy as np
 
 from tb_tidy_plugin.plugin.timeline_answers import shortened
-from tb_tidy_plugin.profile.timeline import EventLane, Timeline
-from tb_tidy_plugin.profile.timeline_window import events_between
+from tb_tidy_plugin.profile.timeline.timeline import EventLane, Timeline
+from tb_tidy_plugin.profile.timeline.window import events_between
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
 from tb_tidy_plugin.trace.sets import among, distinct
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tb_tidy_plugin.profile.timeline import LaneKind
+from tb_tidy_plugin.profile.timeline.timeline import LaneKind
 from tb_tidy_plugin.report.value import Model
 from tb_tidy_plugin.words.vocabulary import KnownBy
 

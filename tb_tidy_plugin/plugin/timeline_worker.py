@@ -24,7 +24,7 @@ from tb_tidy_plugin.trace.remote import path_or_url
 from tb_tidy_plugin.words.errors import ConfigurationError, TraceError
 
 if TYPE_CHECKING:
-    from tb_tidy_plugin.profile.timeline import Timeline
+    from tb_tidy_plugin.profile.timeline.timeline import Timeline
 
 TIMELINE_WORK = "timeline"
 _KEPT_BYTES = 512 << 20  # of timelines: 60 bytes per event, so that eight of the largest traces fit

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from tb_tidy_plugin.profile.calls import rows_of
-from tb_tidy_plugin.profile.compiled import compilations
-from tb_tidy_plugin.profile.intervals import Intervals
+from tb_tidy_plugin.profile.compiled.compilations import compilations
+from tb_tidy_plugin.profile.events.calls import rows_of
+from tb_tidy_plugin.profile.events.intervals import Intervals
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.torchfacts import aten
 from tb_tidy_plugin.torchfacts.event_names import KERNEL_LAUNCH

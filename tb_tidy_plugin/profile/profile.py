@@ -9,21 +9,25 @@ from itertools import compress, pairwise
 
 import numpy as np
 
-from tb_tidy_plugin.profile.calls import Calls, calls_of
-from tb_tidy_plugin.profile.devices import DeviceModel, known_device
-from tb_tidy_plugin.profile.inputs import Inputs, known_inputs
-from tb_tidy_plugin.profile.intervals import Intervals, covered, last_begun
-from tb_tidy_plugin.profile.nesting import Nesting, nest, plain_names
-from tb_tidy_plugin.profile.operators import Operators, operators_of
-from tb_tidy_plugin.profile.pace import Pace, pace_of
-from tb_tidy_plugin.profile.platforms import activity_of, platform_of
-from tb_tidy_plugin.profile.products import FACTORS, Product, product_of
-from tb_tidy_plugin.profile.replay import Replayed, replayed_of
-from tb_tidy_plugin.profile.signatures import DistinctInputs, Signatures, distinct_inputs, signatures_of
-from tb_tidy_plugin.profile.step_bounds import DeviceWork, StepSpan, span_of, work_of
-from tb_tidy_plugin.profile.steps import UNMARKED, ProfileSteps, steps_of
-from tb_tidy_plugin.profile.streams import in_order
-from tb_tidy_plugin.profile.tree import MOST_DEEP, build_tree, forward_threads, innermost
+from tb_tidy_plugin.profile.devices import DeviceModel, activity_of, in_order, known_device, platform_of
+from tb_tidy_plugin.profile.events.calls import Calls, calls_of
+from tb_tidy_plugin.profile.events.inputs import (
+    DistinctInputs,
+    Inputs,
+    Signatures,
+    distinct_inputs,
+    known_inputs,
+    signatures_of,
+)
+from tb_tidy_plugin.profile.events.intervals import Intervals, covered, last_begun
+from tb_tidy_plugin.profile.events.nesting import Nesting, nest, plain_names
+from tb_tidy_plugin.profile.events.operators import Operators, operators_of
+from tb_tidy_plugin.profile.events.products import FACTORS, Product, product_of
+from tb_tidy_plugin.profile.events.tree import MOST_DEEP, build_tree, forward_threads, innermost
+from tb_tidy_plugin.profile.graphs.replay import Replayed, replayed_of
+from tb_tidy_plugin.profile.steps.bounds import DeviceWork, StepSpan, span_of, work_of
+from tb_tidy_plugin.profile.steps.pace import Pace, pace_of
+from tb_tidy_plugin.profile.steps.steps import UNMARKED, ProfileSteps, steps_of
 from tb_tidy_plugin.torchfacts import aten
 from tb_tidy_plugin.torchfacts.event_names import GIVES_WORK
 from tb_tidy_plugin.trace.columns import (

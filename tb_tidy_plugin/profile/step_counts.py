@@ -11,12 +11,12 @@ from typing import Literal, TypeAlias
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin.profile.allocations import HOST, asked_by, memory_events
-from tb_tidy_plugin.profile.calls import rows_of
-from tb_tidy_plugin.profile.collectives import collectives_of
-from tb_tidy_plugin.profile.compiled import broken_calls
+from tb_tidy_plugin.profile.compiled.compilations import broken_calls
+from tb_tidy_plugin.profile.events.calls import rows_of
+from tb_tidy_plugin.profile.host.transfers import device_waits, value_reads
+from tb_tidy_plugin.profile.memory.allocations import HOST, asked_by, memory_events
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.profile.readbacks import device_waits, value_reads
+from tb_tidy_plugin.profile.ranks.collectives import collectives_of
 from tb_tidy_plugin.torchfacts.event_names import TO_DEVICE, TO_HOST
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows, Times
 

@@ -2,10 +2,10 @@
 
 from typing import TYPE_CHECKING
 
-from tb_tidy_plugin.profile.inputs import TORCH_DTYPES, Inputs, Shape
-from tb_tidy_plugin.profile.intervals import Intervals
+from tb_tidy_plugin.profile.events.inputs import TORCH_DTYPES, Inputs, Shape
+from tb_tidy_plugin.profile.events.intervals import Intervals
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.profile.run import Run
+from tb_tidy_plugin.profile.ranks.run import Run
 from tb_tidy_plugin.rulekit import made
 from tb_tidy_plugin.rulekit.edits import Edit, Overlap, Remove, Scale, Unblock
 from tb_tidy_plugin.rulekit.rule import AnyRule, Benchmark, DeviceKind, Match, Rule, known_dtype

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, TypeAlias, ge
 import msgspec
 
 from tb_tidy_plugin.fixes.change import Change, Spot, Unfixable
-from tb_tidy_plugin.profile.inputs import TORCH_DTYPES
+from tb_tidy_plugin.profile.events.inputs import TORCH_DTYPES
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.rulekit.edits import Edit, Remove, Scale
 from tb_tidy_plugin.rulekit.evidence import E, evidence_names, names_in

@@ -18,7 +18,7 @@ from typing import TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from tb_tidy_plugin.profile.compiled_graphs import compiled_graphs_of, is_region
+from tb_tidy_plugin.profile.compiled.graphs import compiled_graphs_of, is_region
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.sources.automaton import automaton_of, first_line
 from tb_tidy_plugin.sources.compiled import kernel_stacks

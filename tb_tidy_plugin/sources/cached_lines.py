@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import replace
 
-from tb_tidy_plugin.profile.compiled_graphs import GRAPH, GraphCall, compiled_graphs_of, region_id
+from tb_tidy_plugin.profile.compiled.graphs import GRAPH, GraphCall, compiled_graphs_of, region_id
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.sources.align import Sources, function_spans
 from tb_tidy_plugin.sources.compiled import function_place

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from tb_tidy_plugin.profile.compiled_graphs import GraphCall, compiled_graphs_of
+from tb_tidy_plugin.profile.compiled.graphs import GraphCall, compiled_graphs_of
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.sources.frames import Frame, frame_of, parse_frame
 from tb_tidy_plugin.trace.columns import ABSENT, Category

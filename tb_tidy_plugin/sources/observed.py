@@ -13,8 +13,8 @@ from typing import Literal, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
+from tb_tidy_plugin.profile.compiled.operators import spans_of
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.profile.user_operators import spans_of
 from tb_tidy_plugin.sources.emissions import IN_PYTHON
 from tb_tidy_plugin.sources.frames import FRAME
 from tb_tidy_plugin.sources.sites import Called, Site

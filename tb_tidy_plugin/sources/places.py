@@ -6,8 +6,8 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from tb_tidy_plugin.profile.compiled_graphs import compiled_graphs_of
-from tb_tidy_plugin.profile.intervals import positions_of_each
+from tb_tidy_plugin.profile.compiled.graphs import compiled_graphs_of
+from tb_tidy_plugin.profile.events.intervals import positions_of_each
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.sources.compiled import function_place, kernel_place, own_frame_between
 from tb_tidy_plugin.sources.frames import Frame, goes_on, parse_frame, stack_of

@@ -273,7 +273,7 @@ class Metadata(msgspec.Struct, frozen=True):
 
 
 class Replays(msgspec.Struct, frozen=True):
-    """Inserted events of a table for the captures of its replayed graphs (`profile/replay.py`).
+    """Inserted events of a table for the captures of its replayed graphs (`profile/graphs/replay.py`).
 
     Attributes:
         work, cause: `file_order` of replayed device work, and of the inserted event that launched it in the capture.

@@ -17,9 +17,9 @@ from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.lines import LineCosts
 from tb_tidy_plugin.analysis.tables import figures_of
 from tb_tidy_plugin.plugin.tables import Page, kernels_answer, tables_of
-from tb_tidy_plugin.profile.inputs import Inputs
-from tb_tidy_plugin.profile.paged_attention import decode_attention, serving_estimates_of
+from tb_tidy_plugin.profile.events.inputs import Inputs
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.profile.serving.paged_attention import decode_attention, serving_estimates_of
 from tb_tidy_plugin.report.figures import DeviceKernelRow, KernelFamilyRow
 from tb_tidy_plugin.trace.columns import ExpertSizes
 from tb_tidy_plugin.trace.files import find_traces

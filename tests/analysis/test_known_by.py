@@ -19,13 +19,13 @@ from tb_tidy_plugin.cli.main import commands
 from tb_tidy_plugin.plugin.tables import Page, kernels_answer, line_columns, tables_of
 from tb_tidy_plugin.plugin.timeline_answers import event_answer
 from tb_tidy_plugin.plugin.timeline_models import TimelineEvent
+from tb_tidy_plugin.profile.graphs.replay import KNOWN_BY, least_certain_of, with_replayed
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.profile.replay import KNOWN_BY, least_certain_of, with_replayed
 from tb_tidy_plugin.report.figures import Figures
 from tb_tidy_plugin.sources.align import Aligner
 from tests.ask.assistant import asking, folder_at, rows_of
 from tests.ledger.traces import Made
-from tests.profile.test_replay_drawn import capture, replay
+from tests.profile.graphs.test_replay_drawn import capture, replay
 
 CAPTURED = [*(f"k{letter}" for letter in "abcdefghi"), "gemm"]
 REPLAYED = [*CAPTURED[:4], "another", *CAPTURED[5:]]

@@ -15,8 +15,7 @@ from tb_tidy_plugin.analysis.present import doubts_about, missing_of, present_te
 from tb_tidy_plugin.analysis.rank_parts import RANK_PART, typical_step
 from tb_tidy_plugin.analysis.ranks import ranks_of
 from tb_tidy_plugin.ledger.model import CAUSES
-from tb_tidy_plugin.profile.rank_summary import Operation, RankFinding, RankSummary
-from tb_tidy_plugin.profile.run import Run
+from tb_tidy_plugin.profile.ranks.run import Operation, RankFinding, RankSummary, Run
 from tb_tidy_plugin.report.rank_model import RANK_PARTS, Imbalance, RankRow, Ranks, worst_first
 from tests.support.drawn_runs import SITE, STEP_US, draw_run
 from tests.support.recorded_ranks import record

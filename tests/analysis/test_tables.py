@@ -15,7 +15,7 @@ from tb_tidy_plugin.analysis.checker import MISSING, NO_HOST_EVENTS
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.operator_rows import MOST_KERNELS
 from tb_tidy_plugin.analysis.tables import GROUPS, figures_of
-from tb_tidy_plugin.profile.nesting import NOT_COUNTED
+from tb_tidy_plugin.profile.events.nesting import NOT_COUNTED
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report.figures import Figures, FrameRow
 from tb_tidy_plugin.system.decoders import decode

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tb_tidy_plugin.profile.intervals import covered
+from tb_tidy_plugin.profile.events.intervals import covered
 from tb_tidy_plugin.profile.kernels import collective_kernels
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.columns import DEVICE_WORK, Category

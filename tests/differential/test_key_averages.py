@@ -15,11 +15,10 @@ from typing import Any
 import pytest
 
 from tb_tidy_plugin.analysis.operator_tables import By, operator_table
-from tb_tidy_plugin.profile.flops import FORMULAS, estimate, estimates_of
-from tb_tidy_plugin.profile.inputs import Inputs
-from tb_tidy_plugin.profile.nesting import HOST_CALLS, nest
+from tb_tidy_plugin.profile.events.inputs import Inputs, signatures_of
+from tb_tidy_plugin.profile.events.nesting import HOST_CALLS, nest
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.profile.signatures import signatures_of
+from tb_tidy_plugin.profile.work.flops import FORMULAS, estimate, estimates_of
 from tb_tidy_plugin.trace.columns import Category
 from tb_tidy_plugin.trace.kineto import read_trace
 from tests.support.recordings import ROOT

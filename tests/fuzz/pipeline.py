@@ -25,7 +25,7 @@ from tb_tidy_plugin.plugin.timeline_worker import (
     SliceQuestion,
     answer_to,
 )
-from tb_tidy_plugin.profile.timeline import Timeline, timeline_of
+from tb_tidy_plugin.profile.timeline.timeline import Timeline, timeline_of
 from tb_tidy_plugin.render.html import to_html
 from tb_tidy_plugin.render.markdown import to_markdown
 from tb_tidy_plugin.render.report import report_document

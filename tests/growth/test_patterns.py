@@ -15,8 +15,8 @@ import pytest
 
 import tb_tidy_plugin
 from tb_tidy_plugin import profile, report, rules, sources, trace
-from tb_tidy_plugin.profile.collectives import COLLECTIVE_KINDS
 from tb_tidy_plugin.profile.kernels import compiled_patterns
+from tb_tidy_plugin.profile.ranks.collectives import COLLECTIVE_KINDS
 
 LENGTH = 1000
 MOST_GROWTH = 8.0  # for four times the text: 4 where time is proportional to it, 16 where it is its square

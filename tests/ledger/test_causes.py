@@ -6,7 +6,7 @@ import pytest
 
 from tb_tidy_plugin.ledger.account import linked
 from tb_tidy_plugin.ledger.model import Owner
-from tb_tidy_plugin.profile.intervals import Intervals
+from tb_tidy_plugin.profile.events.intervals import Intervals
 from tests.ledger.traces import MAIN, OTHER, Made, check
 
 GEMM = "ampere_sgemm_128x64_nn"

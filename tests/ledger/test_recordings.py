@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from tb_tidy_plugin.ledger.model import Ledger
-from tb_tidy_plugin.profile.step_bounds import span_of
-from tb_tidy_plugin.profile.steps import ProfileSteps
+from tb_tidy_plugin.profile.steps.bounds import span_of
+from tb_tidy_plugin.profile.steps.steps import ProfileSteps
 from tb_tidy_plugin.system.decoders import decode
 from tests.ledger.traces import account_in, check, ledger_in, path_of, recordings
 

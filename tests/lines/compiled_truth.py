@@ -17,8 +17,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tb_tidy_plugin.profile.compiled_graphs import NUMBERED, GraphCall, compiled_graphs_of
-from tb_tidy_plugin.profile.inputs import plain_shape
+from tb_tidy_plugin.profile.compiled.graphs import NUMBERED, GraphCall, compiled_graphs_of
+from tb_tidy_plugin.profile.events.inputs import plain_shape
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.sources.align import Sources
 from tb_tidy_plugin.sources.cached_lines import with_cached_lines

@@ -62,7 +62,7 @@ def json_objects(path: Path) -> Task:
 
 def tree(path: Path, is_compiled: bool) -> Task:
     """From the table to the event tree."""
-    from tb_tidy_plugin.profile import tree as loops
+    from tb_tidy_plugin.profile.events import tree as loops
     from tb_tidy_plugin.trace.kineto import read_trace
 
     table = read_trace(path)

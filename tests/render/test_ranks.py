@@ -12,7 +12,7 @@ from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.analysis.ranks import ranks_of
 from tb_tidy_plugin.analysis.runs import run_report
 from tb_tidy_plugin.cli.printed import as_lines
-from tb_tidy_plugin.profile.run import Run
+from tb_tidy_plugin.profile.ranks.run import Run
 from tb_tidy_plugin.render.markdown import to_markdown
 from tb_tidy_plugin.render.ranks import MOST_RANKS
 from tb_tidy_plugin.render.report import report_document

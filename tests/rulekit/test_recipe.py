@@ -13,8 +13,8 @@ import pytest
 from tb_tidy_plugin.analysis.checker import Found, check_rule
 from tb_tidy_plugin.analysis.pairs import made_again
 from tb_tidy_plugin.benchmarks.statements import complaint_about
-from tb_tidy_plugin.profile.optimizers import WITH_FOREACH
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.profile.work.training import WITH_FOREACH
 from tb_tidy_plugin.rulekit import (
     TORCH_DTYPES,
     Benchmark,

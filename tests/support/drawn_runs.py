@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tb_tidy_plugin.profile.rank_summary import CollectiveColumns, CollectiveSite, Operation, RankSummary, StepSummary
-from tb_tidy_plugin.profile.run import Run
+from tb_tidy_plugin.profile.ranks.run import CollectiveColumns, CollectiveSite, Operation, RankSummary, Run, StepSummary
 
 STEP_US = 10_000
 WIRE_US = 500

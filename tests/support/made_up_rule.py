@@ -27,7 +27,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from tb_tidy_plugin.profile.inputs import tensor_bytes
+from tb_tidy_plugin.profile.events.inputs import tensor_bytes
 from tb_tidy_plugin.rulekit import Bytes, Match, Nanoseconds, Profile, Rule
 
 

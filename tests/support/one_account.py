@@ -8,7 +8,7 @@ from statistics import median
 
 import pytest
 
-from tb_tidy_plugin.profile.steps import UNMARKED
+from tb_tidy_plugin.profile.steps.steps import UNMARKED
 from tb_tidy_plugin.render.ledger import busy_share, has_device, step_line
 from tb_tidy_plugin.report.model import Finding, Note, ProfileReport
 from tb_tidy_plugin.words.units import Nanoseconds, Share

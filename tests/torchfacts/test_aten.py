@@ -230,7 +230,7 @@ FEWEST_PLAIN = 3  # names without `aten::` that make a list: two may be anything
 OWN_TABLES = frozenset({"dev/operator_table.py", "sources/emissions.py"})
 """Held against torch by tests of their own: above, and in tests/sources/test_emissions.py."""
 
-PATTERNS = {"torchfacts/aten.py": aten.OVERLOAD.pattern, "profile/optimizers.py": r"^aten::_(?:foreach|fused)_"}
+PATTERNS = {"torchfacts/aten.py": aten.OVERLOAD.pattern, "profile/work/training.py": r"^aten::_(?:foreach|fused)_"}
 """Regular expressions about all operators, or all of a family."""
 
 CALLS = frozenset({"names", "by_name"})

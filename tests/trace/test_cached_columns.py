@@ -18,7 +18,7 @@ from tb_tidy_plugin.analysis.assemble import read_file
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.estimate.saving import SavingEstimates
-from tb_tidy_plugin.profile.nesting import nest
+from tb_tidy_plugin.profile.events.nesting import nest
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report.json import to_json
 from tb_tidy_plugin.system import threads

@@ -32,8 +32,8 @@ from typing import Any
 
 import msgspec
 
+from tb_tidy_plugin.profile.graphs.replay import with_replayed
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.profile.replay import with_replayed
 from tb_tidy_plugin.trace.kineto import read_trace
 
 _LINE = re.compile(r"(?P<indent> *)(?P<name>\S.*?) +(?P<start>\d+)-(?P<end>\d+)(?P<attributes>( +\w+=\S*)*) *")

@@ -38,7 +38,7 @@ from math import prod
 import msgspec
 
 from tb_tidy_plugin.fixes.change import SAME_UP_TO_ROUNDING, Change, Spot, Unfixable
-from tb_tidy_plugin.profile.calls import rows_of
+from tb_tidy_plugin.profile.events.calls import rows_of
 from tb_tidy_plugin.rulekit import Call, Code, Edit, Match, Nanoseconds, Profile, Rule, Scale, Share, Threshold, aten
 from tb_tidy_plugin.words.units import Count
 

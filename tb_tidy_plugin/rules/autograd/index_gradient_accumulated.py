@@ -33,7 +33,7 @@ from collections.abc import Iterator
 import msgspec
 
 from tb_tidy_plugin.fixes.change import SAME_UP_TO_ROUNDING, Change, Splice, Spot, Unfixable
-from tb_tidy_plugin.profile.calls import rows_of
+from tb_tidy_plugin.profile.events.calls import rows_of
 from tb_tidy_plugin.rulekit import Code, Edit, Inputs, Match, Nanoseconds, Profile, Rule, Scale, Sizes, Threshold, aten
 
 ACCUMULATES = aten.names("in_place", "_index_put_impl_ index_put_")

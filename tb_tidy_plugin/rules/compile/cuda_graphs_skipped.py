@@ -44,9 +44,9 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from tb_tidy_plugin.profile.calls import rows_of
-from tb_tidy_plugin.profile.compiled import skip_reasons
-from tb_tidy_plugin.profile.compiled_graphs import compiled_graphs_of, region_id
+from tb_tidy_plugin.profile.compiled.compilations import skip_reasons
+from tb_tidy_plugin.profile.compiled.graphs import compiled_graphs_of, region_id
+from tb_tidy_plugin.profile.events.calls import rows_of
 from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Rule, Scale, Threshold
 
 _CURES: Mapping[str, str] = {

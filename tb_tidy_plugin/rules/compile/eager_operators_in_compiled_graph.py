@@ -48,9 +48,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from tb_tidy_plugin.profile.calls import rows_of
-from tb_tidy_plugin.profile.compiled_graphs import eager_operators
-from tb_tidy_plugin.profile.sides import slower_side
+from tb_tidy_plugin.profile.compiled.graphs import eager_operators
+from tb_tidy_plugin.profile.events.calls import rows_of
+from tb_tidy_plugin.profile.host.critical import slower_side
 from tb_tidy_plugin.rulekit import Match, Nanoseconds, Profile, Rule, Threshold
 from tb_tidy_plugin.torchfacts import aten
 from tb_tidy_plugin.trace.columns import ABSENT

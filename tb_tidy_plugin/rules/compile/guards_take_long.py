@@ -40,8 +40,8 @@ from collections.abc import Iterator
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin.profile.calls import rows_of
-from tb_tidy_plugin.profile.compiled import is_lookup, whole_calls
+from tb_tidy_plugin.profile.compiled.compilations import is_lookup, whole_calls
+from tb_tidy_plugin.profile.events.calls import rows_of
 from tb_tidy_plugin.rulekit import Match, Nanoseconds, Profile, Rule, Share, Threshold
 
 

@@ -35,8 +35,8 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from tb_tidy_plugin.profile.builders import Builder, builds
-from tb_tidy_plugin.profile.calls import rows_of
+from tb_tidy_plugin.profile.compiled.compilations import Builder, builds
+from tb_tidy_plugin.profile.events.calls import rows_of
 from tb_tidy_plugin.rulekit import Category, Match, Nanoseconds, Profile, Rule, Share, Threshold, parse_frame
 from tb_tidy_plugin.trace.columns import ABSENT
 

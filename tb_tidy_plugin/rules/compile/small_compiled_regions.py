@@ -37,8 +37,8 @@ from collections.abc import Iterator
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin.profile.calls import rows_of
-from tb_tidy_plugin.profile.compiled import time_around, whole_calls
+from tb_tidy_plugin.profile.compiled.compilations import time_around, whole_calls
+from tb_tidy_plugin.profile.events.calls import rows_of
 from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Rule, Scale, Share, Threshold
 
 

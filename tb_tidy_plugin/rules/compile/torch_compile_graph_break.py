@@ -47,9 +47,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from tb_tidy_plugin.profile.calls import rows_of
-from tb_tidy_plugin.profile.compiled import BrokenCall, CodePiece, break_reasons, broken_calls, time_apart
-from tb_tidy_plugin.profile.readbacks import READS
+from tb_tidy_plugin.profile.compiled.compilations import BrokenCall, CodePiece, break_reasons, broken_calls, time_apart
+from tb_tidy_plugin.profile.events.calls import rows_of
+from tb_tidy_plugin.profile.host.transfers import READS
 from tb_tidy_plugin.rulekit import Category, Match, Nanoseconds, Profile, Rule, Threshold, parse_frame
 
 _LINE = re.compile(r"^.*torch_dynamo_resume_in_(?P<function>.{1,500})_at_(?P<line>\d{1,9})$")

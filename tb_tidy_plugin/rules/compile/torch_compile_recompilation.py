@@ -39,8 +39,8 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from tb_tidy_plugin.fixes.change import SAME_UP_TO_ROUNDING, Change, Spot, Unfixable
-from tb_tidy_plugin.profile.calls import rows_of
-from tb_tidy_plugin.profile.compiled import Compilation, compilations, recompile_reasons
+from tb_tidy_plugin.profile.compiled.compilations import Compilation, compilations, recompile_reasons
+from tb_tidy_plugin.profile.events.calls import rows_of
 from tb_tidy_plugin.rulekit import Category, Code, Made, Match, Nanoseconds, Profile, Rule, Share, Threshold
 
 _COMPILED = Made("compiled function", "call", "torch.compile".__eq__, "")

@@ -54,7 +54,7 @@ import msgspec
 
 from tb_tidy_plugin.fixes.change import Change, Spot, changes_behaviour
 from tb_tidy_plugin.ledger.host_work import LoadingPart, loading_functions
-from tb_tidy_plugin.profile.loading import (
+from tb_tidy_plugin.profile.host.loading import (
     HANDING_OVER_NS,
     WITHOUT_WORKERS,
     asleep_share,

@@ -37,8 +37,8 @@ from itertools import pairwise
 
 import msgspec
 
-from tb_tidy_plugin.profile.critical import device_idle
-from tb_tidy_plugin.profile.loading import (
+from tb_tidy_plugin.profile.host.critical import device_idle
+from tb_tidy_plugin.profile.host.loading import (
     WITH_WORKERS,
     batches_by_place,
     is_first_batch,

@@ -31,8 +31,8 @@ from collections.abc import Iterator
 import msgspec
 
 from tb_tidy_plugin.fixes.change import Change, Spot, changes_behaviour
-from tb_tidy_plugin.profile.calls import rows_of
-from tb_tidy_plugin.profile.library_calls import calls_in_steps
+from tb_tidy_plugin.profile.events.calls import rows_of
+from tb_tidy_plugin.profile.host.callers import calls_in_steps
 from tb_tidy_plugin.rulekit import Category, Code, Made, Match, Nanoseconds, Profile, Rule, Threshold, made
 from tb_tidy_plugin.trace.sets import among
 

@@ -32,7 +32,7 @@ take less than 50 µs per step. Recordings without marked steps.
 from collections.abc import Iterator
 
 from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Spot
-from tb_tidy_plugin.profile.library_calls import WaitingCalls, usual_calls, waiting_calls
+from tb_tidy_plugin.profile.host.callers import WaitingCalls, usual_calls, waiting_calls
 from tb_tidy_plugin.rulekit import Code, Match, Profile, Rule, Threshold
 
 BARRIERS = r"^torch/distributed/distributed_c10d\.py\(\d+\): (?:monitored_)?barrier$"

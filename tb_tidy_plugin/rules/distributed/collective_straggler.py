@@ -41,7 +41,7 @@ from collections.abc import Iterator
 import msgspec
 
 from tb_tidy_plugin.ledger.advice import KIND_TITLES
-from tb_tidy_plugin.profile.stragglers import Straggler, comparable_steps, straggler_of
+from tb_tidy_plugin.profile.ranks.stragglers import Straggler, comparable_steps, straggler_of
 from tb_tidy_plugin.rulekit import Nanoseconds, Run, RunMatch, RunRule, Share, Threshold
 
 _WORK = {

@@ -29,9 +29,9 @@ from collections.abc import Iterator
 import msgspec
 
 from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Spot
-from tb_tidy_plugin.profile.calls import rows_of
-from tb_tidy_plugin.profile.critical import clipped_to_steps, critical_time, per_step
-from tb_tidy_plugin.profile.ddp import gradient_copies
+from tb_tidy_plugin.profile.events.calls import rows_of
+from tb_tidy_plugin.profile.host.critical import clipped_to_steps, critical_time, per_step
+from tb_tidy_plugin.profile.work.training import gradient_copies
 from tb_tidy_plugin.rulekit import Code, Match, Nanoseconds, Profile, Rule, Share, Threshold, made
 
 

@@ -40,7 +40,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from tb_tidy_plugin.profile.collectives import ExposedKind, exposed_collectives
+from tb_tidy_plugin.profile.ranks.collectives import ExposedKind, exposed_collectives
 from tb_tidy_plugin.rulekit import Bytes, Edit, Match, Nanoseconds, Overlap, Profile, Rule, Share, Threshold
 
 _GRADIENTS = (

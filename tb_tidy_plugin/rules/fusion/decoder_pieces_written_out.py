@@ -36,10 +36,10 @@ from collections.abc import Iterator
 
 import msgspec
 
-from tb_tidy_plugin.profile.calls import rows_of
-from tb_tidy_plugin.profile.decoder import DecoderPiece, decoder_pieces
-from tb_tidy_plugin.profile.gradients import gradients_of, their_backward
-from tb_tidy_plugin.profile.sides import slower_side
+from tb_tidy_plugin.profile.events.calls import rows_of
+from tb_tidy_plugin.profile.host.critical import slower_side
+from tb_tidy_plugin.profile.work.pointwise import DecoderPiece, decoder_pieces
+from tb_tidy_plugin.profile.work.training import gradients_of, their_backward
 from tb_tidy_plugin.rulekit import (
     Edit,
     Match,

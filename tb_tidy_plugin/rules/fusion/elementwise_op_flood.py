@@ -37,10 +37,10 @@ from math import prod
 import msgspec
 
 from tb_tidy_plugin.fixes.change import SAME_UP_TO_ROUNDING, Change, Spot, Unfixable
-from tb_tidy_plugin.profile.calls import rows_of
-from tb_tidy_plugin.profile.gradients import gradients_of, their_backward
-from tb_tidy_plugin.profile.pointwise import Chain, part_left, pointwise_chains
-from tb_tidy_plugin.profile.sides import slower_side
+from tb_tidy_plugin.profile.events.calls import rows_of
+from tb_tidy_plugin.profile.host.critical import slower_side
+from tb_tidy_plugin.profile.work.pointwise import Chain, part_left, pointwise_chains
+from tb_tidy_plugin.profile.work.training import gradients_of, their_backward
 from tb_tidy_plugin.rulekit import (
     TORCH_DTYPES,
     Benchmark,

@@ -37,10 +37,10 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from tb_tidy_plugin.profile.calls import rows_of
-from tb_tidy_plugin.profile.decoder import PieceCall, calls_around
-from tb_tidy_plugin.profile.gradients import gradients_of
-from tb_tidy_plugin.profile.sides import slower_side
+from tb_tidy_plugin.profile.events.calls import rows_of
+from tb_tidy_plugin.profile.host.critical import slower_side
+from tb_tidy_plugin.profile.work.pointwise import PieceCall, calls_around
+from tb_tidy_plugin.profile.work.training import gradients_of
 from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Rule, Scale, Shape, Share, Sizes, Threshold, aten
 
 MEANS = aten.names("known", "mean")

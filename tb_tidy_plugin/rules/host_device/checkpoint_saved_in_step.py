@@ -35,7 +35,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from tb_tidy_plugin.profile.library_calls import usual_calls
+from tb_tidy_plugin.profile.host.callers import usual_calls
 from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Overlap, Profile, Rule, Threshold
 
 SAVES = r"^torch/(?:serialization|distributed/checkpoint/state_dict_saver)\.py\(\d+\): save$"

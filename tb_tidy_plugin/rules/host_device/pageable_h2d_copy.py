@@ -38,8 +38,8 @@ from collections.abc import Iterator
 import msgspec
 
 from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Spot, Unfixable
-from tb_tidy_plugin.profile.copies import copied_input, copying_operator, exposed_copies, pinned_bytes_per_ns
-from tb_tidy_plugin.profile.recurring import recurring
+from tb_tidy_plugin.profile.host.callers import recurring
+from tb_tidy_plugin.profile.host.transfers import copied_input, copying_operator, exposed_copies, pinned_bytes_per_ns
 from tb_tidy_plugin.rulekit import (
     TORCH_DTYPES,
     Benchmark,

@@ -34,8 +34,8 @@ from collections.abc import Iterator
 import msgspec
 
 from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Splice, Spot, Unfixable, changes_behaviour
-from tb_tidy_plugin.profile.copies import copied_input, copying_operator
-from tb_tidy_plugin.profile.inputs import tensor_bytes
+from tb_tidy_plugin.profile.events.inputs import tensor_bytes
+from tb_tidy_plugin.profile.host.transfers import copied_input, copying_operator
 from tb_tidy_plugin.rulekit import (
     TORCH_DTYPES,
     Benchmark,

@@ -36,9 +36,9 @@ from typing import NamedTuple
 import msgspec
 
 from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Splice, Spot, Unfixable
-from tb_tidy_plugin.profile.calls import rows_of
-from tb_tidy_plugin.profile.critical import device_idle
-from tb_tidy_plugin.profile.recurring import recurring
+from tb_tidy_plugin.profile.events.calls import rows_of
+from tb_tidy_plugin.profile.host.callers import recurring
+from tb_tidy_plugin.profile.host.critical import device_idle
 from tb_tidy_plugin.rulekit import (
     TORCH_DTYPES,
     Benchmark,

@@ -38,7 +38,7 @@ from collections.abc import Iterator
 import msgspec
 
 from tb_tidy_plugin.ledger.host_work import HostWait, waits_for_host_work
-from tb_tidy_plugin.profile.loading import HANDING_OVER_NS, workers_hiding
+from tb_tidy_plugin.profile.host.loading import HANDING_OVER_NS, workers_hiding
 from tb_tidy_plugin.rulekit import (
     Confidence,
     Edit,

@@ -35,7 +35,7 @@ from collections.abc import Iterator
 import msgspec
 
 from tb_tidy_plugin.fixes.change import SAME_UP_TO_ROUNDING, Change, Splice, Spot, Unfixable
-from tb_tidy_plugin.profile.calls import rows_of
+from tb_tidy_plugin.profile.events.calls import rows_of
 from tb_tidy_plugin.rulekit import Category, Code, Match, Nanoseconds, Profile, Rule, Share, Threshold
 
 CONVERSION = r"(?i:nchwToNhwc|nhwcToNchw)|^batched_transpose_\d"

@@ -32,8 +32,8 @@ from collections.abc import Iterator
 import msgspec
 
 from tb_tidy_plugin.fixes.change import SAME_UP_TO_ROUNDING, Change, Spot, Unfixable
-from tb_tidy_plugin.profile.calls import rows_of
-from tb_tidy_plugin.profile.library_calls import calls_in_steps
+from tb_tidy_plugin.profile.events.calls import rows_of
+from tb_tidy_plugin.profile.host.callers import calls_in_steps
 from tb_tidy_plugin.rulekit import Code, Match, Nanoseconds, Profile, Rule, Threshold
 from tb_tidy_plugin.torchfacts import aten
 

@@ -35,8 +35,8 @@ import msgspec
 import numpy as np
 
 from tb_tidy_plugin.fixes.change import Change, Spot
-from tb_tidy_plugin.profile.calls import rows_of
-from tb_tidy_plugin.profile.inputs import FLOATING, Inputs
+from tb_tidy_plugin.profile.events.calls import rows_of
+from tb_tidy_plugin.profile.events.inputs import FLOATING, Inputs
 from tb_tidy_plugin.rulekit import (
     Category,
     Code,

@@ -39,7 +39,7 @@ from math import log, sqrt
 import msgspec
 
 from tb_tidy_plugin.fixes.change import SAME_UP_TO_ROUNDING, Change, Spot, Unfixable
-from tb_tidy_plugin.profile.optimizers import WITH_FOREACH, Update, updates_one_by_one
+from tb_tidy_plugin.profile.work.training import WITH_FOREACH, Update, updates_one_by_one
 from tb_tidy_plugin.rulekit import (
     Benchmark,
     Code,

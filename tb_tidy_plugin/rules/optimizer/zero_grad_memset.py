@@ -39,8 +39,8 @@ from math import prod
 import msgspec
 
 from tb_tidy_plugin.fixes.change import Change, Spot, Unfixable, changes_behaviour
-from tb_tidy_plugin.profile.calls import rows_of
-from tb_tidy_plugin.profile.gradients import first_additions
+from tb_tidy_plugin.profile.events.calls import rows_of
+from tb_tidy_plugin.profile.work.training import first_additions
 from tb_tidy_plugin.rulekit import (
     Benchmark,
     Category,

@@ -35,8 +35,8 @@ from math import prod
 
 import msgspec
 
-from tb_tidy_plugin.profile.calls import rows_of
-from tb_tidy_plugin.profile.flops import estimate
+from tb_tidy_plugin.profile.events.calls import rows_of
+from tb_tidy_plugin.profile.work.flops import estimate
 from tb_tidy_plugin.rulekit import (
     Benchmark,
     Inputs,

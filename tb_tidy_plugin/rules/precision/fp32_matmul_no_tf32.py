@@ -37,9 +37,9 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from tb_tidy_plugin.fixes.change import Change, Spot, Unfixable, changes_behaviour
-from tb_tidy_plugin.profile.calls import rows_of
 from tb_tidy_plugin.profile.devices import slowest_device
-from tb_tidy_plugin.profile.products import Product
+from tb_tidy_plugin.profile.events.calls import rows_of
+from tb_tidy_plugin.profile.events.products import Product
 from tb_tidy_plugin.rulekit import (
     Benchmark,
     Code,

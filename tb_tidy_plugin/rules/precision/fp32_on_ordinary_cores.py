@@ -44,7 +44,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from tb_tidy_plugin.fixes.change import Change, Spot, Unfixable, changes_behaviour
-from tb_tidy_plugin.profile.float32 import float32_kernels, half_of_single, has_matrix_units
+from tb_tidy_plugin.profile.work.matrix_products import float32_kernels, half_of_single, has_matrix_units
 from tb_tidy_plugin.rulekit import Code, Edit, Match, Nanoseconds, Profile, Rows, Rule, Scale, Share, Threshold
 from tb_tidy_plugin.rulekit.made import mixed_precision
 

@@ -34,7 +34,7 @@ from collections.abc import Iterator
 import msgspec
 
 from tb_tidy_plugin.fixes.change import Change, Splice, Spot, Unfixable, changes_behaviour
-from tb_tidy_plugin.profile.calls import rows_of
+from tb_tidy_plugin.profile.events.calls import rows_of
 from tb_tidy_plugin.rulekit import Call, Category, Code, Match, Nanoseconds, Profile, Rule, Threshold, aten
 
 LAYERS = aten.by_name("product", {"linear": 1, "conv1d": 1, "conv2d": 1, "conv3d": 1})

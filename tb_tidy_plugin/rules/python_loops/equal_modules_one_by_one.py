@@ -39,9 +39,9 @@ from itertools import pairwise
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin.profile.gradients import gradients_of
-from tb_tidy_plugin.profile.module_marks import marks_of
-from tb_tidy_plugin.profile.overhead import host_work
+from tb_tidy_plugin.profile.host.overhead import host_work
+from tb_tidy_plugin.profile.work.module_marks import marks_of
+from tb_tidy_plugin.profile.work.training import gradients_of
 from tb_tidy_plugin.rulekit import (
     Edit,
     Match,

@@ -41,9 +41,9 @@ from collections.abc import Iterator, Sequence
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin.profile.gradients import gradients_of
-from tb_tidy_plugin.profile.inputs import NOT_A_TENSOR
-from tb_tidy_plugin.profile.loops import NOT_IN_LOOPS
+from tb_tidy_plugin.profile.events.calls import NOT_IN_LOOPS
+from tb_tidy_plugin.profile.events.inputs import NOT_A_TENSOR
+from tb_tidy_plugin.profile.work.training import gradients_of
 from tb_tidy_plugin.rulekit import (
     Benchmark,
     Category,

@@ -39,8 +39,8 @@ from collections.abc import Iterator, Sequence
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin.profile.loops import NOT_IN_LOOPS
-from tb_tidy_plugin.profile.overhead import host_work
+from tb_tidy_plugin.profile.events.calls import NOT_IN_LOOPS
+from tb_tidy_plugin.profile.host.overhead import host_work
 from tb_tidy_plugin.rulekit import (
     Category,
     Match,

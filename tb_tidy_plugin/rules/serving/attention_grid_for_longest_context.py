@@ -33,11 +33,11 @@ from collections.abc import Iterator, Sequence
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin.profile.flops import device_of
-from tb_tidy_plugin.profile.graph_records import grids_of
-from tb_tidy_plugin.profile.iterations import Iteration, iterations_of
+from tb_tidy_plugin.profile.graphs.records import grids_of
 from tb_tidy_plugin.profile.kernels import kernel_kind
-from tb_tidy_plugin.profile.paged_attention import cached_heads, decode_attention
+from tb_tidy_plugin.profile.serving.iterations import Iteration, iterations_of
+from tb_tidy_plugin.profile.serving.paged_attention import cached_heads, decode_attention
+from tb_tidy_plugin.profile.work.flops import device_of
 from tb_tidy_plugin.rulekit import Category, Edit, Match, Nanoseconds, Profile, Rule, Scale, Share, Threshold
 from tb_tidy_plugin.trace.columns import ABSENT
 from tb_tidy_plugin.words.units import plural

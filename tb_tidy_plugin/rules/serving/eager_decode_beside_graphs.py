@@ -31,7 +31,7 @@ from collections.abc import Iterator
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin.profile.iterations import iterations_of, mark_of
+from tb_tidy_plugin.profile.serving.iterations import iterations_of, mark_of
 from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Rule, Scale, Share, Threshold
 
 

@@ -31,7 +31,7 @@ from itertools import groupby
 
 import msgspec
 
-from tb_tidy_plugin.profile.iterations import Iteration, iterations_of, mark_of
+from tb_tidy_plugin.profile.serving.iterations import Iteration, iterations_of, mark_of
 from tb_tidy_plugin.rulekit import Edit, Match, Profile, Rule, Scale, Share, Threshold
 from tb_tidy_plugin.words.units import times
 

@@ -34,7 +34,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from tb_tidy_plugin.profile.engine_work import functions_that_hold_up, share_held_up
+from tb_tidy_plugin.profile.serving.iterations import functions_that_hold_up, share_held_up
 from tb_tidy_plugin.rulekit import Match, Nanoseconds, Profile, Rule, Share, Threshold
 from tb_tidy_plugin.words.units import times
 

@@ -33,7 +33,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from tb_tidy_plugin.profile.rated_products import RatedProduct, rated_products
+from tb_tidy_plugin.profile.work.matrix_products import RatedProduct, rated_products
 from tb_tidy_plugin.rulekit import TORCH_DTYPES, Edit, Match, Nanoseconds, Profile, Rule, Scale, Share, Threshold
 from tb_tidy_plugin.words.units import PerSecond
 

@@ -33,8 +33,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from tb_tidy_plugin.profile.flops import device_of
-from tb_tidy_plugin.profile.rated_products import RatedProduct, rated_products
+from tb_tidy_plugin.profile.work.flops import device_of
+from tb_tidy_plugin.profile.work.matrix_products import RatedProduct, rated_products
 from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Rule, Scale, Share, Threshold, parse_frame
 from tb_tidy_plugin.words.units import PerSecond, plural
 

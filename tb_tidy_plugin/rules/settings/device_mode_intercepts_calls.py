@@ -35,8 +35,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from tb_tidy_plugin.profile.calls import rows_of
-from tb_tidy_plugin.profile.library_calls import calls_in_steps
+from tb_tidy_plugin.profile.events.calls import rows_of
+from tb_tidy_plugin.profile.host.callers import calls_in_steps
 from tb_tidy_plugin.rulekit import Match, Nanoseconds, Profile, Rule, Threshold
 
 INTERCEPTED = r"^torch/utils/_device\.py\(\d+\): __torch_function__$"

@@ -33,8 +33,8 @@ from collections.abc import Iterator
 import msgspec
 
 from tb_tidy_plugin.fixes.change import Change, Spot, Unfixable, changes_behaviour
-from tb_tidy_plugin.profile.calls import rows_of
-from tb_tidy_plugin.profile.library_calls import calls_in_steps
+from tb_tidy_plugin.profile.events.calls import rows_of
+from tb_tidy_plugin.profile.host.callers import calls_in_steps
 from tb_tidy_plugin.rulekit import Code, Match, Profile, Rule, Threshold
 
 _CHECKS = r"^torch/distributions/distribution\.py\(\d+\): (?:__init__|_validate_sample)$"

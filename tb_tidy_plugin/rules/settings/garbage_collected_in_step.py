@@ -37,8 +37,8 @@ from collections.abc import Iterator
 import msgspec
 
 from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Spot, Unfixable
-from tb_tidy_plugin.profile.calls import BUILT_IN, rows_of
-from tb_tidy_plugin.profile.library_calls import calls_in_steps
+from tb_tidy_plugin.profile.events.calls import BUILT_IN, rows_of
+from tb_tidy_plugin.profile.host.callers import calls_in_steps
 from tb_tidy_plugin.rulekit import Code, Edit, Match, Nanoseconds, Profile, Remove, Rule, Scale, Threshold
 
 COLLECTIONS = r"^Python GC$"

@@ -37,8 +37,8 @@ import numpy as np
 from tb_tidy_plugin.ledger.account import OF_COMPILATION, OF_START_UP, account_of
 from tb_tidy_plugin.ledger.causes import NUMBER
 from tb_tidy_plugin.ledger.model import Cause, RecordingKind
-from tb_tidy_plugin.profile.critical import per_step
-from tb_tidy_plugin.profile.intervals import Intervals
+from tb_tidy_plugin.profile.events.intervals import Intervals
+from tb_tidy_plugin.profile.host.critical import per_step
 from tb_tidy_plugin.rulekit import Match, Nanoseconds, Profile, Rule, Share
 from tb_tidy_plugin.trace.columns import ABSENT
 from tb_tidy_plugin.trace.sets import among, distinct

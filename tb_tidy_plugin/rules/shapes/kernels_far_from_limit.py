@@ -38,7 +38,7 @@ from tb_tidy_plugin.ledger.account import account_of
 from tb_tidy_plugin.ledger.advice import NEAR_LIMIT
 from tb_tidy_plugin.ledger.kinds import kind_of_operator
 from tb_tidy_plugin.ledger.limits import CallLimits
-from tb_tidy_plugin.profile.intervals import positions_of_each
+from tb_tidy_plugin.profile.events.intervals import positions_of_each
 from tb_tidy_plugin.rulekit import (
     Category,
     Edit,

@@ -36,7 +36,7 @@ import msgspec
 import numpy as np
 
 from tb_tidy_plugin.profile.devices import FIRST_WITH_TENSOR_CORES
-from tb_tidy_plugin.profile.products import Product
+from tb_tidy_plugin.profile.events.products import Product
 from tb_tidy_plugin.rulekit import (
     Benchmark,
     Edit,

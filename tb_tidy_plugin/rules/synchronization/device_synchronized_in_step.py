@@ -34,8 +34,8 @@ for which the device was already done. Recordings without marked steps.
 from collections.abc import Iterator
 
 from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Spot
-from tb_tidy_plugin.profile.calls import rows_of
-from tb_tidy_plugin.profile.library_calls import WaitingCalls, usual_calls, waiting_calls
+from tb_tidy_plugin.profile.events.calls import rows_of
+from tb_tidy_plugin.profile.host.callers import WaitingCalls, usual_calls, waiting_calls
 from tb_tidy_plugin.rulekit import Code, Edit, Match, Profile, Rule, Threshold, Unblock
 
 _WAITS = r"^torch/(?:cuda/__init__|xpu/__init__|accelerator/__init__|cuda/streams)\.py\(\d+\): synchronize$"

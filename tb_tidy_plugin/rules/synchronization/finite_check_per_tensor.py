@@ -34,7 +34,7 @@ from collections.abc import Iterator
 import msgspec
 
 from tb_tidy_plugin.fixes.change import Change, Spot
-from tb_tidy_plugin.profile.calls import rows_of
+from tb_tidy_plugin.profile.events.calls import rows_of
 from tb_tidy_plugin.rulekit import Code, Match, Nanoseconds, Profile, Rule, Threshold, aten, parse_frame
 
 TESTS = aten.names("known", "isnan isinf isfinite")

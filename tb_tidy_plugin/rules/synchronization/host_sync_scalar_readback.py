@@ -43,9 +43,9 @@ import numpy as np
 from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Splice, Spot, Unfixable, changes_behaviour
 from tb_tidy_plugin.ledger.account import account_of
 from tb_tidy_plugin.ledger.causes import NUMBER
-from tb_tidy_plugin.profile.calls import rows_of
-from tb_tidy_plugin.profile.intervals import Intervals, Spans, positions_of_each
-from tb_tidy_plugin.profile.readbacks import device_readbacks, enclosing, read_loops
+from tb_tidy_plugin.profile.events.calls import rows_of
+from tb_tidy_plugin.profile.events.intervals import Intervals, Spans, positions_of_each
+from tb_tidy_plugin.profile.host.transfers import device_readbacks, enclosing, read_loops
 from tb_tidy_plugin.rulekit import (
     Benchmark,
     Category,

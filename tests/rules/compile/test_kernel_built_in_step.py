@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tb_tidy_plugin.ledger.account import account_of
-from tb_tidy_plugin.profile.builders import BUILDERS, Builder
+from tb_tidy_plugin.profile.compiled.compilations import BUILDERS, Builder
 from tb_tidy_plugin.rulekit import Profile
 from tb_tidy_plugin.rules.compile.kernel_built_in_step import FIX_OF_BUILDER, KernelBuiltInStep
 from tests.support.answers import findings, matches_of, saving_ns

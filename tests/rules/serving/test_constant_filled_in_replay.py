@@ -9,13 +9,13 @@ import pytest
 
 from tb_tidy_plugin.analysis.assemble import read_file
 from tb_tidy_plugin.analysis.job import Job
-from tb_tidy_plugin.profile.replay import with_replayed
+from tb_tidy_plugin.profile.graphs.replay import with_replayed
 from tb_tidy_plugin.rulekit import Profile
 from tb_tidy_plugin.rulekit.testing import findings, matches_of, reason_not_checked, saving_ns
 from tb_tidy_plugin.rules.serving.constant_filled_in_replay import ConstantFilledInReplay
 from tb_tidy_plugin.trace.files import find_traces
 from tests.ledger.traces import Made
-from tests.profile.test_replay_drawn import replay
+from tests.profile.graphs.test_replay_drawn import replay
 from tests.support.recordings import shared
 
 ONE = [[1], []]

@@ -39,7 +39,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from tb_tidy_plugin.profile.calls import rows_of
+from tb_tidy_plugin.profile.events.calls import rows_of
 from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Remove, Rule, Scale, Shape, Threshold, aten
 from tb_tidy_plugin.rules.autograd.gradients_thrown_away.owners import BackwardPass, GradientBlock, outcomes
 

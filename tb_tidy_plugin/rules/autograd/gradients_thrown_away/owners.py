@@ -14,10 +14,9 @@ from typing import TypeAlias
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin.profile.gradients import accumulations
-from tb_tidy_plugin.profile.inputs import Inputs, Shape, plain_shape
-from tb_tidy_plugin.profile.optimizers import STEP
+from tb_tidy_plugin.profile.events.inputs import Inputs, Shape, plain_shape
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.profile.work.training import STEP, accumulations
 from tb_tidy_plugin.rulekit import Category, aten
 from tb_tidy_plugin.trace.columns import ABSENT, Rows
 from tb_tidy_plugin.trace.sets import distinct

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tb_tidy_plugin.profile.inputs import Inputs
+from tb_tidy_plugin.profile.events.inputs import Inputs
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.rules.fusion.conv_bias_before_batchnorm.parameter_costs import handed_over_by
 

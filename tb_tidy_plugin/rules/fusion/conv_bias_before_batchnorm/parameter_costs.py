@@ -7,10 +7,9 @@ from typing import TypeAlias
 
 import numpy as np
 
-from tb_tidy_plugin.profile.gradients import accumulations
-from tb_tidy_plugin.profile.intervals import Intervals, positions_of_each
-from tb_tidy_plugin.profile.optimizers import BATCHED
+from tb_tidy_plugin.profile.events.intervals import Intervals, positions_of_each
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.profile.work.training import BATCHED, accumulations
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows, Times
 
 _LOOPS = r"^Optimizer\.(?:step|zero_grad)#"

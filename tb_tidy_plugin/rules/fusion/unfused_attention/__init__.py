@@ -39,9 +39,9 @@ from collections.abc import Iterator
 
 import msgspec
 
-from tb_tidy_plugin.profile.calls import rows_of
-from tb_tidy_plugin.profile.gradients import gradients_of
-from tb_tidy_plugin.profile.sides import slower_side
+from tb_tidy_plugin.profile.events.calls import rows_of
+from tb_tidy_plugin.profile.host.critical import slower_side
+from tb_tidy_plugin.profile.work.training import gradients_of
 from tb_tidy_plugin.rulekit import (
     TORCH_DTYPES,
     Benchmark,

@@ -9,11 +9,11 @@ from math import prod
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin.profile.flops import device_of
-from tb_tidy_plugin.profile.inputs import Shape
-from tb_tidy_plugin.profile.pointwise import is_passing
-from tb_tidy_plugin.profile.products import FACTORS, Product, product_of
+from tb_tidy_plugin.profile.events.inputs import Shape
+from tb_tidy_plugin.profile.events.products import FACTORS, Product, product_of
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.profile.work.flops import device_of
+from tb_tidy_plugin.profile.work.pointwise import is_passing
 from tb_tidy_plugin.torchfacts import aten
 
 SOFTMAX = aten.names("known", "_softmax softmax")

@@ -41,8 +41,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from tb_tidy_plugin.profile.critical import clipped_to_steps, per_step
-from tb_tidy_plugin.profile.iterations import iterations_of
+from tb_tidy_plugin.profile.host.critical import clipped_to_steps, per_step
+from tb_tidy_plugin.profile.serving.iterations import iterations_of
 from tb_tidy_plugin.rulekit import (
     Confidence,
     Edit,

@@ -11,7 +11,7 @@ import numpy as np
 from tb_tidy_plugin.ledger.account import Account, account_of
 from tb_tidy_plugin.ledger.causes import NUMBER
 from tb_tidy_plugin.ledger.model import ordinary_steps
-from tb_tidy_plugin.profile.intervals import Intervals, positions_of_each
+from tb_tidy_plugin.profile.events.intervals import Intervals, positions_of_each
 from tb_tidy_plugin.trace.columns import ABSENT, HOST_TREE, Category, Numbers, Rows, Times
 from tb_tidy_plugin.trace.sets import among, distinct
 from tb_tidy_plugin.trace.strings import numbers_where

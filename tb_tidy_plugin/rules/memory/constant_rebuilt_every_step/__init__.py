@@ -45,7 +45,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from tb_tidy_plugin.fixes.change import Change, Spot
-from tb_tidy_plugin.profile.calls import rows_of
+from tb_tidy_plugin.profile.events.calls import rows_of
 from tb_tidy_plugin.rulekit import (
     Benchmark,
     Code,

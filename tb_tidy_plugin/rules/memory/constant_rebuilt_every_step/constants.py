@@ -11,9 +11,9 @@ from operator import mul
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin.profile.inputs import Inputs, Shape
-from tb_tidy_plugin.profile.joins import JOINS, STACK, join_of
-from tb_tidy_plugin.profile.model_work import function_of, of_the_model
+from tb_tidy_plugin.profile.events.inputs import Inputs, Shape
+from tb_tidy_plugin.profile.events.products import JOINS, STACK, join_of
+from tb_tidy_plugin.profile.host.callers import function_of, of_the_model
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.rules.memory.constant_rebuilt_every_step.writes import (
     HANDS_OUT,

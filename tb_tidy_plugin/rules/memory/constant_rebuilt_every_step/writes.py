@@ -15,11 +15,11 @@ from typing import TypeAlias
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin.profile.compiled import COMPILED_PARTS
-from tb_tidy_plugin.profile.gradients import accumulations
-from tb_tidy_plugin.profile.inputs import BYTES_PER_ELEMENT, Inputs, Shape
-from tb_tidy_plugin.profile.model_work import of_the_model
+from tb_tidy_plugin.profile.compiled.compilations import COMPILED_PARTS
+from tb_tidy_plugin.profile.events.inputs import BYTES_PER_ELEMENT, Inputs, Shape
+from tb_tidy_plugin.profile.host.callers import of_the_model
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.profile.work.training import accumulations
 from tb_tidy_plugin.torchfacts import aten
 from tb_tidy_plugin.trace.columns import Category, Rows, Times
 from tb_tidy_plugin.trace.sets import among, distinct

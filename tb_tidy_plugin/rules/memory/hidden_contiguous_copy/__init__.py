@@ -38,8 +38,8 @@ from collections.abc import Iterator
 import msgspec
 
 from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Spot, Unfixable
-from tb_tidy_plugin.profile.calls import rows_of
-from tb_tidy_plugin.profile.model_work import function_of
+from tb_tidy_plugin.profile.events.calls import rows_of
+from tb_tidy_plugin.profile.host.callers import function_of
 from tb_tidy_plugin.rulekit import (
     TORCH_DTYPES,
     Benchmark,

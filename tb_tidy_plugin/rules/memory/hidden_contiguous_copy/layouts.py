@@ -8,11 +8,11 @@ from typing import Literal, TypeAlias
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin.profile.calls import rows_of
-from tb_tidy_plugin.profile.inputs import Inputs, Shape, tensor_bytes
-from tb_tidy_plugin.profile.model_work import of_the_model
-from tb_tidy_plugin.profile.pointwise import is_pointwise
+from tb_tidy_plugin.profile.events.calls import rows_of
+from tb_tidy_plugin.profile.events.inputs import Inputs, Shape, tensor_bytes
+from tb_tidy_plugin.profile.host.callers import of_the_model
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.profile.work.pointwise import is_pointwise
 from tb_tidy_plugin.torchfacts import aten
 
 Layout: TypeAlias = Literal["transposed", "sliced", "expanded", "not recorded"]

@@ -34,10 +34,10 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from tb_tidy_plugin.fixes.change import Change, Spot, Unfixable, changes_behaviour
-from tb_tidy_plugin.profile.calls import rows_of
-from tb_tidy_plugin.profile.gradients import gradients_of
-from tb_tidy_plugin.profile.pointwise import is_passing, is_pointwise
-from tb_tidy_plugin.profile.sides import slower_side
+from tb_tidy_plugin.profile.events.calls import rows_of
+from tb_tidy_plugin.profile.host.critical import slower_side
+from tb_tidy_plugin.profile.work.pointwise import is_passing, is_pointwise
+from tb_tidy_plugin.profile.work.training import gradients_of
 from tb_tidy_plugin.rulekit import (
     TORCH_DTYPES,
     Benchmark,

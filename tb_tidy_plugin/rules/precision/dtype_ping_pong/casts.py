@@ -7,7 +7,7 @@ import re
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin.profile.inputs import FLOATING, Inputs, Shape, tensor_bytes
+from tb_tidy_plugin.profile.events.inputs import FLOATING, Inputs, Shape, tensor_bytes
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.torchfacts import aten
 from tb_tidy_plugin.trace.columns import ABSENT

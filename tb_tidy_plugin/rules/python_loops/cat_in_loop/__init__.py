@@ -38,8 +38,8 @@ from math import prod
 import msgspec
 
 from tb_tidy_plugin.fixes.change import Change, Spot
-from tb_tidy_plugin.profile.calls import rows_of
-from tb_tidy_plugin.profile.joins import Join
+from tb_tidy_plugin.profile.events.calls import rows_of
+from tb_tidy_plugin.profile.events.products import Join
 from tb_tidy_plugin.rulekit import (
     Benchmark,
     Code,

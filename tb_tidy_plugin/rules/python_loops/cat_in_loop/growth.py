@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 
-from tb_tidy_plugin.profile.calls import rows_of
-from tb_tidy_plugin.profile.inputs import Inputs, Shape
-from tb_tidy_plugin.profile.joins import CAT, JOINS, STACK, Join, join_of
+from tb_tidy_plugin.profile.events.calls import rows_of
+from tb_tidy_plugin.profile.events.inputs import Inputs, Shape
+from tb_tidy_plugin.profile.events.products import CAT, JOINS, STACK, Join, join_of
 from tb_tidy_plugin.profile.profile import Profile
 
 _REACH = 64  # operators after a call that are searched for one that reads its result

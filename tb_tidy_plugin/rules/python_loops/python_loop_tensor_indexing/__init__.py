@@ -43,9 +43,8 @@ from typing import TypeAlias
 
 import msgspec
 
-from tb_tidy_plugin.profile.calls import rows_of
-from tb_tidy_plugin.profile.loops import Loop, movement_of
-from tb_tidy_plugin.profile.overhead import HostWork, host_work
+from tb_tidy_plugin.profile.events.calls import Loop, movement_of, rows_of
+from tb_tidy_plugin.profile.host.overhead import HostWork, host_work
 from tb_tidy_plugin.rulekit import (
     Benchmark,
     Category,

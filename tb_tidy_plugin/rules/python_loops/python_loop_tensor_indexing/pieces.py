@@ -8,11 +8,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin.profile.calls import rows_of
-from tb_tidy_plugin.profile.gradients import gradients_of
-from tb_tidy_plugin.profile.inputs import Inputs
-from tb_tidy_plugin.profile.loops import Loop, LoopLimits, movement_of
+from tb_tidy_plugin.profile.events.calls import Loop, LoopLimits, movement_of, rows_of
+from tb_tidy_plugin.profile.events.inputs import Inputs
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.profile.work.training import gradients_of
 from tb_tidy_plugin.rules.python_loops.python_loop_tensor_indexing.repeats import repeats
 from tb_tidy_plugin.torchfacts import aten
 from tb_tidy_plugin.trace.columns import Category, Rows

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import numpy.typing as npt
 
-from tb_tidy_plugin.profile.loops import Loop
+from tb_tidy_plugin.profile.events.calls import Loop
+from tb_tidy_plugin.profile.events.inputs import signatures_of
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.profile.signatures import signatures_of
 from tb_tidy_plugin.trace.columns import ABSENT, Numbers, Rows
 from tb_tidy_plugin.trace.sets import among, distinct
 

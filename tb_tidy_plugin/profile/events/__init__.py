@@ -1,0 +1,1 @@
+"""The events of a recording: their tree, calls and inputs."""

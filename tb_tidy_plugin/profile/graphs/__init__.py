@@ -1,0 +1,1 @@
+"""Replayed graphs, and the captures that name their operators."""

@@ -1,0 +1,1 @@
+"""The host: callers, waits, transfers, and the time that a step waits for."""

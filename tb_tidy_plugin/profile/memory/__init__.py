@@ -1,0 +1,1 @@
+"""Memory: allocations, its use over time, and the allocator's history."""

@@ -1,0 +1,1 @@
+"""Several ranks: collectives, runs, stragglers."""

@@ -1,0 +1,1 @@
+"""Iterations of servers that generate text."""

@@ -1,0 +1,1 @@
+"""The steps of a recording, their bounds and their duration."""

@@ -1,0 +1,1 @@
+"""The timeline: rows of bars, and the contents of a window."""

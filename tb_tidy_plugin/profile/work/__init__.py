@@ -1,0 +1,1 @@
+"""Work of models: operations, modules, training, CPU work."""
