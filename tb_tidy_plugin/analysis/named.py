@@ -44,13 +44,13 @@ class ShownNames(msgspec.Struct, frozen=True):
     """
 
     job: Job
-    _shown: dict[tuple[str, Path | None], str] = msgspec.field(default_factory=dict)
+    _shown: dict[tuple[str, tuple[Path, ...]], str] = msgspec.field(default_factory=dict)
     _tops: dict[str, str | None] = msgspec.field(default_factory=dict)
 
-    def of(self, name: str, beside: Path | None = None) -> str:
+    def of(self, name: str, beside: tuple[Path, ...] = ()) -> str:
         """The name to show for the file that a recording calls `name`: the recorded one if the file is not found.
 
-        `beside` is the folder of the trace.
+        `beside` are the folders of the traces.
         """
         key = (name, beside)
         if key not in self._shown:
@@ -70,23 +70,22 @@ class ShownNames(msgspec.Struct, frozen=True):
         """A report with these names."""
         return replace(report, runs=[self._run(run) for run in report.runs])
 
-    def beside(self, path: str) -> Callable[[str], str]:
-        """The names of the files in the recording at `path`."""
-        place = path_or_url(path)
-        folder = place.parent if isinstance(place, Path) else None
-        return lambda name: self.of(name, folder)
+    def beside(self, *paths: str) -> Callable[[str], str]:
+        """The names of the files in the recordings at `paths`."""
+        places = map(path_or_url, dict.fromkeys(paths))
+        folders = tuple(dict.fromkeys(place.parent for place in places if isinstance(place, Path)))
+        return lambda name: self.of(name, folders)
 
     def _run(self, run: RunReport) -> RunReport:
         profiles = [renamed(profile, self.beside(profile.path)) for profile in run.profiles]
         of_all = self.beside(run.profiles[0].path) if run.profiles else self.of
         return replace(renamed(replace(run, profiles=[]), of_all), profiles=profiles)
 
-    def _found(self, name: str, beside: Path | None) -> str:
+    def _found(self, name: str, beside: tuple[Path, ...]) -> str:
         if not name.endswith(".py"):
             return name
-        allowed = (*([beside] if beside is not None else []), *self.job.source_roots)
         try:
-            path = next(candidates(name, allowed), None)
+            path = next(candidates(name, (*beside, *self.job.source_roots)), None)
         except OSError:  # a disk does not answer
             path = None
         return name if path is None else self.of_path(path, name)

@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from tb_tidy_plugin.analysis.answers import FIXES
-from tb_tidy_plugin.analysis.named import ShownNames, renamed
+from tb_tidy_plugin.analysis.named import ShownNames
 from tb_tidy_plugin.analysis.paths import analyse_files, analyze_path
 from tb_tidy_plugin.ask import arguments
 from tb_tidy_plugin.ask.folder import Folder, OutsideError
@@ -20,7 +20,7 @@ from tb_tidy_plugin.ask.quoted import TEXT_LETTERS, Quoted, quoted, quoted_lines
 from tb_tidy_plugin.ask.reports import microseconds
 from tb_tidy_plugin.compare.compare import Asked, compared
 from tb_tidy_plugin.compare.model import Comparison, ComparisonVerdict
-from tb_tidy_plugin.compare.reading import asked_for
+from tb_tidy_plugin.compare.reading import asked_for, named
 from tb_tidy_plugin.compare.recording import step_range
 from tb_tidy_plugin.compare.steps import is_vague
 from tb_tidy_plugin.fixes.installed import has_libcst
@@ -76,11 +76,9 @@ class ChangeRow(Row, frozen=True):
 
 def compare_answer(folder: Folder, asked: arguments.CompareQuestion) -> WholeAnswer:
     """Differences between two recordings."""
-    sides = [
-        _side(folder, path, steps)
-        for path, steps in ((asked.base, asked.base_steps), (asked.candidate, asked.candidate_steps))
-    ]
-    found = renamed(compared(*sides), ShownNames(folder.job).of)
+    base = _side(folder, asked.base, asked.base_steps)
+    candidate = _side(folder, asked.candidate, asked.candidate_steps)
+    found = named(compared(base, candidate), base, candidate, ShownNames(folder.job))
     ratio = found.step_ratio
     head = CompareHead(
         verdict=found.verdict,

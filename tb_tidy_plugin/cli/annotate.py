@@ -31,7 +31,7 @@ from tb_tidy_plugin.sources.lookup import FoundSources
 from tb_tidy_plugin.trace.files import TraceFile, find_traces
 from tb_tidy_plugin.trace.remote import AnyPath
 from tb_tidy_plugin.words.errors import NotFoundError
-from tb_tidy_plugin.words.units import Nanoseconds, Share
+from tb_tidy_plugin.words.units import Nanoseconds, part_text
 from tb_tidy_plugin.words.visible import visible
 
 N = TypeVar("N", bound=NotedAnswer)
@@ -188,5 +188,5 @@ def _remark(cost: LineCost | None) -> str:
 
 def _figures(cost: LineCost, wall_ns: int, *, has_device: bool) -> list[str]:
     device = [str(Nanoseconds(cost.device_ns)) if cost.device_ns else ""] if has_device else []
-    share = str(Share(min(cost.host_ns / wall_ns, 1.0))) if wall_ns else ""
+    share = part_text(min(cost.host_ns / wall_ns, 1.0)) if wall_ns else ""
     return [str(Nanoseconds(cost.host_ns)), share, *device, str(cost.calls)]

@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from tb_tidy_plugin.analysis.job import Job
-from tb_tidy_plugin.analysis.named import ShownNames, renamed
+from tb_tidy_plugin.analysis.named import ShownNames
 from tb_tidy_plugin.cli.exit_codes import NOT_READ, code_of
 from tb_tidy_plugin.cli.jobs import with_job
 from tb_tidy_plugin.cli.output import as_text, print_document
@@ -19,7 +19,7 @@ from tb_tidy_plugin.cli.places import PLACE, ArgumentType
 from tb_tidy_plugin.cli.progress import progress_bar
 from tb_tidy_plugin.compare.compare import compared
 from tb_tidy_plugin.compare.model import Comparison, first_rows
-from tb_tidy_plugin.compare.reading import asked_for
+from tb_tidy_plugin.compare.reading import asked_for, named
 from tb_tidy_plugin.compare.recording import StepRange, StepsError, step_range
 from tb_tidy_plugin.compare.steps import verdict_of
 from tb_tidy_plugin.render.comparison import comparison_document
@@ -104,7 +104,7 @@ def compare(
             why = f" {visible(side.problem.error)}\n{visible(side.problem.advice)}" if side.problem else ""
             click.echo(f"tb-tidy: nothing in `{visible(side.path)}` could be read.{why}", err=True)
             sys.exit(NOT_READ)
-    comparison = renamed(first_rows(compared(before, after), _MOST_ROWS), ShownNames(job).of)
+    comparison = named(first_rows(compared(before, after), _MOST_ROWS), before, after, ShownNames(job))
     if form == "json":
         click.echo(msgspec.json.format(msgspec.json.encode(comparison), indent=2).decode())
     elif form == "markdown":

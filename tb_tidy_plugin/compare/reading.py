@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from itertools import groupby
 
+from msgspec.structs import replace
+
 from tb_tidy_plugin.analysis.detailed_answers import COSTS
 from tb_tidy_plugin.analysis.job import Job
+from tb_tidy_plugin.analysis.named import ShownNames, renamed
 from tb_tidy_plugin.analysis.paths import TracePaths, analyse
 from tb_tidy_plugin.analysis.runs import about_run, run_report
 from tb_tidy_plugin.compare.compare import Asked
+from tb_tidy_plugin.compare.model import Comparison
 from tb_tidy_plugin.compare.recording import Recording, StepRange
 from tb_tidy_plugin.report.left_out import AboutRun, LeftOutFinding
 from tb_tidy_plugin.report.model import Problem
@@ -19,6 +23,16 @@ def left_out_at(path: TracePaths, job: Job) -> list[LeftOutFinding]:
     asked = asked_for(path, job)
     of_profiles = [each for recording in asked.recordings for each in recording.costs.left_out]
     return of_profiles + [each for run in asked.of_runs for each in run.left_out]
+
+
+def named(found: Comparison, base: Asked, candidate: Asked, names: ShownNames) -> Comparison:
+    """The comparison with the names of source files that the reports of its sides have.
+
+    A finding names the files of the side whose places it has: the baseline's if it is gone.
+    """
+    sides = [names.beside(*(each.report.path for each in side.recordings)) for side in (base, candidate)]
+    findings = [renamed(each, sides[each.candidate_ns is not None and each.only != "base"]) for each in found.findings]
+    return renamed(replace(found, findings=findings), sides[1])
 
 
 def asked_for(path: TracePaths, job: Job, steps: StepRange | None = None) -> Asked:

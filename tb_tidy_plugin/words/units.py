@@ -43,6 +43,11 @@ class Share(float):
         return f"{_three_digits(float(self) * 100)} %"
 
 
+def part_text(share: float) -> str:
+    """A part of a sum in a table: `<0.01 %` for one that is there, but would read `0 %`."""
+    return "<0.01 %" if share > 0 and str(Share(share)) == str(Share(0)) else str(Share(share))
+
+
 class Sizes(tuple[int, ...]):
     """Sizes or strides by dimension, shown as `64×3`; empty if unknown."""
 

@@ -63,6 +63,13 @@ def test_each_line_with_its_time_share_and_calls(run: Path) -> None:
     assert rows(result.output)[0] == ["train.py"]
 
 
+def test_a_share_that_would_read_as_nothing_is_bounded(run: Path) -> None:
+    (run / "train.py").write_text(SOURCE)
+    write(run / "w.7.pt.trace.json", kineto_text([*EVENTS, event("sleep", 3000, 9_000_000, cat="user_annotation")]))
+    lines = {row[0]: row[1:5] for row in rows(annotate(run).output) if row and row[0].isdecimal()}
+    assert lines["5"] == ["200", "µs", "<0.01", "%"]
+
+
 def test_every_operator_as_json(run: Path) -> None:
     (run / "train.py").write_text(SOURCE)
     answer = json.loads(annotate(run, "--format", "json").output)

@@ -48,6 +48,14 @@ def test_the_sample_runs_tell_a_true_story() -> None:
     assert sum(each["realised_ns"] for each in answer["findings"]) == pytest.approx(answer["realised_ns"], abs=5)
 
 
+def test_findings_name_files_as_the_repository_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `check` does: those of the side that has them, whichever it is."""
+    monkeypatch.chdir(ROOT)
+    for sides in ((UNTIDY, TIDY), (TIDY, UNTIDY)):
+        named = {place["file"] for each in as_json(*sides)["findings"] for place in each["places"]}
+        assert named == {"sample_runs/image_classifier_untidy/train.py"}
+
+
 @pytest.mark.parametrize("rank", ["rank0", "rank1"])
 def test_a_finding_names_the_recording_that_has_it(rank: str, tmp_path: Path) -> None:
     for worker, run in {"rank0": TIDY, "rank1": TIDY, rank: UNTIDY}.items():
