@@ -10,35 +10,40 @@ from tb_tidy_plugin.render import document as doc
 from tb_tidy_plugin.render import words
 from tb_tidy_plugin.render.document import Block, Line, Paragraph, Span, sentence
 from tb_tidy_plugin.report.model import ProfileReport
-from tb_tidy_plugin.words.units import Nanoseconds, Share, plural
+from tb_tidy_plugin.words.units import Nanoseconds, Share, part_text, plural
 
 MOST_LINES = 5
 LONGEST_KERNEL = 60
+ENOUGH_FOR_PERCENTILES = 10  # with fewer steps, the 10th percentile is practically the minimum
 
 OF_A_KIND = frozenset({"compute", "copy", "cpu"})
 """Causes whose entries are drawn by kind."""
 
 
 def step_line(profile: ProfileReport, *, has_spread: bool = False) -> Line:
-    """`3 steps, median 29.3 ms (profiler steps), device busy 61 %`: the same step everywhere.
+    """`3 steps, median 29.3 ms (profiler steps), device busy 61 %`: the same step everywhere."""
+    steps = profile.ledger.step_ns
+    if not steps.median:
+        return (f"no steps{true_step(profile)}",)
+    count = "1 step of " if steps.n == 1 else f"{plural(steps.n, 'step')}, median "
+    remarks = step_remarks(profile, has_spread=has_spread, has_busy=True)
+    return (count, Span(str(Nanoseconds(steps.median)), "strong"), remarks)
+
+
+def step_remarks(profile: ProfileReport, *, has_spread: bool = True, has_busy: bool = False) -> str:
+    """`, mean 31 ms, 28 ms to 40 ms min–max (profiler steps)`: what a reader of the median step should know.
 
     With the duration of a step without the profiler, if known: the other figures are of recorded steps.
     """
-    ledger, true = profile.ledger, true_step(profile)
-    if not ledger.step_ns.median:
-        return (f"no steps{true}",)
-    steps, host, busy = ledger.step_ns, "", ""
-    count = "1 step of " if steps.n == 1 else f"{plural(steps.n, 'step')}, median "
+    ledger, host, mean = profile.ledger, "", ""
+    steps = ledger.step_ns
     if ledger.host_step_ns is not None and abs(ledger.host_step_ns - steps.median) * 50 > steps.median:
         host = f"; the host's own mark takes {Nanoseconds(ledger.host_step_ns)}"
-    if has_device(ledger):
-        busy = f", device busy {busy_share(ledger)}"
-    spread = _spread(ledger) if has_spread else ""
-    mean = ""
     if abs(steps.mean - steps.median) * 50 > steps.median:
         mean = f", mean {Nanoseconds(steps.mean)}"
-    source = f"{mean}{spread} ({words.STEP_BASIS[ledger.step_source]}){busy}{host}{true}"
-    return (count, Span(str(Nanoseconds(steps.median)), "strong"), source)
+    spread = _spread(ledger) if has_spread else ""
+    busy = f", device busy {busy_share(ledger)}" if has_busy and has_device(ledger) else ""
+    return f"{mean}{spread} ({words.STEP_BASIS[ledger.step_source]}){busy}{host}{true_step(profile)}"
 
 
 def true_step(profile: ProfileReport) -> str:
@@ -54,10 +59,13 @@ def lengths_of(ledger: Ledger) -> list[int]:
 
 
 def _spread(ledger: Ledger) -> str:
-    if len(ledger.steps) < 2:
+    """The 10th and 90th percentile, or with few steps the shortest and longest."""
+    lengths = lengths_of(ledger)
+    if len(lengths) < 2:
         return ""
-    low, high = words.percentiles(lengths_of(ledger))
-    return f", p10 to p90 {Nanoseconds(low)} to {Nanoseconds(high)}"
+    has_percentiles = len(lengths) >= ENOUGH_FOR_PERCENTILES
+    low, high = words.percentiles(lengths) if has_percentiles else (min(lengths), max(lengths))
+    return f", {Nanoseconds(low)} to {Nanoseconds(high)} {'p10–p90' if has_percentiles else 'min–max'}"
 
 
 def has_device(ledger: Ledger) -> bool:
@@ -70,31 +78,30 @@ def busy_share(ledger: Ledger) -> Share:
     return Share(sum(entry.share for entry in ledger.entries if entry.cause in OF_DEVICE))
 
 
-def ledger_blocks(profile: ProfileReport, *, is_terminal: bool = False) -> Iterator[Block]:
-    """A banner for recordings that are not steady, the largest entries, and what was left out."""
-    ledger = profile.ledger
-    entries = [
-        each for at, each in enumerate(ledger.entries[:MOST_LINES]) if at == 0 or each.share >= words.LEAST_SHARE
-    ]
-    table = doc.Table(("where the step's time goes", "what to do"), ("share", "per step"), tuple(map(_row, entries)))
-    yield from _around(ledger, map(_paragraph, entries) if is_terminal else [table] if entries else [])
+def ledger_blocks(ledger: Ledger, form: doc.Form, unit: str = "step") -> Iterator[Block]:
+    """A banner for recordings that are not steady, the largest entries, and what was left out.
 
-
-def chart_blocks(ledger: Ledger, unit: str) -> Iterator[Block]:
-    """The step as a bar, and all entries with the colours of its parts; without entries, the reason."""
-    if not ledger.entries:
-        yield from _around(ledger, [])
-        return
-    whole = f"Where the {Nanoseconds(ledger.step_ns.mean)} of {'an average step' if unit == 'step' else 'the trace'} go"
-    rows = tuple(map(_with_swatch, ledger.entries))
-    table = doc.Table(("Entry", "What to do"), ("Share", f"Per {unit}"), rows)
-    bar = doc.Bar(tuple((part_of(entry), entry.share) for entry in ledger.entries))
-    yield from _around(ledger, [doc.section(whole, doc.Chart((bar,), whole), table)])
-
-
-def _with_swatch(entry: Entry) -> tuple[Line, ...]:
-    what, *others = _row(entry)
-    return ((Span(part_of(entry), "swatch"), *what), *others)
+    A page draws all entries as a bar, and lists them with the colours of its parts.
+    """
+    entries = ledger.entries
+    if form != "html":
+        entries = [each for at, each in enumerate(entries[:MOST_LINES]) if not at or each.share >= words.LEAST_SHARE]
+    shown: list[Block] = []
+    if form == "text":
+        shown += map(_paragraph, entries)
+    elif form == "html" and entries:
+        of = "an average step" if unit == "step" else "the trace"
+        whole = f"Where the {Nanoseconds(ledger.step_ns.mean)} of {of} go"
+        bar = doc.Bar(tuple((part_of(entry), entry.share) for entry in entries))
+        rows = (
+            ((Span(part_of(entry), "swatch"), *what), *others) for entry in entries for what, *others in [_row(entry)]
+        )
+        table = doc.Table(("Entry", "What to do"), ("Share", f"Per {unit}"), tuple(rows))
+        shown.append(doc.section(whole, doc.Chart((bar,), whole), table))
+    elif entries:
+        heads = ("where the step's time goes", "what to do")
+        shown.append(doc.Table(heads, ("share", "per step"), tuple(map(_row, entries))))
+    yield from _around(ledger, shown)
 
 
 def part_of(entry: Entry) -> str:
@@ -104,12 +111,10 @@ def part_of(entry: Entry) -> str:
 
 def whole_ledger(ledger: Ledger) -> Iterator[Block]:
     """All entries, and the sum of each column; without entries, the reason."""
-    if not ledger.entries:
-        yield from _around(ledger, [])
-        return
     rows = [_amounts(_what(entry), entry.share, entry.ns_per_step) for entry in ledger.entries]
     rows.append(_amounts(("sum",), 1, ledger.step_ns.mean))
-    yield from _around(ledger, [doc.Table(("where the step's time goes",), ("share", "per step"), tuple(rows))])
+    table = doc.Table(("where the step's time goes",), ("share", "per step"), tuple(rows))
+    yield from _around(ledger, [table] if ledger.entries else [])
 
 
 def _around(ledger: Ledger, entries: Iterable[Block]) -> Iterator[Block]:
@@ -120,7 +125,7 @@ def _around(ledger: Ledger, entries: Iterable[Block]) -> Iterator[Block]:
 
 
 def _paragraph(entry: Entry) -> Paragraph:
-    amount = f"{Share(entry.share)!s:>6}  {Nanoseconds(entry.ns_per_step)!s:>8}  "
+    amount = f"{part_text(entry.share):>6}  {Nanoseconds(entry.ns_per_step)!s:>8}  "
     advice = _advice(entry)
     return Paragraph((amount, *_what(entry)), below=(Span("→ ", "good"), advice) if advice else ())
 
@@ -131,7 +136,7 @@ def _row(entry: Entry) -> tuple[Line, ...]:
 
 
 def _amounts(what: Line, share: float, ns: int) -> tuple[Line, ...]:
-    return what, (str(Share(share)),), (str(Nanoseconds(ns)),)
+    return what, (part_text(share),), (str(Nanoseconds(ns)),)
 
 
 def _what(entry: Entry) -> Line:

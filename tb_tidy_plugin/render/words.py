@@ -9,7 +9,7 @@ from tb_tidy_plugin.render import document as doc
 from tb_tidy_plugin.render.document import Block, Line, Paragraph, code, message, section
 from tb_tidy_plugin.report.code_model import NEEDS_EXTRA, NOT_MADE
 from tb_tidy_plugin.report.generated import place_text
-from tb_tidy_plugin.report.model import CodeChange, Finding, Outcome, Place, Problem, ProfileReport, Status
+from tb_tidy_plugin.report.model import Finding, Outcome, Place, Problem, ProfileReport, Status
 from tb_tidy_plugin.words.units import Count, Nanoseconds, Share, plural
 from tb_tidy_plugin.words.vocabulary import KnownBy, Oddity, Precision, StepSource
 
@@ -130,15 +130,6 @@ def more(left_out: int, what: str = "") -> tuple[Line, ...]:
     return ((f"and {text}",),) if left_out > 0 else ()
 
 
-def examples(finding: Finding) -> Iterator[Block]:
-    """Code with and without the pattern, and the caveats."""
-    for detail in finding.details:
-        if isinstance(detail, CodeChange):
-            yield from (doc.CodeBlock(detail.before, "Before"), doc.CodeBlock(detail.after, "After"))
-            if detail.caveat:
-                yield Paragraph(("Note: ", message(f"{detail.caveat.rstrip('.')}.")))
-
-
 def fix_hint(finding: Finding) -> Iterator[Block]:
     """A note that a command can change the user's own code."""
     if finding.code_fixes is None:
@@ -165,17 +156,22 @@ def matches_text(per_step: float) -> str:
     return f"one in {number} steps" if is_rare else f"{number} per step"
 
 
+def by_reason(outcomes: Sequence[Outcome], status: Status) -> dict[str, list[str]]:
+    """The rules with this outcome by its reason, empty if it has none."""
+    found: dict[str, list[str]] = {}
+    for each in outcomes:
+        if each.status == status:
+            found.setdefault(each.reason or "", []).append(each.rule)
+    return found
+
+
 def checks(outcomes: Sequence[Outcome], *statuses: Status) -> Iterator[Block]:
     """Checks with these outcomes, those with the same reason in one item."""
     for status in statuses:
-        by_reason: dict[str, list[str]] = {}
-        for each in outcomes:
-            if each.status == status:
-                by_reason.setdefault(each.reason or "", []).append(each.rule)
         items = []
-        for reason, rules in by_reason.items():
+        for reason, rules in by_reason(outcomes, status).items():
             names = [piece for rule in rules for piece in (", ", code(rule))][1:]
             items.append((*names, *((": ", message(reason)) if reason else ())))
         if items:
-            count = Count(sum(map(len, by_reason.values())))
+            count = Count(sum(each.status == status for each in outcomes))
             yield doc.Fold((f"{CHECKS[status]}: {count}",), (doc.Listing(tuple(items)),))

@@ -163,7 +163,7 @@ class TestRunReport:
 
     def test_is_in_markdown_and_sarif(self, pair: Path) -> None:
         report = tb_tidy_plugin.analyze(pair)
-        assert "All ranks together." in to_markdown(report_document(report, "markdown"))
+        assert "### 2 ranks together" in to_markdown(report_document(report, "markdown"))
         assert "Rank 1 is late to" in to_markdown(report_document(report, "markdown"))
         (run,) = decode(to_sarif(report, catalogue()))["runs"]
         (result,) = [result for result in run["results"] if result["ruleId"] == CollectiveStraggler.code]

@@ -105,7 +105,7 @@ class TestTerminal:
         for at, kernel in enumerate(("softmax", "max_pool", "radixSort", "sage_fwd", "rmsnorm", "elementwise")):
             made.kernel(kernel, 80_000 + 900 * at, 80_900 + 900 * at, launch=19_000)
         [profile] = analyze_path(made.written(tmp_path), Job()).runs[0].profiles
-        assert len([*ledger_blocks(profile, is_terminal=True)]) == MOST_LINES
+        assert len([*ledger_blocks(profile.ledger, "text")]) == MOST_LINES
 
 
 class TestSummary:

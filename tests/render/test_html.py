@@ -19,7 +19,6 @@ from tb_tidy_plugin.ledger.advice import BANNERS, bound_by
 from tb_tidy_plugin.ledger.model import Cause, Kind
 from tb_tidy_plugin.render.html import to_html
 from tb_tidy_plugin.render.ledger import OF_A_KIND
-from tb_tidy_plugin.render.page import STEP_BASIS_IN_WORDS
 from tb_tidy_plugin.render.report import report_document
 from tb_tidy_plugin.render.words import CHECKS, matches_text
 from tb_tidy_plugin.report.model import (
@@ -244,7 +243,7 @@ class TestShows:
             record(tmp_path / "job", rank, comes_us)
         report = analyze_path(tmp_path, Job())
         text = page_of(report).text
-        assert "job · all ranks together" in text
+        assert "job · 2 ranks together" in text
         assert [worker in text for worker in ("host_0 · rank 0", "host_1 · rank 1")] == [True, True]
         [finding] = report.runs[0].findings
         assert finding.message.replace("`", "") in text
@@ -334,7 +333,6 @@ class TestIsThePageOfTheTab:
         return dict(re.findall(r"(\w+): (?:\{ group: '\w+', label: )?'([^']+)'", body))
 
     def test_names(self) -> None:
-        assert self.entries("base/words.ts", "STEP_BASIS") == STEP_BASIS_IN_WORDS
         assert self.entries("base/words.ts", "SHORT_BASIS") == KNOWN_HOW
         titles = re.findall(r'title="([^"]+)" kind="(\w+)"', self.source("views/list/Outcomes.tsx"))
         assert {kind: title for title, kind in titles} == CHECKS

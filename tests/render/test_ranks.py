@@ -102,7 +102,7 @@ class TestManyRanks:
         assert "10 more ranks have no finding of their own (steps of 20 ms). `tb-tidy check -v` shows each." in text
         markdown = to_markdown(report_document(report, "markdown"))
         assert "10 more ranks have no finding of their own (steps of 20 ms). `tb-tidy check -v` shows each." in markdown
-        assert markdown.count("`host_") == 1
+        assert markdown.count("\n### host") == 1
 
     def test_all_of_them_are_shown_if_asked_for(self, report: Report) -> None:
         assert [line.rpartition(" ")[2] for line in self.sections(report, verbose=True)] == [

@@ -71,13 +71,13 @@ run · rank0 · 7 · rank 0
   13 events over 1 ms on the CPU; recorded: stacks, shapes, steps
 
   ● Add instead                                                                     8.06 µs per step
-    `aten::mm` multiplies 16 B
+    `aten::mm` multiplies 16 B.
     ../../outside.py:1 in helper; the recording contains the function, not the
     calling line
     9×, costs 8.06 µs per step (0.81 %); saves about 8.06 µs, at least 5.36 µs
     (computed from the timeline); confidence high
     why: It ran for longer than 1 µs.
-    fix: Add instead
+    fix: Add instead.
     made-up-rule {finding.id}
 
   passed: a-rule, b-rule

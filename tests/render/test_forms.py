@@ -1,4 +1,7 @@
-"""Two clocks: costs are parts of recorded steps, savings of a step without the profiler, and every format says so."""
+"""Every form says the same of a report, also that there are two clocks.
+
+Costs are then parts of recorded steps, and savings parts of a step without the profiler.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +18,15 @@ from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.analysis.summary import ProfileSummary, Summary, summary_of
 from tb_tidy_plugin.cli.output import as_text
+from tb_tidy_plugin.ledger.advice import bound_by
 from tb_tidy_plugin.render.document import Form
 from tb_tidy_plugin.render.report import report_document
 from tb_tidy_plugin.render.summary import SummaryOptions, summary_document
-from tb_tidy_plugin.report.model import Report
+from tb_tidy_plugin.report.model import Outcome, Problem, Report
 from tb_tidy_plugin.report.sarif import to_sarif
 from tests.support.logdirs import trace
 from tests.support.made_up_rule import SlowMultiplication
+from tests.support.measurements import measurement
 
 FORMS: tuple[Form, ...] = ("text", "markdown", "html")
 RECORDED, TRUE = "1 ms", "345 µs"
@@ -41,16 +46,59 @@ def one_clock(folder: Path) -> Report:
 @pytest.fixture
 def two_clocks(one_clock: Report) -> Report:
     """The same recorded with `tidy_profile`, which timed steps without the profiler."""
-    (run,) = one_clock.runs
-    (profile,) = run.profiles
-    profile = msgspec.structs.replace(profile, true_step_ns=345_000, step_ns=345_000)
-    return msgspec.structs.replace(one_clock, runs=[msgspec.structs.replace(run, profiles=[profile])])
+    return changed(one_clock, true_step_ns=345_000, step_ns=345_000)
+
+
+def changed(report: Report, **fields: object) -> Report:
+    """The report with fields of its profile set."""
+    (run,) = report.runs
+    profile = msgspec.structs.replace(run.profiles[0], **fields)
+    return msgspec.structs.replace(report, runs=[msgspec.structs.replace(run, profiles=[profile])])
 
 
 def shown(report: Report, form: Form) -> str:
     """The text that a reader sees, on one line."""
     text = html.unescape(re.sub(r"<style.*?</style>|<[^>]+>", " ", as_text(report_document(report, form), form)))
     return re.sub(r"\s+", " ", text)
+
+
+@pytest.mark.parametrize("form", FORMS)
+class TestOneWording:
+    """A sentence about a finding or a profile is the same wherever it is read, and no form leaves it out."""
+
+    def test_of_a_finding(self, one_clock: Report, form: Form) -> None:
+        finding = one_clock.runs[0].profiles[0].findings[0]
+        full = msgspec.structs.replace(finding, known_by="donor", measurement=measurement(doubts=("It was busy.",)))
+        text = shown(changed(one_clock, findings=[full]), form).lower().replace("`", "")
+        for sentence in (
+            "multiplies 16 B.",
+            "It ran for longer than 1 µs.",
+            "Add instead.",
+            "1 µs before, 500 ns after: 0.5 times (0.4 to 0.6, 95 %) on cpu",
+            "It was busy.",
+            "operators from the graph's capture (by an eager iteration)",
+            "micro-benchmark",
+            f"made-up-rule {finding.id}",
+        ):
+            assert sentence.lower() in text
+
+    def test_without_findings(self, one_clock: Report, form: Form) -> None:
+        ledger = one_clock.runs[0].profiles[0].ledger
+        assert f"No finding. {bound_by(ledger.entries)}" in shown(changed(one_clock, findings=[]), form)
+        unchecked = [Outcome(rule="made-up-rule", status="not_checked", reason="No `stacks`.")]
+        text = shown(changed(one_clock, findings=[], outcomes=unchecked), form)
+        assert (
+            f"Nothing could be checked: this recording lacks what the checks need. {bound_by(ledger.entries)}" in text
+        )
+
+    def test_of_a_recording_that_raises_doubts(self, one_clock: Report, form: Form) -> None:
+        quality = msgspec.structs.replace(one_clock.runs[0].profiles[0].quality, notes=["Half of it is missing."])
+        assert "Half of it is missing." in shown(changed(one_clock, quality=quality), form)
+
+    def test_of_what_could_not_be_read(self, one_clock: Report, form: Form) -> None:
+        problem = Problem(path="run/w.json", error="It is empty.", advice="Record again.", recovered_events=0)
+        text = shown(msgspec.structs.replace(one_clock, problems=[problem]), form).replace("`", "").replace(" :", ":")
+        assert "run/w.json: It is empty. Record again." in text
 
 
 class TestReports:
