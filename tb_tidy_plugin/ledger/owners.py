@@ -173,7 +173,7 @@ def _is_library(host: Host) -> Mask:
     return found
 
 
-CAPTURE = "tb_tidy_plugin/capture/"
+OF_CAPTURE = "tb_tidy_plugin/capture/"
 """Part of the paths of TorchTidy's files that run in the program."""
 
 
@@ -184,7 +184,7 @@ def is_library_frame(name: str) -> bool:
     if not bracket or "): " not in rest or name.startswith(("<", "nn.Module: ")) or is_generated(file):
         return False
     path = file.replace("\\", "/")
-    if CAPTURE in path:  # `tb-tidy record` stands around the program's own calls
+    if OF_CAPTURE in path:  # `tb-tidy record` stands around the program's own calls
         return False
     for folder in ("site-packages/", "dist-packages/"):
         _, found, inside = path.rpartition(folder)
