@@ -234,11 +234,12 @@ def test_signals_reach_the_program_which_decides(number: int, code: int, tmp_pat
     time.sleep({LIMIT_S})
     """
     (tmp_path / "train.py").write_text(dedent(handled), encoding="utf-8")
+    heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # tests may run in the background
+    started = f"{heard}; from tb_tidy_plugin.cli.main import script; script()"
     for arguments, expected in ((), code), (("handled",), 5):
-        command = [sys.executable, "-c", "from tb_tidy_plugin.cli.main import script; script()"]
         process = subprocess.Popen(
-            [*command, "record", sys.executable, "train.py", *arguments], cwd=tmp_path, env=same_imports(),
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+            [sys.executable, "-c", started, "record", sys.executable, "train.py", *arguments], cwd=tmp_path,
+            env=same_imports(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
         )  # fmt: skip
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
