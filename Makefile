@@ -101,7 +101,7 @@ test-min: $(MIN)/.installed ## run the tests of what depends on others with thei
 
 newest-torch: $(NEWEST)/.installed ## run what needs torch with the newest release that is supported; a part of `make proof`
 	$(NEWEST)/bin/python -m tb_tidy_plugin.dev generate --check
-	$(NEWEST)/bin/pytest $(PYTEST_FLAGS) $(NEWEST_TESTS) -m 'torch and not browser'
+	$(NEWEST)/bin/pytest $(PYTEST_FLAGS) --proof $(NEWEST_TESTS) -m 'torch and not browser'
 
 test-install: $(TEST)/.installed ## install the wheel into clean environments, one for each of PYTHONS that is here
 	TORCHTIDY_PYTHONS="$(PYTHONS)" $(BIN)/pytest tests/install
@@ -116,6 +116,7 @@ gpu-proof-report: $(TEST)/.installed ## write docs/accuracy-gpu.md and the sampl
 proof: $(TEST)/.installed ## run what needs a quiet machine: timed tests, growth, slow programs against fixed ones (for the same page)
 	$(BIN)/pytest --timed
 	$(BIN)/pytest $(PYTEST_FLAGS) --all-recordings -m sampled
+	$(BIN)/pytest $(PYTEST_FLAGS) --proof -m proof
 	$(BIN)/python -m tests.growth
 	$(BIN)/python -m tests.accuracy --proof
 	$(BIN)/python -m tests.accuracy --proof --conditions library

@@ -64,6 +64,7 @@ def gloo_jobs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--timed", action="store_true", help="run what depends on a quiet machine, and nothing else")
     parser.addoption("--all-recordings", action="store_true", help="tests marked `sampled` look at each recording")
+    parser.addoption("--proof", action="store_true", help="run what is marked `proof`, too")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -74,11 +75,16 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _select(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Either what depends on how quiet the machine is, or the rest: `make test` must be green on any."""
     wanted, all_recordings = bool(config.getoption("--timed")), bool(config.getoption("--all-recordings"))
+    is_proof = bool(config.getoption("--proof"))
     parted: dict[bool, list[pytest.Item]] = {True: [], False: []}
     for item in items:
         is_wanted = (item.get_closest_marker("timed") is not None) == wanted
-        is_left_out = item.get_closest_marker("sampled") and not all_recordings and _is_about(item, LEFT_OUT)
-        parted[is_wanted and not is_left_out and not _is_about_what_is_counted_once(item)].append(item)
+        is_left_out = (
+            (item.get_closest_marker("sampled") and not all_recordings and _is_about(item, LEFT_OUT))
+            or (item.get_closest_marker("proof") and not is_proof)
+            or _is_about_what_is_counted_once(item)
+        )
+        parted[is_wanted and not is_left_out].append(item)
     config.hook.pytest_deselected(items=parted[False])
     items[:] = parted[True]
 

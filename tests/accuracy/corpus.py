@@ -10,14 +10,14 @@ what only a GPU shows; its first lines are comments: `# device: A100`, and `# al
 says in `ALSO`.
 
 `TIMED` in a program says why its pattern shows on a quiet machine only. `make test` leaves it out, `make accuracy` and
-`make proof` do not.
+`make proof` do not. Nor does `make test` record every near miss and clean program: see `few`.
 """
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Literal, TypeAlias, TypedDict
@@ -32,6 +32,7 @@ CLEAN: Final = "clean"
 Kind: TypeAlias = Literal["slow", "fixed", "near", "clean"]
 
 KINDS: dict[str, Kind] = {"slow": "slow", "fixed": "fixed"}
+EVERY_CLEAN = 3
 RANKS_WAIT = "a rank that gets no core makes the others wait"
 NEAR = re.compile(r"near_[a-z0-9_]+")
 
@@ -94,9 +95,28 @@ def programs(corpus: Path = CORPUS) -> list[Program]:
     return [_program(path) for path in sorted(paths)]
 
 
+def few(chosen: Sequence[Program]) -> list[Program]:
+    """The programs that `make test` records: by name, the first near miss of each rule and every third clean program.
+
+    All that are slow, fixed or drawn are among them. The others are left to `make proof`.
+    """
+    near = {each.rule: each for each in reversed(chosen) if each.kind == "near" and not each.is_drawn}
+    clean = [each for each in chosen if each.kind == "clean"][::EVERY_CLEAN]
+    return [
+        each for each in chosen if each.is_drawn or each.kind in {"slow", "fixed"} or each in (*near.values(), *clean)
+    ]
+
+
 def parameters(chosen: Sequence[Program]) -> list[object]:
     """One parameter of a test for each program, marked where `make test` leaves it out."""
-    return [pytest.param(each, id=str(each), marks=[pytest.mark.timed] if each.timed else []) for each in chosen]
+    names = {each.name for each in few(chosen)}
+    return [pytest.param(each, id=str(each), marks=_marks(each, names)) for each in chosen]
+
+
+def _marks(program: Program, few: Collection[str]) -> list[pytest.MarkDecorator]:
+    if program.timed:
+        return [pytest.mark.timed]
+    return [] if program.name in few else [pytest.mark.proof]
 
 
 def _program(path: Path) -> Program:

@@ -280,8 +280,8 @@ def _summary(verdicts: Sequence[Verdict], rules: Sequence[str], torch_version: s
 
 {table(("", "target", "measured"), rows)}
 {len(verdicts)} programs: {len(verdicts) - drawn} recorded, {drawn} drawn. torch {torch_version}, one thread,
-{machine}, no GPU. `make accuracy` records everything again and writes this page; `make test` fails
-on a miss or a false alarm.
+{machine}, no GPU. `make accuracy` records everything again and writes this page; `make test` and
+`make proof` fail on a miss or a false alarm.
 """
 
 

@@ -19,7 +19,7 @@ from tb_tidy_plugin.rulekit import Match, Profile, Rule
 from tb_tidy_plugin.rulekit.testing import draw
 from tb_tidy_plugin.rulekit.testing.drawn import draw_into
 from tb_tidy_plugin.rules import catalogue
-from tests.accuracy.corpus import CorpusError, Program, programs
+from tests.accuracy.corpus import CorpusError, Program, few, programs
 from tests.accuracy.page import page, proof_in
 from tests.accuracy.processes import ProgramError, record_in
 from tests.accuracy.record import ACTIVE, ACTIVE_TOGETHER
@@ -103,6 +103,18 @@ def only(folder: Path, text: str, name: str = "sums/slow.py") -> Program:
     """A corpus of one program."""
     (program,) = write(folder, {name: text})
     return program
+
+
+def test_each_rule_and_each_kind_has_programs_in_every_run_of_the_tests() -> None:
+    everything = [each for each in programs() if not each.timed]
+    chosen = few(everything)
+    for kind in ("slow", "fixed", "near"):
+        assert {each.rule for each in chosen if each.kind == kind} == {
+            each.rule for each in everything if each.kind == kind
+        }
+    clean = [sum(each.kind == "clean" for each in some) for some in (chosen, everything)]
+    assert clean[1] / 3 <= clean[0] < clean[1] / 3 + 1
+    assert len(chosen) < len(everything)
 
 
 class TestCorpus:

@@ -88,9 +88,15 @@ def here(runs: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]
     return report(runs, configured(tmp_path_factory.mktemp("here")), "--jobs", "1")
 
 
-@pytest.fixture(params=["local", *(pytest.param(name, marks=pytest.mark.slow) for name in ("dask", "ray://local"))])
+@pytest.fixture(
+    params=[
+        "local",
+        pytest.param("dask", marks=pytest.mark.slow),
+        pytest.param("ray://local", marks=[pytest.mark.slow, pytest.mark.proof]),
+    ]
+)
 def engine(request: pytest.FixtureRequest) -> str:
-    """Each place where ranks may be analysed."""
+    """Each place where ranks may be analysed; of the clusters `make test` has Dask's, since Ray starts slowly."""
     if request.param == "ray://local":
         pytest.importorskip("ray")
     address = request.getfixturevalue("dask") if request.param == "dask" else request.param

@@ -40,6 +40,7 @@ def test_it_grows_as_its_input_does(name: str, taker: Taker, tmp_path: Path) -> 
     assert not complaints(sizes), line_of(name, sizes)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("name", ["threads", "processes"])
 def test_many_lanes_take_their_number_not_its_square(name: str, small: Path, tmp_path: Path) -> None:
     """As TensorBoard's worker takes them: a cheap step that looks at all lanes for each shows late."""
