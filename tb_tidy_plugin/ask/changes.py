@@ -15,19 +15,19 @@ from tb_tidy_plugin.analysis.named import ShownNames
 from tb_tidy_plugin.analysis.paths import analyse_files, analyze_path
 from tb_tidy_plugin.ask import arguments
 from tb_tidy_plugin.ask.folder import Folder, OutsideError
-from tb_tidy_plugin.ask.pages import Head, Row, WholeAnswer
+from tb_tidy_plugin.ask.pages import WholeAnswer, columns, if_known, picked
 from tb_tidy_plugin.ask.quoted import TEXT_LETTERS, Quoted, quoted, quoted_lines, unquoted
-from tb_tidy_plugin.ask.reports import microseconds
 from tb_tidy_plugin.compare.compare import Asked, compared
-from tb_tidy_plugin.compare.model import Comparison, ComparisonVerdict
+from tb_tidy_plugin.compare.model import Comparison, OperatorChange, Ratio
 from tb_tidy_plugin.compare.reading import asked_for, named
 from tb_tidy_plugin.compare.recording import step_range
 from tb_tidy_plugin.compare.steps import is_vague
 from tb_tidy_plugin.fixes.installed import has_libcst
+from tb_tidy_plugin.report.code_model import CodeFix
 from tb_tidy_plugin.report.fix_model import Unfixed
 from tb_tidy_plugin.trace.files import is_under
 from tb_tidy_plugin.verify.checkouts import folder_of
-from tb_tidy_plugin.verify.model import Equality
+from tb_tidy_plugin.verify.model import Kept, Verification
 from tb_tidy_plugin.verify.programs import ended_by_signals
 from tb_tidy_plugin.verify.verify import Plan, promises_in, verified
 from tb_tidy_plugin.words.errors import NotFoundError, TidyError
@@ -39,39 +39,22 @@ NOTES = 4
 _MOST_ROWS = 200
 """Most operators, and most kernels, of a comparison."""
 
+COMPARISON_FIGURES = columns(
+    Comparison,
+    "verdict base_us=base.median_ns candidate_us=candidate.median_ns base_steps=base.steps "
+    "candidate_steps=candidate.steps predicted_us=predicted_ns realised_us=realised_ns",
+)
+RATIO = columns(Ratio, "ratio=value")
+RATIO_WITH_ENDS = columns(Ratio, "ratio=value low high")
+CHANGE_COLUMNS = columns(OperatorChange, "kind= name= state= base_us=base_ns candidate_us=candidate_ns")
+"""One difference, per step: values of a `setting`, else times; null for a side without it."""
 
-class CompareHead(Head, frozen=True):
-    """Step times of both sides.
-
-    Attributes:
-        ratio, low, high: candidate divided by base, with its 95 % interval, null if that says nothing.
-        notes: what makes the figures doubtful.
-        work: how the work per step changed, null if it did not.
-        predicted_us: saving that the base promised for fixes that were made. realised_us: reduction of the step.
-    """
-
-    verdict: ComparisonVerdict
-    base_us: float | None
-    candidate_us: float | None
-    base_steps: int
-    candidate_steps: int
-    predicted_us: float
-    realised_us: float | None
-    ratio: float | None = None
-    low: float | None = None
-    high: float | None = None
-    notes: list[Quoted] = msgspec.field(default_factory=list)
-    work: Quoted | None = None
-
-
-class ChangeRow(Row, frozen=True):
-    """One difference, per step: values of a `setting`, else times; null for a side without it."""
-
-    kind: str
-    name: Quoted
-    state: Quoted
-    base_us: float | None
-    candidate_us: float | None
+DIFF_COLUMNS = columns(CodeFix, "file line safety= check= diff=")
+VERIFICATION_FIGURES = columns(
+    Verification,
+    "verdict ratio low high results reason= before_us=before.step_ns after_us=after.step_ns saved promised",
+)
+PROMISE_COLUMNS = columns(Kept, "finding rule message= expected low high")
 
 
 def compare_answer(folder: Folder, asked: arguments.CompareQuestion) -> WholeAnswer:
@@ -80,21 +63,11 @@ def compare_answer(folder: Folder, asked: arguments.CompareQuestion) -> WholeAns
     candidate = _side(folder, asked.candidate, asked.candidate_steps)
     found = named(compared(base, candidate), base, candidate, ShownNames(folder.job))
     ratio = found.step_ratio
-    head = CompareHead(
-        verdict=found.verdict,
-        base_us=_us(found.base.median_ns),
-        candidate_us=_us(found.candidate.median_ns),
-        base_steps=found.base.steps,
-        candidate_steps=found.candidate.steps,
-        predicted_us=microseconds(found.predicted_ns),
-        realised_us=_us(found.realised_ns),
-        ratio=round(ratio.value, 4) if ratio else None,
-        low=round(ratio.low, 4) if ratio and not is_vague(ratio) else None,
-        high=round(ratio.high, 4) if ratio and not is_vague(ratio) else None,
-        notes=[quoted(note, 200) for note in found.notes[:NOTES]],
-        work=_work_of(found),
-    )
-    return WholeAnswer(head, ChangeRow, list(_changes(found)))
+    head = picked(COMPARISON_FIGURES, found)
+    if ratio is not None:
+        head |= picked(RATIO if is_vague(ratio) else RATIO_WITH_ENDS, ratio)
+    head |= if_known(notes=[quoted(note, 200) for note in found.notes[:NOTES]], work=_work_of(found))
+    return WholeAnswer(head, CHANGE_COLUMNS, list(_changes(found)))
 
 
 def _side(folder: Folder, path: str, steps: str) -> Asked:
@@ -111,53 +84,21 @@ def _work_of(found: Comparison) -> Quoted | None:
     return quoted(f"{found.work.text}{'' if per is None else f'; time per {found.work.unit} x{per.value:.3g}'}", 200)
 
 
-def _us(ns: int | None) -> float | None:
-    return None if ns is None else microseconds(ns)
-
-
-def _changes(found: Comparison) -> Iterator[ChangeRow]:
+def _changes(found: Comparison) -> Iterator[dict[str, object]]:
     for change in found.findings:
-        text = f"{change.rule}: {change.message}"
-        yield ChangeRow(
-            "finding", quoted(text, 300), quoted(change.state), _us(change.base_ns), _us(change.candidate_ns)
-        )
+        text = quoted(f"{change.rule}: {change.message}", 300)
+        yield picked(CHANGE_COLUMNS, change, kind="finding", name=text, state=quoted(change.state))
     for entry in found.ledger.entries if found.ledger else ():
         if entry.base_ns != entry.candidate_ns:
-            yield ChangeRow("cause", quoted(entry.id), quoted(""), _us(entry.base_ns), _us(entry.candidate_ns))
+            yield picked(CHANGE_COLUMNS, entry, kind="cause", name=quoted(entry.id), state=quoted(""))
     for kind, rows in (("operator", found.operators), ("kernel", found.kernels)):
         for row in rows[:_MOST_ROWS]:
             if row.base_ns != row.candidate_ns:
                 name = quoted(f"{row.name} {row.shapes}".rstrip())
-                yield ChangeRow(kind, name, quoted(""), _us(row.base_ns), _us(row.candidate_ns))
+                yield picked(CHANGE_COLUMNS, row, kind=kind, name=name, state=quoted(""))
     for setting in found.settings:
         state = quoted(f"{setting.base or 'unknown'} -> {setting.candidate or 'unknown'}")
-        yield ChangeRow("setting", quoted(setting.name), state, None, None)
-
-
-class FixHead(Head, frozen=True):
-    """The finding of a fix.
-
-    Attributes:
-        unfixed: why a place has no fix, or why its fix was not written; the first reasons.
-        written: number of files written, in answers to `apply_fix`.
-        left_out: number of fixes that were not written because they need `reviewed` or `unsafe_fixes`.
-    """
-
-    finding: str
-    changes: int
-    unfixed: list[Quoted] = msgspec.field(default_factory=list)
-    written: int | None = None
-    left_out: int = 0
-
-
-class DiffRow(Row, frozen=True):
-    """The change of one file; `check` says what to check before it is made, empty if nothing is left to check."""
-
-    file: Quoted
-    line: int
-    safety: Quoted
-    check: Quoted
-    diff: Quoted
+        yield picked(CHANGE_COLUMNS, None, kind="setting", name=quoted(setting.name), state=state)
 
 
 def propose_fix(folder: Folder, asked: arguments.ProposeFixQuestion) -> WholeAnswer:
@@ -179,29 +120,26 @@ def apply_fix(folder: Folder, asked: arguments.ApplyFixQuestion) -> WholeAnswer:
         if not wanted.includes(each)
     ]
     answer = _fix(folder, asked.finding, done, [*left, *failed, *unfixed])
-    head = replace(answer.head, written=len({each.fix.file for each in done}), left_out=len(left))
+    head = {**answer.head, "written": len({each.fix.file for each in done})} | if_known(left_out=len(left) or None)
     return replace(answer, head=head)
 
 
 def _fix(folder: Folder, finding: str, proposals: Sequence[Proposal], unfixed: Sequence[Unfixed]) -> WholeAnswer:
     names = ShownNames(folder.job)
     shown = [each.shown(names) for each in proposals]
-    head = FixHead(
-        finding=unquoted(finding),
-        changes=len(proposals),
-        unfixed=[quoted(f"{names.of(each.file)}:{each.line}: {each.reason}", 300) for each in unfixed[:NOTES]],
-    )
+    reasons = [quoted(f"{names.of(each.file)}:{each.line}: {each.reason}", 300) for each in unfixed[:NOTES]]
+    head = {"finding": unquoted(finding), "changes": len(proposals)} | if_known(unfixed=reasons)
     rows = [
-        DiffRow(
-            quoted(fix.file),
-            fix.line,
-            quoted(fix.safety, TEXT_LETTERS),
-            quoted(fix.check, TEXT_LETTERS),
-            quoted_lines(fix.diff),
+        picked(
+            DIFF_COLUMNS,
+            fix,
+            safety=quoted(fix.safety, TEXT_LETTERS),
+            check=quoted(fix.check, TEXT_LETTERS),
+            diff=quoted_lines(fix.diff),
         )
         for fix in shown
     ]
-    return WholeAnswer(head, DiffRow, rows)
+    return WholeAnswer(head, DIFF_COLUMNS, rows)
 
 
 def _proposals(folder: Folder, path: str, finding: str) -> tuple[list[Proposal], list[Unfixed]]:
@@ -233,32 +171,6 @@ def _proposals(folder: Folder, path: str, finding: str) -> tuple[list[Proposal],
     return list(proposals.values()), list(unfixed.values())
 
 
-class VerifyHead(Head, frozen=True):
-    """Two programs, run in turns: `ratio` is the step time after the change divided by that before."""
-
-    verdict: str
-    ratio: float
-    low: float
-    high: float
-    results: Equality
-    reason: Quoted
-    before_us: float
-    after_us: float
-    saved: float
-    promised: float | None
-
-
-class PromiseRow(Row, frozen=True):
-    """The saving that a fixed finding promised, as a share of the step, 0 to 1."""
-
-    finding: str
-    rule: str
-    message: Quoted
-    expected: float
-    low: float
-    high: float
-
-
 def verify_answer(folder: Folder, asked: arguments.VerifyQuestion) -> WholeAnswer:
     """Runs a program before and after a change."""
     if os.name == "nt":
@@ -272,28 +184,9 @@ def verify_answer(folder: Folder, asked: arguments.VerifyQuestion) -> WholeAnswe
             promises = promises_in(analyze_path(folder.place(asked.promise), job), after)
         names, plan = (asked.before, asked.after), Plan(rounds=asked.rounds)
         found = verified(names, (before, after), asked.command, plan, promises)
-    head = VerifyHead(
-        verdict=found.verdict,
-        ratio=round(found.ratio, 4),
-        low=round(found.low, 4),
-        high=round(found.high, 4),
-        results=found.results,
-        reason=quoted(found.reason, TEXT_LETTERS),
-        before_us=microseconds(found.before.step_ns),
-        after_us=microseconds(found.after.step_ns),
-        saved=round(found.saved, 4),
-        promised=round(found.promised, 4) if found.promised is not None else None,
-    )
-    rows = [
-        PromiseRow(
-            each.finding,
-            each.rule,
-            quoted(each.message, 300),
-            *(round(part, 4) for part in (each.expected, each.low, each.high)),
-        )
-        for each in found.promises
-    ]
-    return WholeAnswer(head, PromiseRow, rows)
+    head = picked(VERIFICATION_FIGURES, found, reason=quoted(found.reason, TEXT_LETTERS))
+    rows = [picked(PROMISE_COLUMNS, each, message=quoted(each.message, 300)) for each in found.promises]
+    return WholeAnswer(head, PROMISE_COLUMNS, rows)
 
 
 def _hold_inside(folder: Folder, version: str) -> None:

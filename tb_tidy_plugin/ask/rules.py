@@ -4,21 +4,11 @@ from __future__ import annotations
 
 from tb_tidy_plugin.ask import arguments
 from tb_tidy_plugin.ask.folder import Folder
-from tb_tidy_plugin.ask.pages import Head, WholeAnswer
-from tb_tidy_plugin.ask.reports import PartRow
+from tb_tidy_plugin.ask.pages import WholeAnswer
+from tb_tidy_plugin.ask.reports import PART_COLUMNS, part_row
 from tb_tidy_plugin.rulekit.page import page_of
 from tb_tidy_plugin.rulekit.thresholds import shown_name, thresholds_of
 from tb_tidy_plugin.words.errors import NotFoundError
-
-
-class RuleHead(Head, frozen=True):
-    """A rule: its names, and the data that it needs in a recording."""
-
-    rule: str
-    code: str
-    category: str
-    title: str
-    needs: list[str]
 
 
 def explain_answer(folder: Folder, asked: arguments.ExplainQuestion) -> WholeAnswer:
@@ -28,9 +18,7 @@ def explain_answer(folder: Folder, asked: arguments.ExplainQuestion) -> WholeAns
     if rule is None:
         raise NotFoundError("No such rule is checked.", "`findings` names rules, `tb-tidy rules` lists all.")
     page = page_of(rule)
-    head = RuleHead(
-        rule=rule.name(), code=rule.code, category=rule.category(), title=page.title, needs=sorted(rule.needs)
-    )
+    head = {"rule": rule.name(), "code": rule.code, "category": rule.category(), "title": page.title}
     thresholds = [f"{shown_name(name)} = {each.default}: {each.reason}" for name, each in thresholds_of(rule).items()]
     parts = [*page.sections.items(), *(("Threshold", text) for text in thresholds)]
-    return WholeAnswer(head, PartRow, [PartRow(part, text) for part, text in parts])
+    return WholeAnswer(head | {"needs": sorted(rule.needs)}, PART_COLUMNS, [part_row(*part) for part in parts])

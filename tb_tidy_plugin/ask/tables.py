@@ -9,9 +9,9 @@ from tb_tidy_plugin.analysis.named import ShownNames, renamed
 from tb_tidy_plugin.analysis.timeline import read_timeline
 from tb_tidy_plugin.ask import arguments
 from tb_tidy_plugin.ask.folder import Folder
-from tb_tidy_plugin.ask.pages import Head, Row, WholeAnswer
-from tb_tidy_plugin.ask.quoted import Quoted, quoted
-from tb_tidy_plugin.ask.reports import answer_of, microseconds
+from tb_tidy_plugin.ask.pages import WholeAnswer, columns, if_known, microseconds, picked
+from tb_tidy_plugin.ask.quoted import quoted
+from tb_tidy_plugin.ask.reports import answer_of
 from tb_tidy_plugin.profile.timeline.timeline import Timeline
 from tb_tidy_plugin.profile.timeline.window import bars_in
 from tb_tidy_plugin.report.chosen import (
@@ -22,7 +22,7 @@ from tb_tidy_plugin.report.chosen import (
     ordered,
     searchable,
 )
-from tb_tidy_plugin.report.figures import KernelFamily, OperatorRow
+from tb_tidy_plugin.report.figures import DeviceKernelRow, OperatorRow
 from tb_tidy_plugin.trace.columns import Category
 from tb_tidy_plugin.trace.limits import held_to
 from tb_tidy_plugin.words.errors import NotFoundError
@@ -30,31 +30,16 @@ from tb_tidy_plugin.words.errors import NotFoundError
 FINDINGS = 3
 """Most findings named for one operator."""
 
-
-class TableHead(Head, frozen=True):
-    """The trace of a table; `missing` says what the recording lacks for it, `left_out` counts dropped rows."""
-
-    trace: str
-    total: int
-    missing: str | None = None
-    left_out: int = 0
-
-
-class OperatorsRow(Row, frozen=True):
-    """Calls of operators that share a name, shapes, a line or a module; times over the whole recording.
-
-    `known_by` says how calls of replayed graphs are known from the capture, null without any.
-    """
-
-    name: Quoted
-    where: Quoted
-    calls: int
-    host_self_us: float
-    host_total_us: float
-    device_us: float | None
-    roofline: float | None
-    findings: list[str]
-    known_by: str | None
+OPERATOR_COLUMNS = columns(
+    OperatorRow,
+    "name where= calls host_self_us=host_self_ns host_total_us=host_total_ns device_us=device_total_ns roofline "
+    "findings= known_by",
+)
+KERNEL_COLUMNS = columns(
+    DeviceKernelRow, "name operator family count total_us=total_ns share roofline tensor_cores known_by"
+)
+BAR_COLUMNS = columns(object, "lane= depth= start_us= duration_us= events= kind= name=")
+"""One event, or `events` consecutive ones of one lane and depth; `name` is that of the first one."""
 
 
 def operators(folder: Folder, asked: arguments.OperatorsQuestion) -> WholeAnswer:
@@ -64,14 +49,10 @@ def operators(folder: Folder, asked: arguments.OperatorsQuestion) -> WholeAnswer
     question = TABLES_BY_LINE if asked.by == "line" else TABLES_OF_REPORT
     figures = renamed(answer_of(folder, file, question).figures, ShownNames(folder.job).beside(str(file.path)))
     rows = chosen_operators(figures.operators.get(asked.by, []), asked.text, asked.kind)
-    head = TableHead(
-        trace=folder.id_of(file),
-        total=len(rows),
-        missing=figures.missing.get(asked.by),
-        left_out=figures.left_out.get(asked.by, 0),
-    )
+    head = {"trace": folder.id_of(file), "total": len(rows)}
+    head |= if_known(missing=figures.missing.get(asked.by), left_out=figures.left_out.get(asked.by) or None)
     found = ordered(rows, asked.order, descending=asked.descending)
-    return WholeAnswer(head, OperatorsRow, [_operators_row(row) for row in found])
+    return WholeAnswer(head, OPERATOR_COLUMNS, [_operators_row(row) for row in found])
 
 
 def _check_order(order: str, known: tuple[str, ...]) -> None:
@@ -79,36 +60,10 @@ def _check_order(order: str, known: tuple[str, ...]) -> None:
         raise NotFoundError("This column does not exist or cannot be ordered by.", f"Give one of {', '.join(known)}.")
 
 
-def _operators_row(row: OperatorRow) -> OperatorsRow:
+def _operators_row(row: OperatorRow) -> dict[str, object]:
     place = f"{row.file}:{row.line} {row.function}" if row.file else ""
-    return OperatorsRow(
-        quoted(row.name),
-        quoted(row.shapes or place or row.module),
-        row.calls,
-        microseconds(row.host_self_ns),
-        microseconds(row.host_total_ns),
-        microseconds(row.device_total_ns) if row.device_total_ns is not None else None,
-        round(row.roofline, 3) if row.roofline is not None else None,
-        row.findings[:FINDINGS],
-        row.known_by,
-    )
-
-
-class KernelsRow(Row, frozen=True):
-    """Kernels, copies or fills with one name that one operator launched; times over the whole recording.
-
-    `known_by` says how the operator is known if replayed graphs launched them, else null.
-    """
-
-    name: Quoted
-    operator: Quoted
-    family: KernelFamily
-    count: int
-    total_us: float
-    share: float
-    roofline: float | None
-    tensor_cores: bool | None
-    known_by: str | None
+    where = quoted(row.shapes or place or row.module)
+    return picked(OPERATOR_COLUMNS, row, where=where, findings=row.findings[:FINDINGS])
 
 
 def kernels(folder: Folder, asked: arguments.KernelsQuestion) -> WholeAnswer:
@@ -117,46 +72,8 @@ def kernels(folder: Folder, asked: arguments.KernelsQuestion) -> WholeAnswer:
     file = folder.trace(asked.path)
     figures = answer_of(folder, file, TABLES_OF_REPORT).figures
     found = ordered(chosen_kernels(figures.kernels, asked.text, asked.family), asked.order, descending=asked.descending)
-    head = TableHead(trace=folder.id_of(file), total=len(found), missing=figures.missing.get("kernels"))
-    rows = [
-        KernelsRow(
-            quoted(row.name),
-            quoted(row.operator),
-            row.family,
-            row.count,
-            microseconds(row.total_ns),
-            round(row.share, 4),
-            round(row.roofline, 3) if row.roofline is not None else None,
-            row.tensor_cores,
-            row.known_by,
-        )
-        for row in found
-    ]
-    return WholeAnswer(head, KernelsRow, rows)
-
-
-class TimelineHead(Head, frozen=True):
-    """The window shown; consecutive rows shorter than `part_us` are merged. `until_us` is the recording's end."""
-
-    trace: str
-    from_us: float
-    to_us: float
-    until_us: float
-    part_us: float
-    lanes: list[Quoted]
-    step: Quoted | None = None
-
-
-class BarRow(Row, frozen=True):
-    """One event, or `events` consecutive ones of one lane and depth; `name` is that of the first one."""
-
-    lane: int
-    depth: int
-    start_us: float
-    duration_us: float
-    events: int
-    kind: str
-    name: Quoted
+    head = {"trace": folder.id_of(file), "total": len(found)} | if_known(missing=figures.missing.get("kernels"))
+    return WholeAnswer(head, KERNEL_COLUMNS, [picked(KERNEL_COLUMNS, row) for row in found])
 
 
 def timeline_answer(folder: Folder, asked: arguments.TimelineQuestion) -> WholeAnswer:
@@ -186,28 +103,29 @@ def timeline_answer(folder: Folder, asked: arguments.TimelineQuestion) -> WholeA
             (start_ns, lane, depth, end_ns, events, category, name)
             for lane, depth, start_ns, end_ns, events, category, name in columns
         )
-    head = TimelineHead(
-        trace=folder.id_of(file),
-        from_us=microseconds(from_ns),
-        to_us=microseconds(to_ns),
-        until_us=microseconds(found.until_ns),
-        part_us=microseconds(round(bars.pixel_ns)),
-        lanes=[quoted(lane.name, 40) for lane in found.lanes[:_MOST_LANES]],
-        step=quoted(step) if step else None,
-    )
+    head = {
+        "trace": folder.id_of(file),
+        "from_us": microseconds(from_ns),
+        "to_us": microseconds(to_ns),
+        "until_us": microseconds(found.until_ns),
+        "part_us": microseconds(round(bars.pixel_ns)),
+        "lanes": [quoted(lane.name, 40) for lane in found.lanes[:_MOST_LANES]],
+    } | if_known(step=quoted(step) if step else None)
     table = [
-        BarRow(
-            lane,
-            depth,
-            microseconds(start_ns),
-            microseconds(end_ns - start_ns),
-            events,
-            Category(category).name.lower(),
-            quoted(found.names[name]),
+        picked(
+            BAR_COLUMNS,
+            None,
+            lane=lane,
+            depth=depth,
+            start_us=microseconds(start_ns),
+            duration_us=microseconds(end_ns - start_ns),
+            events=events,
+            kind=Category(category).name.lower(),
+            name=quoted(found.names[name]),
         )
         for start_ns, lane, depth, end_ns, events, category, name in shown
     ]
-    return WholeAnswer(head, BarRow, table)
+    return WholeAnswer(head, BAR_COLUMNS, table)
 
 
 _MOST_LANES = 20

@@ -8,21 +8,14 @@ from typing import Any
 import pytest
 
 from tb_tidy_plugin.ask.arguments import RunsQuestion
-from tb_tidy_plugin.ask.pages import CursorError, Head, Row, TokensError, WholeAnswer, page, tokens_in
-
-
-class Count(Head, frozen=True):
-    rows_there: int
-    note: str = ""
-
-
-class Numbered(Row, frozen=True):
-    number: int
-    text: str
+from tb_tidy_plugin.ask.pages import CursorError, TokensError, WholeAnswer, columns, if_known, page, picked, tokens_in
+from tb_tidy_plugin.report.figures import DeviceKernelRow, OperatorRow
+from tb_tidy_plugin.report.model import Finding
 
 
 def found(rows: int, text: str = "x" * 40) -> WholeAnswer:
-    return WholeAnswer(Count(rows_there=rows), Numbered, [Numbered(at, text) for at in range(rows)])
+    numbered = [{"number": at, "text": text} for at in range(rows)]
+    return WholeAnswer({"rows_there": rows}, {"number": "", "text": ""}, numbered)
 
 
 def read(text: bytes) -> Any:  # noqa: ANN401 - JSON
@@ -94,3 +87,40 @@ def test_a_row_that_is_too_long_says_how_many_tokens_it_takes() -> None:
     answer = page(RunsQuestion(tokens=needed), long)
     assert len(read(answer)["rows"]) == 1
     assert tokens_in(answer) <= needed
+
+
+KERNEL = DeviceKernelRow(
+    key="k", family="matrix", operator="aten::«mm»", name="x" * 200, count=2, total_ns=12_345, share=1 / 3,
+    mean_ns=6_172, flops_per_second=None, bytes_per_second=None, roofline=0.12345, tensor_cores=True, replayed=0,
+)  # fmt: skip
+
+
+class TestPicked:
+    """A column has the unit that its name says, and text that may be of a recording stands in quotes."""
+
+    def test_units_quotes_and_figures(self) -> None:
+        wanted = columns(
+            DeviceKernelRow, "family operator count total_us=total_ns share roofline tensor_cores known_by"
+        )
+        row = picked(wanted, KERNEL)
+        quoted = "«aten::\ufffdmm\ufffd»"
+        assert list(row.values()) == ["matrix", quoted, 2, 12.3, 0.3333, 0.123, True, None]
+        assert list(row) == list(wanted)
+
+    def test_names_are_cut(self) -> None:
+        assert picked(columns(DeviceKernelRow, "name"), KERNEL) == {"name": f"«{'x' * 119}…»"}
+
+    def test_no_value_has_no_fields(self) -> None:
+        assert picked({"low_us": "saving.low_ns"}, None) == {"low_us": None}
+
+    def test_what_is_computed_stands_in_its_place(self) -> None:
+        wanted = columns(DeviceKernelRow, "count trace= total_us=total_ns")
+        assert list(picked(wanted, KERNEL, trace="t-1").items()) == [("count", 2), ("trace", "t-1"), ("total_us", 12.3)]
+
+    @pytest.mark.parametrize("kind", [DeviceKernelRow, OperatorRow, Finding])
+    def test_a_column_of_no_field_is_refused(self, kind: type) -> None:
+        with pytest.raises(AssertionError, match="has no no_such_field"):
+            columns(kind, "name=no_such_field")
+
+    def test_a_saving_of_nothing_is_known(self) -> None:
+        assert if_known(low_us=0.0, speedup=None, ranks=[], trace="", left_out=0) == {"low_us": 0.0, "left_out": 0}
