@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from msgspec.structs import asdict
 
 from tb_tidy_plugin.profile.memory.allocations import HOST, Allocations, MemoryDevice, asked_by
 from tb_tidy_plugin.profile.memory.allocator_history import AllocatorHistory, Holder, allocator_histories
@@ -151,11 +152,5 @@ def _holder(places: Places, operator: str, place: int, kind: int, count: int, si
 
 
 def _step(profile: Profile, step: StepMemory) -> MemoryStep:
-    return MemoryStep(
-        step=profile.steps.items[step.step].name,
-        start_bytes=step.start_bytes,
-        peak_bytes=step.peak_bytes,
-        end_bytes=step.end_bytes,
-        kept=step.kept,
-        kept_bytes=step.kept_bytes,
-    )
+    fields = asdict(step) | {"step": profile.steps.items[step.step].name}
+    return MemoryStep(**{name: fields[name] for name in MemoryStep.__struct_fields__})

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from typing import Literal, TypeAlias
 
 import numpy as np
+from msgspec.structs import asdict
 
 from tb_tidy_plugin.analysis.present import doubts_about, missing_of, present_text, world_size_of
 from tb_tidy_plugin.profile.ranks.run import RankFinding, RankSummary, Run
 from tb_tidy_plugin.profile.ranks.stragglers import (
-    Arrival,
     CollectivePlace,
     arrivals_of,
     clock_errors_ns,
@@ -75,21 +75,11 @@ def _rows(run: Run) -> Iterator[model.RankRow]:
             step_ns=rank.step_ns,
             parts_ns={part: rank.typical[part] for part in RANK_PARTS if part in rank.typical},
             memory_peak_bytes=rank.memory_peak_bytes,
-            arrivals=None if arrival is None else _arrivals(arrival),
+            arrivals=None if arrival is None else model.Arrivals(**asdict(arrival)),
             clock_ahead_ns=ahead_ns if known else None,
             clock_error_ns=error_ns if known else None,
             findings=len(rank.findings),
         )
-
-
-def _arrivals(arrival: Arrival) -> model.Arrivals:
-    return model.Arrivals(
-        met=arrival.met,
-        last=arrival.last,
-        late_ns=arrival.late_ns,
-        waited_ns=arrival.waited_ns,
-        waits_ns=arrival.waits_ns,
-    )
 
 
 def _imbalances(run: Run) -> Iterator[model.Imbalance]:
@@ -151,20 +141,11 @@ def _shared(ranks: Sequence[RankSummary]) -> Iterator[model.SharedFinding]:
     for rank in ranks:
         for finding in rank.findings:
             having.setdefault(finding.id, []).append((rank.rank, finding))
-    for identity, found in having.items():
+    for found in having.values():
         worst_rank, worst = max(found, key=lambda item: (item[1].saving_ns, item[1].cost_ns, -item[0]))
         numbers = [rank for rank, _ in found]
-        yield model.SharedFinding(
-            id=identity,
-            rule=worst.rule,
-            severity=worst.severity,
-            message=worst.message,
-            ranks=numbers,
-            worst_rank=worst_rank,
-            cost_ns=worst.cost_ns,
-            saving_ns=worst.saving_ns,
-            text=_shared_text(numbers, len(ranks), worst_rank),
-        )
+        text = _shared_text(numbers, len(ranks), worst_rank)
+        yield model.SharedFinding(**asdict(worst), ranks=numbers, worst_rank=worst_rank, text=text)
 
 
 def _shared_text(having: Sequence[int], of: int, worst: int) -> str:

@@ -32,11 +32,12 @@ COMPARISON_WORK = "comparison"
 class SideAsked(msgspec.Struct, frozen=True):
     """One side: its name, its recordings, the number of unreadable ones, and the steps asked for.
 
-    `steps` is a range, empty for all steps. `of_runs` is what rules over several ranks say.
+    `recordings` are left as text, which only the worker reads. `steps` is a range, empty for all steps. `of_runs` is
+    what rules over several ranks say.
     """
 
     path: str
-    recordings: list[Recording]
+    recordings: list[msgspec.Raw]
     unread: int
     steps: str
     of_runs: list[AboutRun]
@@ -113,7 +114,8 @@ def _answer_to(question: bytes) -> bytes:
 def _asked(side: SideAsked) -> Asked:
     from tb_tidy_plugin.compare.compare import Asked
 
-    return Asked(side.path, side.recordings, step_range(side.steps) if side.steps else None, side.unread, side.of_runs)
+    recordings = [decode(each, Recording) for each in side.recordings]
+    return Asked(side.path, recordings, step_range(side.steps) if side.steps else None, side.unread, side.of_runs)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,13 @@ import msgspec
 from tb_tidy_plugin.compare.model import Comparison, KernelChange, OperatorChange
 from tb_tidy_plugin.compare.recording import StepsError, step_range
 from tb_tidy_plugin.configuration.limits import limits_in
-from tb_tidy_plugin.plugin.comparison_worker import COMPARISON_WORK, ComparisonAnswer, NoSuchSteps, OverLimit
+from tb_tidy_plugin.plugin.comparison_worker import (
+    COMPARISON_WORK,
+    ComparisonAnswer,
+    NoSuchSteps,
+    OverLimit,
+    SideAsked,
+)
 from tb_tidy_plugin.plugin.models import CompareAnswer
 from tb_tidy_plugin.plugin.profiles import Profiles
 from tb_tidy_plugin.plugin.record import KeptResult
@@ -38,16 +44,6 @@ MOST_RECORDINGS = 64  # on each side: more would not fit beside everything else 
 
 class ComparisonError(TidyError):
     """A comparison that cannot be made."""
-
-
-class SideText(msgspec.Struct, frozen=True):
-    """`comparison_worker.SideAsked` with recordings as text."""
-
-    path: str
-    recordings: list[msgspec.Raw]
-    unread: int
-    steps: str
-    of_runs: list[AboutRun]
 
 
 class AskedSide(msgspec.Struct, frozen=True):
@@ -151,7 +147,7 @@ class Comparisons:
 
 def _worked_out(sides: Sequence[_Read], made_from: tuple[KeptResult, ...], configuration: Path | None) -> _Known:
     base, candidate = (
-        SideText(
+        SideAsked(
             read.side.run,
             [_recording(read.side, each) for each in read.kept],
             read.unread,
@@ -175,7 +171,7 @@ def _recording(side: AskedSide, kept: KeptResult) -> msgspec.Raw:
     )
 
 
-def _asked(base: SideText, candidate: SideText, configuration: Path | None) -> Comparison:
+def _asked(base: SideAsked, candidate: SideAsked, configuration: Path | None) -> Comparison:
     """The answer of a separate process; waits for its end, and logs its stderr."""
     file = None if configuration is None else os.fsencode(configuration)
     question = msgspec.json.encode({"configuration": file, "base": base, "candidate": candidate})

@@ -36,6 +36,10 @@ if TYPE_CHECKING:
     from tb_tidy_plugin.report.figures import Figures
 
 
+_PARTS = ("families", "kernels", "modules", "memory", "cpu", "flame", "roofline", "idle")
+_OF_A_LINE = ("line", "host_ns", "device_ns", "calls", "shared", "known_by")
+
+
 class Tables(msgspec.Struct, frozen=True):
     """`Figures` with its parts left as text: most of them are never requested."""
 
@@ -55,8 +59,7 @@ class Tables(msgspec.Struct, frozen=True):
     @property
     def size(self) -> int:
         """Size in memory in bytes."""
-        tables = (self.families, self.kernels, self.modules, self.memory, self.cpu, self.flame, self.roofline)
-        parts = (*self.operators.values(), *tables, self.idle, *self.lines.values())
+        parts = (*self.operators.values(), *(getattr(self, part) for part in _PARTS), *self.lines.values())
         return sum(memoryview(part).nbytes for part in parts)
 
 
@@ -65,16 +68,9 @@ def tables_of(figures: Figures, lines: LineCosts, wall_ns: int) -> Tables:
     return Tables(
         operators={group: _text(rows) for group, rows in figures.operators.items()},
         left_out=figures.left_out,
-        families=_text(figures.families),
-        kernels=_text(figures.kernels),
-        modules=_text(figures.modules),
-        memory=_text(figures.memory),
-        cpu=_text(figures.cpu),
-        flame=_text(figures.flame),
-        roofline=_text(figures.roofline),
-        idle=_text(figures.idle),
         lines={file: _text(columns) for file, columns in line_columns(lines, wall_ns).items()},
         missing=figures.missing,
+        **{part: _text(getattr(figures, part)) for part in _PARTS},
     )
 
 
@@ -89,12 +85,7 @@ def line_columns(costs: LineCosts, wall_ns: int) -> dict[str, LineColumns]:
     return {
         file: LineColumns(
             wall_ns=wall_ns,
-            line=[cost.line for cost in found],
-            host_ns=[cost.host_ns for cost in found],
-            device_ns=[cost.device_ns for cost in found],
-            calls=[cost.calls for cost in found],
-            shared=[cost.shared for cost in found],
-            known_by=[cost.known_by for cost in found],
+            **{name: [getattr(cost, name) for cost in found] for name in _OF_A_LINE},
             left_out=list(dict.fromkeys(functions.get(file, ()))),
         )
         for file, found in lines.items()

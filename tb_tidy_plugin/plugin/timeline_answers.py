@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tb_tidy_plugin.plugin.timeline_models import (
@@ -14,7 +15,6 @@ from tb_tidy_plugin.plugin.timeline_models import (
     TimelineBusy,
     TimelineEvent,
     TimelineFound,
-    TimelineLane,
     TimelineLanes,
     TimelineMarks,
     TimelineRef,
@@ -57,12 +57,7 @@ def lanes_answer(timeline: Timeline) -> TimelineLanes:
     return TimelineLanes(
         until_ns=timeline.until_ns,
         events=len(timeline) - len(timeline.steps.items),
-        lanes=[
-            TimelineLane(
-                kind=lane.kind, name=shortened(lane.name), rows=lane.rows, events=lane.events, deeper=lane.deeper
-            )
-            for lane in timeline.lanes[:_MOST_LANES]
-        ],
+        lanes=[replace(lane, name=shortened(lane.name)) for lane in timeline.lanes[:_MOST_LANES]],
         steps=TimelineSteps(
             names=[shortened(step.name) for step in steps],
             start_ns=[step.start_ns for step in steps],

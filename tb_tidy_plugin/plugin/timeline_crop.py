@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from tb_tidy_plugin.plugin.timeline_answers import shortened
-from tb_tidy_plugin.profile.timeline.timeline import EventLane, Timeline
+from tb_tidy_plugin.profile.timeline.timeline import Timeline, TimelineLane
 from tb_tidy_plugin.profile.timeline.window import events_between
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
 from tb_tidy_plugin.trace.sets import among, distinct
@@ -55,14 +55,14 @@ def _process_names() -> Iterator[dict[str, object]]:
         yield {"ph": "M", "name": "process_name", "pid": pid, "tid": 0, "args": {"name": text}}
 
 
-def _lane_names(lanes: tuple[EventLane, ...], shown: list[int]) -> Iterator[dict[str, object]]:
+def _lane_names(lanes: tuple[TimelineLane, ...], shown: list[int]) -> Iterator[dict[str, object]]:
     for number in shown:
         place = {"pid": _pid(lanes[number]), "tid": number}
         yield {"ph": "M", "name": "thread_name", **place, "args": {"name": shortened(lanes[number].name)}}
         yield {"ph": "M", "name": "thread_sort_index", **place, "args": {"sort_index": number}}
 
 
-def _pid(lane: EventLane) -> int:
+def _pid(lane: TimelineLane) -> int:
     return STREAM_PID if lane.kind == "stream" else HOST_PID
 
 

@@ -2,22 +2,9 @@
 
 from __future__ import annotations
 
-from tb_tidy_plugin.profile.timeline.timeline import LaneKind
+from tb_tidy_plugin.profile.timeline.timeline import TimelineLane
 from tb_tidy_plugin.report.value import Model
 from tb_tidy_plugin.words.vocabulary import KnownBy
-
-
-class TimelineLane(Model, frozen=True):
-    """A host thread, a device stream, or the steps; its number is its position in the list.
-
-    `rows` is the number of rows that its events take, `deeper` the number of events that are nested too deep to draw.
-    """
-
-    kind: LaneKind
-    name: str
-    rows: int
-    events: int
-    deeper: int
 
 
 class TimelineSteps(Model, frozen=True):

@@ -47,36 +47,19 @@ class CompiledRegion(msgspec.Struct, frozen=True):
     graphs: Annotated[list[CompiledGraph], msgspec.Meta(max_length=10_000)] = []
 
 
-class GraphBreak(msgspec.Struct, frozen=True):
-    """A line at which Dynamo could not go on, and its reason."""
+class CompilerReason(msgspec.Struct, frozen=True):
+    """Why Dynamo or Inductor left its way, and where; `id` as of regions.
 
-    file: _Text
-    line: _Line
-    function: _Text
-    reason: _Text
-
-
-class Recompile(msgspec.Struct, frozen=True):
-    """A function that was compiled again, and the guard that failed; `id` as of regions."""
-
-    id: _Text
-    file: _Text
-    line: _Line
-    function: _Text
-    reason: _Text
-
-
-class GraphSkip(msgspec.Struct, frozen=True):
-    """A function that runs without the CUDA graphs asked for, and why; `id` as of regions.
-
-    The place is the line that Inductor names as the reason; an empty file without one.
+    Attributes:
+        id: empty for a graph break, which belongs to a line.
+        file: empty if Inductor names no line as the reason.
     """
 
-    id: _Text
     reason: _Text
     file: _Text = ""
     line: _Line = 0
     function: _Text = ""
+    id: _Text = ""
 
 
 class CachedLine(msgspec.Struct, frozen=True, array_like=True):
@@ -115,13 +98,18 @@ class CachedGraph(msgspec.Struct, frozen=True):
 
 
 class CompiledCode(msgspec.Struct, frozen=True):
-    """Code compiled before the recording was written. A stack is a list of frames, outermost first."""
+    """Code compiled before the recording was written. A stack is a list of frames, outermost first.
+
+    Attributes:
+        breaks: lines at which Dynamo could not go on. recompiles: functions compiled again, and the guard that failed.
+        skips: functions that run without the CUDA graphs asked for.
+    """
 
     stacks: Annotated[list[list[CodeFrame]], msgspec.Meta(max_length=1_000_000)] = []
     regions: Annotated[list[CompiledRegion], msgspec.Meta(max_length=100_000)] = []
-    breaks: Annotated[list[GraphBreak], msgspec.Meta(max_length=100_000)] = []
-    recompiles: Annotated[list[Recompile], msgspec.Meta(max_length=100_000)] = []
-    skips: Annotated[list[GraphSkip], msgspec.Meta(max_length=100_000)] = []
+    breaks: Annotated[list[CompilerReason], msgspec.Meta(max_length=100_000)] = []
+    recompiles: Annotated[list[CompilerReason], msgspec.Meta(max_length=100_000)] = []
+    skips: Annotated[list[CompilerReason], msgspec.Meta(max_length=100_000)] = []
     cached: Annotated[list[CachedGraph], msgspec.Meta(max_length=10_000)] = []
 
     def is_sound(self) -> bool:

@@ -25,7 +25,7 @@ from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.work.training import gradients_of
 from tb_tidy_plugin.torchfacts import aten
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Rows
-from tb_tidy_plugin.trace.compiled_code import GraphSkip
+from tb_tidy_plugin.trace.compiled_code import CompilerReason
 from tb_tidy_plugin.trace.sets import common, united, without
 
 _Part: TypeAlias = Literal["region", "lookup", "pregraph", "prologue", "graph", "operator"]
@@ -165,7 +165,7 @@ def recompile_reasons(profile: Profile) -> Mapping[str, str]:
     return {each.id: _short(GUARD_OF.sub("", each.reason)) for each in (code.recompiles if code else ())}
 
 
-def skip_reasons(profile: Profile) -> Mapping[str, GraphSkip]:
+def skip_reasons(profile: Profile) -> Mapping[str, CompilerReason]:
     """Reasons why functions run without the CUDA graphs asked for, by `2/1`, if a capture recorded them."""
     code = profile.metadata.captured.compiled
     skips = code.skips if code else ()

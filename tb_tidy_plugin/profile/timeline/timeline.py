@@ -84,14 +84,10 @@ def _shares(table: EventTable, which: Mask, until_ns: int) -> NDArray[np.float64
     return shares
 
 
-class EventLane(msgspec.Struct, frozen=True):
-    """One thread, stream, or the steps.
+class TimelineLane(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A host thread, a device stream, or the steps; its number is its position in the list.
 
-    Attributes:
-        name: as in the evidence table.
-        rows: number of rows of its events.
-        events: number of drawn events.
-        deeper: number of other events, below `MOST_LEVELS` others.
+    `rows` is the number of rows that its events take, `deeper` the number of events that are nested too deep to draw.
     """
 
     kind: LaneKind
@@ -127,7 +123,7 @@ class Timeline(msgspec.Struct, frozen=True):
         replays: inserted events of the captures of replayed graphs, by ids; None without any.
     """
 
-    lanes: tuple[EventLane, ...]
+    lanes: tuple[TimelineLane, ...]
     steps: ProfileSteps
     start_ns: Times
     end_ns: Times
@@ -223,7 +219,7 @@ def timeline_of(table: EventTable, steps: ProfileSteps) -> Timeline:
     until_ns = int(end_ns.max(initial=0)) + 1
     return Timeline(
         lanes=tuple(
-            EventLane(kind, name, *counts)
+            TimelineLane(kind, name, *counts)
             for (kind, name), *counts in zip(names, rows_of_lane, events_of_lane, deeper.tolist(), strict=True)
         ),
         steps=steps,

@@ -7,16 +7,16 @@ import pytest
 
 from tb_tidy_plugin.rulekit import Profile
 from tb_tidy_plugin.rules.compile.cuda_graphs_skipped import OTHERWISE, CudaGraphsSkipped, Evidence
-from tb_tidy_plugin.trace.compiled_code import CompiledCode, CompiledRegion, GraphSkip
+from tb_tidy_plugin.trace.compiled_code import CompiledCode, CompiledRegion, CompilerReason
 from tb_tidy_plugin.words.units import Nanoseconds
 from tests.support.answers import findings, matches_of, saving_ns
 from tests.support.compiled import with_compiled
 from tests.support.drawn import A100, draw
 
-SKIP = GraphSkip("0/0", "mutated inputs (1 instances)", "model.py", 9, "forward")
+SKIP = CompilerReason("mutated inputs (1 instances)", "model.py", 9, "forward", "0/0")
 
 
-def job(launches: int = 10, busy_until: int = 60, skips: tuple[GraphSkip, ...] = (SKIP,)) -> Profile:
+def job(launches: int = 10, busy_until: int = 60, skips: tuple[CompilerReason, ...] = (SKIP,)) -> Profile:
     """A step with one call of a compiled function, from 100 µs on; a kernel is launched every 20 µs and takes 2."""
     lines = [
         "ProfilerStep#1 0-1000",

@@ -8,7 +8,7 @@ import pytest
 
 from tb_tidy_plugin.rulekit import Profile
 from tb_tidy_plugin.rules.compile.torch_compile_graph_break import TorchCompileGraphBreak
-from tb_tidy_plugin.trace.compiled_code import CompiledCode, GraphBreak
+from tb_tidy_plugin.trace.compiled_code import CompiledCode, CompilerReason
 from tests.support.answers import findings, matches_of, saving_ns
 from tests.support.compiled import with_compiled
 from tests.support.drawn import draw
@@ -116,9 +116,9 @@ class TestReports:
 
     def test_dynamo_s_reason_where_it_was_captured(self) -> None:
         asked = [
-            GraphBreak("model.py", 9, "forward", "of another line"),
-            GraphBreak("model.py", 8, "forward", "Unsupported Tensor.item() call."),
-            GraphBreak("layers.py", 8, "forward", "of another file"),
+            CompilerReason("of another line", "model.py", 9, "forward"),
+            CompilerReason("Unsupported Tensor.item() call.", "model.py", 8, "forward"),
+            CompilerReason("of another file", "layers.py", 8, "forward"),
         ]
         (finding,) = findings(TorchCompileGraphBreak, with_compiled(profile(), CompiledCode(breaks=asked)))
         said = "the break reads a value back. Dynamo's reason: Unsupported Tensor.item() call. Reported for"

@@ -6,7 +6,7 @@ import pytest
 
 from tb_tidy_plugin.rulekit import Profile
 from tb_tidy_plugin.rules.compile.torch_compile_recompilation import TorchCompileRecompilation
-from tb_tidy_plugin.trace.compiled_code import CompiledCode, Recompile
+from tb_tidy_plugin.trace.compiled_code import CompiledCode, CompilerReason
 from tests.support.answers import findings, matches_of, reason_not_checked, saving_ns
 from tests.support.compiled import with_compiled
 from tests.support.drawn import draw
@@ -51,9 +51,9 @@ class TestReports:
 
     def test_the_guard_that_failed_last_where_it_was_captured(self) -> None:
         again = [
-            Recompile("0/5", "model.py", 5, "loss", "0/4: expected 6, actual 9"),
-            Recompile("0/6", "model.py", 5, "loss", "0/5: expected 9, actual 12"),
-            Recompile("1/6", "model.py", 9, "other", "1/5: of another function"),
+            CompilerReason("0/4: expected 6, actual 9", "model.py", 5, "loss", "0/5"),
+            CompilerReason("0/5: expected 9, actual 12", "model.py", 5, "loss", "0/6"),
+            CompilerReason("1/5: of another function", "model.py", 9, "other", "1/6"),
         ]
         drawn = with_compiled(profile("0/3", "0/4", "0/5", "0/6"), CompiledCode(recompiles=again))
         (finding,) = findings(TorchCompileRecompilation, drawn)
@@ -75,7 +75,7 @@ class TestReports:
         ],
     )
     def test_the_dimensions_that_changed_where_they_were_captured(self, failed: list[str], marks: str) -> None:
-        again = [Recompile(f"0/{at}", "model.py", 5, "loss", f"0/0: {each}") for at, each in enumerate(failed, 3)]
+        again = [CompilerReason(f"0/0: {each}", "model.py", 5, "loss", f"0/{at}") for at, each in enumerate(failed, 3)]
         drawn = with_compiled(profile("0/3", "0/4", "0/5", "0/6"), CompiledCode(recompiles=again))
         (finding,) = findings(TorchCompileRecompilation, drawn)
         assert marks in finding.fix
