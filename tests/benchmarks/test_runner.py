@@ -1,4 +1,7 @@
-"""Measurements in a process of their own: whatever statements do, there is a result and nothing is left running."""
+"""Measurements in a process of their own: whatever statements do, there is a result and nothing is left running.
+
+What the process answers is asked of one that has torch imported already; how it starts and ends, of the command itself.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from tb_tidy_plugin.benchmarks.measurement import Measurement, NotMeasured
 from tb_tidy_plugin.benchmarks.process import MeasuringProgress, MeasuringRequest
 from tb_tidy_plugin.benchmarks.runner import CANCELLED, PairMeasurement
 from tb_tidy_plugin.rulekit import Benchmark
+from tests.accuracy.processes import measured_in
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.torch, pytest.mark.slow]
@@ -23,14 +27,15 @@ READS = Benchmark(
 SETUP = "import time\nimport torch\nx = torch.ones(4, device=device)"
 
 
-def result(pair: Benchmark, limit_s: float = 60, **asked: object) -> Measurement | NotMeasured:
-    return PairMeasurement(
-        MeasuringRequest(rule="some-rule", pair=pair, budget_s=0.1, asked=str(asked.get("asked", "cpu"))), limit_s
-    ).result()
+def request(pair: Benchmark, asked: str = "cpu") -> MeasuringRequest:
+    return MeasuringRequest(rule="some-rule", pair=pair, budget_s=0.1, asked=asked)
 
 
-def refused(pair: Benchmark, limit_s: float = 60, **asked: object) -> str:
-    found = result(pair, limit_s, **asked)
+def result(pair: Benchmark, limit_s: float = 60) -> Measurement | NotMeasured:
+    return PairMeasurement(request(pair), limit_s).result()
+
+
+def error_of(found: Measurement | NotMeasured) -> str:
     assert isinstance(found, NotMeasured), found
     assert found.advice
     return found.error
@@ -51,8 +56,8 @@ def test_a_pair_is_measured_as_it_stands() -> None:
     assert seen[1].devices[-1] == "cpu", "it says what else it could be measured on"
 
 
-def test_statements_that_compute_something_else_are_not_trusted() -> None:
-    found = result(Benchmark("result = x + 1", "result = x + 2", SETUP))
+def test_statements_that_compute_something_else_are_not_trusted(tmp_path: Path) -> None:
+    found = measured_in(tmp_path, request(Benchmark("result = x + 1", "result = x + 2", SETUP)))
     assert isinstance(found, Measurement)
     assert (found.equal, found.trusted) == (False, False)
     assert found.doubts[0].startswith(
@@ -60,12 +65,13 @@ def test_statements_that_compute_something_else_are_not_trusted() -> None:
     )
 
 
-def test_what_is_changed_in_place_is_compared_where_the_rule_says_so() -> None:
-    pair = Benchmark("x.add_(1)", "x.add_(2)", SETUP)
-    assert isinstance(found := result(pair), Measurement)
-    assert found.equal is None
-    assert isinstance(found := result(replace(pair, compare=("x",))), Measurement)
-    assert found.equal is False
+@pytest.mark.parametrize(("compare", "equal"), [((), None), (("x",), False)])
+def test_what_is_changed_in_place_is_compared_where_the_rule_says_so(
+    compare: tuple[str, ...], equal: bool | None, tmp_path: Path
+) -> None:
+    found = measured_in(tmp_path, request(Benchmark("x.add_(1)", "x.add_(2)", SETUP, compare=compare)))
+    assert isinstance(found, Measurement)
+    assert found.equal is equal
 
 
 def test_settings_of_a_statement_end_with_its_process() -> None:
@@ -84,11 +90,16 @@ def test_settings_of_a_statement_end_with_its_process() -> None:
         ("1 / 0", "The statements failed with ZeroDivisionError: division by zero"),
         ("x @ torch.ones(5)", "The statements failed with RuntimeError: "),
         ("torch.zeros(1 << 40)", "Memory ran out: "),
-        ("raise SystemExit(3)", "The statements are not run: they use `raise SystemExit(3)`, which is not on the list"),
     ],
 )
-def test_what_fails_is_told(statement: str, error: str) -> None:
-    assert refused(Benchmark(statement, "x", SETUP)).startswith(error)
+def test_what_fails_is_told(statement: str, error: str, tmp_path: Path) -> None:
+    found = measured_in(tmp_path, request(Benchmark(statement, "x", SETUP)))
+    assert error_of(found).startswith(error)
+
+
+def test_statements_that_are_not_on_the_list_are_not_run() -> None:
+    error = error_of(result(Benchmark("raise SystemExit(3)", "x", SETUP)))
+    assert error.startswith("The statements are not run: they use `raise SystemExit(3)`, which is not on the list")
 
 
 def test_more_memory_than_may_be_taken_is_told() -> None:
@@ -102,20 +113,24 @@ def test_more_memory_than_may_be_taken_is_told() -> None:
 
 def test_a_crash_is_told() -> None:
     crash = "nested = zip(x)\nfor _ in range(1000000):\n    nested = zip(nested)\nlist(nested)"
-    assert refused(Benchmark(crash, "x", SETUP)).startswith("The measurement ended with SIGSEGV.")
+    assert error_of(result(Benchmark(crash, "x", SETUP))).startswith("The measurement ended with SIGSEGV.")
 
 
 def test_what_takes_too_long_is_ended() -> None:
-    assert refused(Benchmark("while True:\n    pass", "x", SETUP), 8) == "The measurement took more than 8.1 s."
+    error = error_of(result(Benchmark("while True:\n    pass", "x", SETUP), 8))
+    assert error == "The measurement took more than 8.1 s."
 
 
-def test_a_device_that_is_not_there() -> None:
-    assert refused(READS, asked="xpu:7") == "This PyTorch cannot use `xpu:7`."
-    assert refused(READS, asked="tpu") == "This PyTorch does not know the device `tpu`."
+@pytest.mark.parametrize(
+    ("asked", "error"),
+    [("xpu:7", "This PyTorch cannot use `xpu:7`."), ("tpu", "This PyTorch does not know the device `tpu`.")],
+)
+def test_a_device_that_is_not_there(asked: str, error: str, tmp_path: Path) -> None:
+    assert error_of(measured_in(tmp_path, request(READS, asked))) == error
 
 
-def test_a_pair_that_needs_another_device_gives_no_wrong_number() -> None:
-    error = refused(replace(READS, devices=("cuda",)))
+def test_a_pair_that_needs_another_device_gives_no_wrong_number(tmp_path: Path) -> None:
+    error = error_of(measured_in(tmp_path, request(replace(READS, devices=("cuda",)))))
     assert error == "This needs a CUDA device: on another device the result would be meaningless."
 
 
