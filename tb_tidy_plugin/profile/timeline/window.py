@@ -85,7 +85,7 @@ def events_between(timeline: Timeline, from_ns: int, to_ns: int, around_ns: int,
     """Positions of all events in a window, and that window: halved around `around_ns` until it holds at most `most`."""
     while True:
         low, high = _events_in(timeline, from_ns, to_ns)
-        if (high - low).sum() <= most or to_ns - from_ns <= 1:
+        if (high - low).sum() <= most or to_ns - from_ns <= 2:  # half of 2 ns around their middle is 2 ns again
             return _ranges(low, high)[:most], from_ns, to_ns
         from_ns, to_ns = (from_ns + around_ns) // 2, (to_ns + around_ns + 1) // 2
 

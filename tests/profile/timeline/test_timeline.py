@@ -203,6 +203,14 @@ def test_a_crop_shrinks_around_its_event_until_it_is_small() -> None:
     assert from_ns <= 70_000 <= to_ns
 
 
+@pytest.mark.parametrize("around_ns", range(1000, 1008))
+def test_a_crop_ends_where_every_moment_has_too_many_events(around_ns: int) -> None:
+    timeline = timeline_of(overlapping_table([(at, 4000 - 2 * at) for at in range(20)]), NO_STEPS)
+    positions, from_ns, to_ns = events_between(timeline, 0, 4000, around_ns, 10)
+    assert len(positions) == 10
+    assert from_ns <= around_ns <= to_ns <= from_ns + 2
+
+
 def test_an_empty_table_has_an_empty_timeline() -> None:
     empty = draw("aten::add 0-1").table.take(np.zeros(0, np.int64))
     timeline = timeline_of(empty, steps_of(empty))
