@@ -9,7 +9,7 @@ import pytest
 from tb_tidy_plugin.analysis.assemble import checked, looked
 from tb_tidy_plugin.analysis.checker import Clean, Found
 from tb_tidy_plugin.rulekit import Match, Profile
-from tests.support.drawn import draw
+from tb_tidy_plugin.rulekit.testing import draw
 from tests.support.made_up_rule import Evidence, SlowMultiplication
 
 MM = "aten::mm  100-{end}  dims=4x4,4x4  types=float,float"

@@ -7,8 +7,8 @@ import pytest
 from tb_tidy_plugin.analysis.constructors import LONGEST_SHOWN_LINE, option_of_trainer, where_to_edit
 from tb_tidy_plugin.report.model import Place
 from tb_tidy_plugin.rulekit.made import loader, mixed_precision
+from tb_tidy_plugin.rulekit.testing import draw, row_of
 from tb_tidy_plugin.sources.constructors import Made
-from tests.support.drawn import draw, row_of
 
 TEXT = """\
 import torch

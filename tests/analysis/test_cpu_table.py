@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tb_tidy_plugin.analysis.tables import figures_of
-from tests.support.drawn import draw
+from tb_tidy_plugin.rulekit.testing import draw
 
 STEP = """
 train.py(10): step                    0-1000

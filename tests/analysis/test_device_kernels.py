@@ -21,9 +21,9 @@ from tb_tidy_plugin.profile.events.inputs import Inputs
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.serving.paged_attention import decode_attention, serving_estimates_of
 from tb_tidy_plugin.report.figures import DeviceKernelRow, KernelFamilyRow
+from tb_tidy_plugin.rulekit.testing import A100, draw
 from tb_tidy_plugin.trace.columns import ExpertSizes
 from tb_tidy_plugin.trace.files import find_traces
-from tests.support.drawn import A100, draw
 from tests.support.recordings import shared
 
 DECODE, CAPTURE = "mi300_sglang_graph_decode", "mi300_sglang_graph_capture"

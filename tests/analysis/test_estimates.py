@@ -15,10 +15,10 @@ from tb_tidy_plugin.analysis.quality import quality_of
 from tb_tidy_plugin.estimate.saving import SavingEstimates
 from tb_tidy_plugin.report.model import Note, ProfileReport
 from tb_tidy_plugin.rulekit import Match
+from tb_tidy_plugin.rulekit.testing import A100, draw
 from tb_tidy_plugin.rulekit.testing.drawn import draw_into
 from tb_tidy_plugin.system.decoders import decode
 from tb_tidy_plugin.words.units import Bytes, Nanoseconds
-from tests.support.drawn import A100, draw
 from tests.support.made_up_rule import Evidence, SlowMultiplication
 from tests.support.recordings import ROOT
 

@@ -11,8 +11,8 @@ from tb_tidy_plugin.analysis.checker import Clean, Failed, Found, NotChecked, ch
 from tb_tidy_plugin.analysis.findings import Known, findings_of
 from tb_tidy_plugin.report.model import CodeChange, Finding, Note
 from tb_tidy_plugin.rulekit import Bytes, Edit, Match, Profile, Rule, Scale
+from tb_tidy_plugin.rulekit.testing import draw
 from tb_tidy_plugin.sources.frames import Frame
-from tests.support.drawn import draw
 from tests.support.known import with_true_step
 from tests.support.made_up_rule import SlowMultiplication
 

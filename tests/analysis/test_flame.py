@@ -15,9 +15,9 @@ from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.ledger.account import account_of
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report.flame import Flame
+from tb_tidy_plugin.rulekit.testing import A100, draw
 from tb_tidy_plugin.trace.columns import Category
 from tb_tidy_plugin.trace.files import find_traces
-from tests.support.drawn import A100, draw
 from tests.support.recordings import ROOT, SHARED
 
 NAMES = ("h100_vit_pipeline", "t4_toy_kernels", "cpu_gloo_rank34", "mi210_gpu_only")

@@ -13,8 +13,8 @@ from tb_tidy_plugin.ledger.account import account_of
 from tb_tidy_plugin.ledger.model import OF_DEVICE
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report.idle import idle_at
+from tb_tidy_plugin.rulekit.testing import draw
 from tb_tidy_plugin.trace.files import find_traces
-from tests.support.drawn import draw
 from tests.support.recordings import shared
 
 STEPS = """

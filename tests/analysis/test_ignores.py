@@ -13,8 +13,7 @@ from tb_tidy_plugin.analysis.checker import Clean, Found
 from tb_tidy_plugin.analysis.ignores import PathIgnores, fits
 from tb_tidy_plugin.report.model import Finding
 from tb_tidy_plugin.rulekit import Profile
-from tests.support.answers import findings
-from tests.support.drawn import draw
+from tb_tidy_plugin.rulekit.testing import draw, findings
 from tests.support.made_up_rule import SlowMultiplication
 
 NAME = SlowMultiplication.name()

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tb_tidy_plugin.analysis.lines import LineCosts, line_costs
 from tb_tidy_plugin.rulekit import Profile
+from tb_tidy_plugin.rulekit.testing import A100, draw
 from tb_tidy_plugin.sources.align import Aligner
-from tests.support.drawn import A100, draw
 
 SOURCE = """\
 import torch

@@ -17,8 +17,8 @@ from tb_tidy_plugin.plugin.tables import Page, operators_answer, tables_of
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report.figures import KernelRow, OperatorGroup, OperatorRow
 from tb_tidy_plugin.report.generated import CodeLine, Generated
+from tb_tidy_plugin.rulekit.testing import A100, draw, row_of
 from tests.support.compiled import captured, compiled_step
-from tests.support.drawn import A100, draw, row_of
 from tests.support.made_up_rule import SlowMultiplication
 
 NO_COSTS = LineCosts([], [])

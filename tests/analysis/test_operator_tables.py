@@ -9,10 +9,10 @@ import pytest
 from tb_tidy_plugin.analysis.operator_tables import OperatorTable, operator_table
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.work.modules import modules_of
+from tb_tidy_plugin.rulekit.testing import A100, draw
 from tb_tidy_plugin.sources.places import place_of, places_of
 from tb_tidy_plugin.trace.columns import ABSENT, Category
 from tb_tidy_plugin.trace.kineto import read_trace
-from tests.support.drawn import A100, draw
 from tests.support.recordings import SHARED, shared
 from tests.support.written import event, kineto_text, write
 

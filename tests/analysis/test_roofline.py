@@ -11,10 +11,10 @@ from tb_tidy_plugin.analysis.tables import figures_of
 from tb_tidy_plugin.configuration.checks import job_of
 from tb_tidy_plugin.configuration.files import read_configuration
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.rulekit.testing import A100, Gpu, draw
 from tb_tidy_plugin.rulekit.testing.drawn import draw_into
 from tb_tidy_plugin.trace.files import find_traces
 from tb_tidy_plugin.words.errors import ConfigurationError
-from tests.support.drawn import A100, Gpu, draw
 
 PRODUCT = """
 aten::mm   0-100    dims=1024x2048,2048x512  types=float,float  kernel=ampere_sgemm_128x64_nn@20-220

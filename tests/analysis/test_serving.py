@@ -15,10 +15,10 @@ from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.render.document import Paragraph, Span
 from tb_tidy_plugin.render.serving import serving_blocks
 from tb_tidy_plugin.report.serving_model import DecodeFloor, PhaseTotal
+from tb_tidy_plugin.rulekit.testing import A100, draw
 from tb_tidy_plugin.rulekit.testing.drawn import draw_into
 from tb_tidy_plugin.trace.columns import ExpertSizes
 from tb_tidy_plugin.trace.files import find_traces
-from tests.support.drawn import A100, draw
 
 BYTES_PER_SECOND = 2039e9
 DECODE = "execute_4_context_0(sq0sk0sqsq0sqsk0)_generation_4(sq4sk9000sqsq4sqsk9000)"

@@ -18,11 +18,11 @@ from tb_tidy_plugin.analysis.tables import GROUPS, figures_of
 from tb_tidy_plugin.profile.events.nesting import NOT_COUNTED
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report.figures import Figures, FrameRow
+from tb_tidy_plugin.rulekit.testing import draw
 from tb_tidy_plugin.system.decoders import decode
 from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Category
 from tb_tidy_plugin.trace.files import find_traces
 from tb_tidy_plugin.trace.kineto import read_trace
-from tests.support.drawn import draw
 from tests.support.plain_count import PlainTrace, end_ns, plain_trace, start_ns, sweep
 from tests.support.recordings import ROOT, SHARED
 from tests.support.written import event, kineto_text, write

@@ -7,8 +7,8 @@ import pytest
 
 from tb_tidy_plugin.analysis.findings import without_yielded, yielding_last
 from tb_tidy_plugin.rulekit import Match, Profile
+from tb_tidy_plugin.rulekit.testing import A100, draw, row_of
 from tb_tidy_plugin.rules import all_rules
-from tests.support.drawn import A100, draw, row_of
 from tests.support.made_up_rule import SlowMultiplication
 
 PROFILE: Profile = draw("""

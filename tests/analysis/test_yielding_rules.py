@@ -9,10 +9,9 @@ import pytest
 
 from tb_tidy_plugin.analysis.assemble import checked
 from tb_tidy_plugin.rulekit import Profile
+from tb_tidy_plugin.rulekit.testing import A100, MI300, Gpu, draw, matches_of
 from tb_tidy_plugin.rules import all_rules
 from tests.accuracy.corpus import CORPUS
-from tests.support.answers import matches_of
-from tests.support.drawn import A100, MI300, Gpu, draw
 
 RULES = {rule.name(): rule for rule in all_rules()}
 PAIRS = [(name, other) for name, rule in RULES.items() for other in rule.yields_to]

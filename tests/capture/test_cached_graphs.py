@@ -15,13 +15,13 @@ from tb_tidy_plugin.capture.cached_graphs import cached_graphs
 from tb_tidy_plugin.capture.compiled import GeneratedGraph, Launch, Region, compiled_code, files_in
 from tb_tidy_plugin.capture.own_files import OwnFiles
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.rulekit.testing import row_of
 from tb_tidy_plugin.sources.cached_lines import with_cached_lines
 from tb_tidy_plugin.sources.frames import Frame
 from tb_tidy_plugin.sources.places import place_of
 from tb_tidy_plugin.system.decoders import decode
 from tb_tidy_plugin.trace.compiled_code import CompiledCode
 from tests.support.compiled import FORWARD_KEY, compiled_step, with_compiled
-from tests.support.drawn import row_of
 from tests.support.inductor_texts import CODE, GRAPH, WHOLE
 
 pytestmark = pytest.mark.torch

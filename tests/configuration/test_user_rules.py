@@ -16,10 +16,10 @@ from tb_tidy_plugin.configuration.files import Configuration, ConfigurationSetti
 from tb_tidy_plugin.configuration.user_rules import with_user_rules
 from tb_tidy_plugin.rulekit import AnyRule, Rule
 from tb_tidy_plugin.rulekit.page import page_of
+from tb_tidy_plugin.rulekit.testing import draw
 from tb_tidy_plugin.rules import catalogue
 from tb_tidy_plugin.words.errors import ConfigurationError
 from tests.support import made_up_rule
-from tests.support.drawn import draw
 from tests.support.user_rule import forget_user_rules, write_rule
 
 CODE = 'code = "TT999"'

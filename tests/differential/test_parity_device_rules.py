@@ -15,12 +15,12 @@ import pytest
 
 from tb_tidy_plugin.analysis.checker import Failed, Found, NotChecked, check_rule
 from tb_tidy_plugin.rulekit import Profile, Rule
+from tb_tidy_plugin.rulekit.testing import matches_of
 from tb_tidy_plugin.rules.fusion.conv_bias_before_batchnorm import ConvBiasBeforeBatchnorm
 from tb_tidy_plugin.rules.host_device.tensor_created_on_cpu_then_moved import TensorCreatedOnCpuThenMoved
 from tb_tidy_plugin.rules.precision.fp32_matmul_no_tf32 import Fp32MatmulNoTf32
 from tb_tidy_plugin.rules.shapes.tensor_core_shape_misaligned import TensorCoreShapeMisaligned
 from tb_tidy_plugin.trace.kineto import read_trace
-from tests.support.answers import matches_of
 from tests.support.recordings import shared, shared_names
 
 RULES: tuple[type[Rule], ...] = (

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from tb_tidy_plugin.rulekit import Profile
+from tb_tidy_plugin.rulekit.testing import findings, matches_of
 from tb_tidy_plugin.rules.data_loading import dataloader_num_workers_zero as loader
 from tb_tidy_plugin.rules.optimizer import optimizer_single_tensor as optimizer
 from tb_tidy_plugin.rules.optimizer.zero_grad_memset import ZeroGradMemset
 from tb_tidy_plugin.rules.python_loops.python_loop_tensor_indexing import PythonLoopTensorIndexing
 from tb_tidy_plugin.trace.kineto import read_trace
-from tests.support.answers import findings, matches_of
 from tests.support.recordings import shared, shared_names
 
 every_program = pytest.mark.parametrize("program", shared_names("parity"))

@@ -10,7 +10,7 @@ from tb_tidy_plugin.estimate.host import host_lanes
 from tb_tidy_plugin.estimate.saving import Fix, SavingEstimates
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.rulekit import Remove
-from tests.support.drawn import draw
+from tb_tidy_plugin.rulekit.testing import draw
 from tests.support.known import with_faults
 
 US = 1000

@@ -15,10 +15,10 @@ from tb_tidy_plugin.estimate import replay as replaying
 from tb_tidy_plugin.estimate.saving import Fix, SavingEstimates
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.rulekit import Edit, Overlap, Remove, Scale, Unblock
+from tb_tidy_plugin.rulekit.testing import A100, draw, row_of
 from tb_tidy_plugin.trace.columns import DEVICE_WORK, Category
 from tb_tidy_plugin.trace.files import find_traces
 from tb_tidy_plugin.trace.kineto import read_trace
-from tests.support.drawn import A100, draw, row_of
 from tests.support.known import with_settings
 from tests.support.made_up_machine import Instruction, recorded
 from tests.support.recordings import shared, shared_names

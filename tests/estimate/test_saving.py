@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tb_tidy_plugin.estimate.saving import SavedTime, bound
 from tb_tidy_plugin.rulekit import Edit, Overlap, Profile, Remove, Scale, Unblock
-from tests.support.drawn import A100, draw, row_of
+from tb_tidy_plugin.rulekit.testing import A100, draw, row_of
 
 TWO_STEPS = """
 ProfilerStep#1  0-1000

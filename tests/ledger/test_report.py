@@ -22,11 +22,11 @@ from tb_tidy_plugin.render.html import to_html
 from tb_tidy_plugin.render.ledger import MOST_LINES, ledger_blocks, verdict
 from tb_tidy_plugin.render.report import report_document
 from tb_tidy_plugin.render.words import STEP_BASIS
+from tb_tidy_plugin.rulekit.testing import draw
 from tb_tidy_plugin.system.decoders import convert
 from tb_tidy_plugin.trace.columns import ABSENT
 from tb_tidy_plugin.words.units import Nanoseconds, Share
 from tests.ledger.traces import Made
-from tests.support.drawn import draw
 from tests.support.recordings import ROOT, shared
 
 GEMM = "ampere_sgemm_128x64_nn"

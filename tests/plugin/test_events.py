@@ -9,8 +9,8 @@ from tb_tidy_plugin.plugin.events import EventColumns, columns_of, events_page
 from tb_tidy_plugin.plugin.models import EventRow
 from tb_tidy_plugin.profile.events.inputs import InputSizes
 from tb_tidy_plugin.profile.timeline.timeline import shapes_line
+from tb_tidy_plugin.rulekit.testing import A100, draw, row_of
 from tb_tidy_plugin.sources.places import place_of
-from tests.support.drawn import A100, draw, row_of
 
 PROFILE = draw(
     """

@@ -9,9 +9,9 @@ import pytest
 
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.step_counts import Counted, NotCountedError, counted_events
+from tb_tidy_plugin.rulekit.testing import A100, draw
 from tb_tidy_plugin.trace.kineto import read_trace
 from tests.support.compiled import compiled_step
-from tests.support.drawn import A100, draw
 from tests.support.written import event, kineto_text, write
 
 TWO_STEPS = """

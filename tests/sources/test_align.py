@@ -9,9 +9,9 @@ import pytest
 from msgspec.structs import replace
 
 from tb_tidy_plugin.rulekit import Profile
+from tb_tidy_plugin.rulekit.testing import A100, draw, row_of
 from tb_tidy_plugin.sources.align import Aligner
 from tb_tidy_plugin.sources.frames import Frame
-from tests.support.drawn import A100, draw, row_of
 
 SOURCE = """\
 import torch

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.rulekit.testing import draw, row_of
 from tb_tidy_plugin.sources.align import DEFINITIONS, FRAMES, Aligner
 from tb_tidy_plugin.sources.automaton import automaton_of
 from tb_tidy_plugin.sources.frames import Frame
@@ -25,7 +26,6 @@ from tb_tidy_plugin.sources.scalars import Scalars
 from tb_tidy_plugin.sources.sites import MOST_SITES, TooLargeError
 from tb_tidy_plugin.trace.kineto import read_trace
 from tests.lines.corpus import HARD
-from tests.support.drawn import draw, row_of
 from tests.support.recordings import ROOT
 
 WRONG_LIMIT = 0.01

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.rulekit.testing import row_of
 from tb_tidy_plugin.sources.cached_lines import with_cached_lines
 from tb_tidy_plugin.sources.frames import Frame
 from tb_tidy_plugin.sources.inductor_cache import SETTING, cached_graph, folder_of_cache, graph_state
 from tb_tidy_plugin.sources.places import place_of
 from tests.support.compiled import FORWARD_KEY, captured, compiled_step
-from tests.support.drawn import row_of
 from tests.support.inductor_texts import WHOLE, entry, stack
 
 MODEL = ["", "", "", "", "", "", "def forward(x, w):", "    return gate(x @ w * 2)"]

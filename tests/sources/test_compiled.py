@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.rulekit.testing import draw, row_of
 from tb_tidy_plugin.sources.align import Aligner
 from tb_tidy_plugin.sources.frames import Frame
 from tb_tidy_plugin.sources.places import place_of, places_of
 from tests.support.compiled import captured, compiled_step
-from tests.support.drawn import draw, row_of
 
 FORWARD = [("extern_kernels.mm", [0]), ("cpp_fused_sin_0", [1, 0])]
 BACKWARD = [("extern_kernels.addmm", [0])]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.rulekit.testing import A100, draw, row_of
 from tb_tidy_plugin.sources.frames import Frame, parse_frame, stack_of
 from tb_tidy_plugin.sources.places import place_of
 from tb_tidy_plugin.trace.kineto import read_trace
-from tests.support.drawn import A100, draw, row_of
 from tests.support.recordings import shared
 
 FRAMES = {

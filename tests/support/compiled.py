@@ -8,9 +8,9 @@ from typing import TypeAlias
 from msgspec.structs import replace
 
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.rulekit.testing import draw
 from tb_tidy_plugin.trace.columns import Captured
 from tb_tidy_plugin.trace.compiled_code import CodeFrame, CompiledCode, CompiledGraph, CompiledRegion, KernelLines
-from tests.support.drawn import draw
 
 FORWARD_KEY, BACKWARD_KEY = "fforward", "fbackward"
 STACKS = [

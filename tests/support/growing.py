@@ -17,8 +17,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias
 
+from tb_tidy_plugin.rulekit.testing import A100
 from tb_tidy_plugin.rulekit.testing.drawn import draw_into
-from tests.support.drawn import A100
 
 TRACE = "w.1.pt.trace.json"
 STEP_US = 1000

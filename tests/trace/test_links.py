@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.rulekit.testing import A100, MI300, draw, row_of
 from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Category
 from tb_tidy_plugin.trace.kineto import read_trace
 from tb_tidy_plugin.trace.links import launches
-from tests.support.drawn import A100, MI300, draw, row_of
 from tests.support.recordings import SHARED, shared
 from tests.support.written import event, kineto_text, write
 

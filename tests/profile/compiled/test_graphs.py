@@ -6,8 +6,8 @@ import pytest
 
 from tb_tidy_plugin.profile.compiled.graphs import GraphCall, compiled_graphs_of, event_name
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.rulekit.testing import draw, row_of
 from tests.support.compiled import FORWARD_KEY, captured, compiled_step
-from tests.support.drawn import draw, row_of
 
 
 def launches_of(profile: Profile, *names: str) -> list[int]:

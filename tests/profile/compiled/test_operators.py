@@ -7,10 +7,10 @@ import pytest
 from tb_tidy_plugin.analysis.checker import Clean, Found, NotChecked, RuleOutcome, check_rule
 from tb_tidy_plugin.profile.compiled.operators import hidden_work, spans_of, user_operators
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.rulekit.testing import A100, draw, row_of
 from tb_tidy_plugin.rules.precision.fp32_matmul_no_tf32 import Fp32MatmulNoTf32
 from tb_tidy_plugin.rules.precision.fp32_on_ordinary_cores import Fp32OnOrdinaryCores
 from tests.support.compiled import compiled_step
-from tests.support.drawn import A100, draw, row_of
 
 FUNCTION = """
 train.py(20): step                              0-990

@@ -9,8 +9,8 @@ from tb_tidy_plugin.profile.events.calls import Loop, LoopLimits, Movement, loop
 from tb_tidy_plugin.profile.events.inputs import Inputs
 from tb_tidy_plugin.profile.host.overhead import host_work
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.rulekit.testing import A100, draw, row_of
 from tb_tidy_plugin.trace.columns import ABSENT, Rows
-from tests.support.drawn import A100, draw, row_of
 
 STILL = Movement(places=0, stride=0, width=1)
 

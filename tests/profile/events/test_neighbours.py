@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tb_tidy_plugin.profile.profile import Profile
-from tests.support.drawn import draw, row_of
+from tb_tidy_plugin.rulekit.testing import draw, row_of
 
 
 def names(profile: Profile, rows: list[int]) -> list[str]:

@@ -8,9 +8,9 @@ import numpy as np
 
 from tb_tidy_plugin.profile.events.operators import KernelUse, OperatorTotals, kernels_of, totals
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.rulekit.testing import A100, draw
 from tb_tidy_plugin.trace.columns import Category
 from tb_tidy_plugin.trace.kineto import read_trace
-from tests.support.drawn import A100, draw
 from tests.support.written import event, kineto_text, write
 
 TRAINING = """

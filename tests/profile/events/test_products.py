@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tb_tidy_plugin.profile.events.products import Product
-from tests.support.drawn import draw, row_of
+from tb_tidy_plugin.rulekit.testing import draw, row_of
 
 
 def test_every_operator_that_multiplies_matrices_names_its_sizes() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tb_tidy_plugin.profile.host.callers import recurring
-from tests.support.drawn import draw
+from tb_tidy_plugin.rulekit.testing import draw
 
 
 def comes_again(text: str) -> list[int]:

@@ -6,7 +6,7 @@ import numpy as np
 
 from tb_tidy_plugin.profile.host.loading import batches_by_place, is_first_batch, waits_for_workers
 from tb_tidy_plugin.profile.profile import Profile
-from tests.support.drawn import draw
+from tb_tidy_plugin.rulekit.testing import draw
 
 LOADING = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
 

@@ -14,7 +14,7 @@ from tb_tidy_plugin.profile.host.transfers import (
 )
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.rulekit import Category
-from tests.support.drawn import A100, V100, Gpu, draw, row_of
+from tb_tidy_plugin.rulekit.testing import A100, V100, Gpu, draw, row_of
 
 NESTED = """
     aten::linear                0-100

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from tb_tidy_plugin.profile.memory.allocations import MemoryDevice, asked_by, memory_events
 from tb_tidy_plugin.profile.memory.usage import DeviceMemory, Memory, memory_of, thinned
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.rulekit.testing import draw
 from tb_tidy_plugin.trace.columns import ABSENT, Times
 from tb_tidy_plugin.trace.kineto import read_trace
-from tests.support.drawn import draw
 from tests.support.written import event, kineto_text, write
 
 CPU, CUDA = (0, -1), (1, 0)

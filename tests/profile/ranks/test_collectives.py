@@ -10,10 +10,10 @@ import pytest
 from tb_tidy_plugin.profile.kernels import collective_kernels
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.ranks.collectives import Collectives, collectives_of
+from tb_tidy_plugin.rulekit.testing import A100, draw
 from tb_tidy_plugin.trace.columns import ABSENT, Category
 from tb_tidy_plugin.trace.files import find_traces
 from tb_tidy_plugin.trace.kineto import read_trace
-from tests.support.drawn import A100, draw
 from tests.support.recordings import shared
 from tests.support.written import event, kineto_text, write
 

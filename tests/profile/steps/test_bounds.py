@@ -8,10 +8,10 @@ import pytest
 from tb_tidy_plugin.analysis.quality import quality_of
 from tb_tidy_plugin.ledger.account import account_of
 from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.rulekit.testing import matches_of
 from tb_tidy_plugin.rules.precision.fp32_on_ordinary_cores import Fp32OnOrdinaryCores
 from tb_tidy_plugin.trace.columns import ABSENT
 from tests.ledger.traces import Made
-from tests.support.answers import matches_of
 
 SGEMM = "ampere_sgemm_128x64_nn"
 

@@ -7,7 +7,7 @@ import pytest
 from tb_tidy_plugin.ledger.account import account_of
 from tb_tidy_plugin.profile.host.critical import clipped_to_steps
 from tb_tidy_plugin.profile.profile import Profile
-from tests.support.drawn import A100, draw
+from tb_tidy_plugin.rulekit.testing import A100, draw
 from tests.support.known import with_true_step
 
 US = 1000

@@ -9,8 +9,8 @@ from tb_tidy_plugin.analysis.quality import quality_of
 from tb_tidy_plugin.ledger.account import account_of
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.steps.steps import ProfileSteps, Step, steps_of
+from tb_tidy_plugin.rulekit.testing import A100, draw
 from tests.ledger.traces import OTHER, Made
-from tests.support.drawn import A100, draw
 
 
 def test_profiler_steps_of_the_host() -> None:

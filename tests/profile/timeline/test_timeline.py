@@ -25,9 +25,9 @@ from tb_tidy_plugin.profile.timeline.timeline import (
     timeline_of,
 )
 from tb_tidy_plugin.profile.timeline.window import MOST_BARS, Bars, bars_in, event_around, events_between
+from tb_tidy_plugin.rulekit.testing import A100, draw
 from tb_tidy_plugin.trace.beside import read_with_side_files
 from tb_tidy_plugin.trace.columns import Category, EventTable
-from tests.support.drawn import A100, draw
 
 SAMPLES = sorted(Path("sample_runs").glob("*/*.pt.trace.json.gz"))
 NO_STEPS = ProfileSteps("none", ())

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.work.cpu_work import CpuGroup, CpuWork, cpu_time, cpu_work_of, frame_times
 from tb_tidy_plugin.profile.work.flops import estimates_of
+from tb_tidy_plugin.rulekit.testing import A100, draw, row_of
 from tb_tidy_plugin.trace.columns import Category
 from tb_tidy_plugin.trace.kineto import read_trace
-from tests.support.drawn import A100, draw, row_of
 from tests.support.recordings import shared
 from tests.support.written import event, kineto_text, write
 

@@ -29,9 +29,9 @@ from tb_tidy_plugin.profile.work.flops import (
     rates,
 )
 from tb_tidy_plugin.profile.work.formulas import Estimate
+from tb_tidy_plugin.rulekit.testing import A100, V100, Gpu, draw
 from tb_tidy_plugin.trace.columns import ABSENT
 from tb_tidy_plugin.trace.kineto import read_trace
-from tests.support.drawn import A100, V100, Gpu, draw
 from tests.support.written import event, kineto_text, write
 
 Dims = tuple[int, ...] | list[int]

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.work.modules import Module, ModuleTree, modules_of
+from tb_tidy_plugin.rulekit.testing import A100, draw, row_of
 from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Category
 from tb_tidy_plugin.trace.kineto import read_trace
-from tests.support.drawn import A100, draw, row_of
 from tests.support.written import event, kineto_text, write
 
 TRAINING = """

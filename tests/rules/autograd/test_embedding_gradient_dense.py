@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from tb_tidy_plugin.rulekit import Profile
+from tb_tidy_plugin.rulekit.testing import draw, findings, matches_of, saving_ns
 from tb_tidy_plugin.rules.autograd.embedding_gradient_dense import EmbeddingGradientDense
-from tests.support.answers import findings, matches_of, saving_ns
-from tests.support.drawn import draw
 
 
 def job(rows: int = 50_000, used: str = "32x16", product: str = "", took_us: int = 400) -> Profile:

@@ -10,9 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from tb_tidy_plugin.rulekit import Profile
+from tb_tidy_plugin.rulekit.testing import A100, Gpu, draw, findings, matches_of, saving_ns
 from tb_tidy_plugin.rules.autograd.grad_graph_never_consumed import GradGraphNeverConsumed
-from tests.support.answers import findings, matches_of, saving_ns
-from tests.support.drawn import A100, Gpu, draw
 
 STEP_US = 1_000
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tb_tidy_plugin.rulekit import Profile
+from tb_tidy_plugin.rulekit.testing import draw, findings, matches_of, saving_ns
 from tb_tidy_plugin.rules.autograd.gradients_thrown_away import GradientsThrownAway
-from tests.support.answers import findings, matches_of, saving_ns
-from tests.support.drawn import draw
 
 CRITIC, MAKER = ("16x8", "16"), ("8x4", "8")
 """Shapes of two networks' weights and biases."""

@@ -6,12 +6,11 @@ import msgspec
 import pytest
 
 from tb_tidy_plugin.rulekit import Profile
+from tb_tidy_plugin.rulekit.testing import A100, draw, findings, matches_of, saving_ns
 from tb_tidy_plugin.rules.compile.cuda_graphs_skipped import OTHERWISE, CudaGraphsSkipped, Evidence
 from tb_tidy_plugin.trace.compiled_code import CompiledCode, CompiledRegion, CompilerReason
 from tb_tidy_plugin.words.units import Nanoseconds
-from tests.support.answers import findings, matches_of, saving_ns
 from tests.support.compiled import with_compiled
-from tests.support.drawn import A100, draw
 
 SKIP = CompilerReason("mutated inputs (1 instances)", "model.py", 9, "forward", "0/0")
 

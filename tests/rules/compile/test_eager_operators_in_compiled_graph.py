@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tb_tidy_plugin.rulekit import Profile
+from tb_tidy_plugin.rulekit.testing import A100, Gpu, draw, findings, matches_of, saving_ns
 from tb_tidy_plugin.rules.compile.eager_operators_in_compiled_graph import EagerOperatorsInCompiledGraph
-from tests.support.answers import findings, matches_of, saving_ns
-from tests.support.drawn import A100, Gpu, draw
 
 CALL = "## Call CompiledFxGraph fabc ##"
 TURNED = "dims=64x128,64x128 types=c10::complex<float>,c10::complex<float>"

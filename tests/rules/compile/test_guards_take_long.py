@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tb_tidy_plugin.rulekit import Profile
+from tb_tidy_plugin.rulekit.testing import draw, findings, matches_of, saving_ns
 from tb_tidy_plugin.rules.compile.guards_take_long import GuardsTakeLong
-from tests.support.answers import findings, matches_of, saving_ns
-from tests.support.drawn import draw
 
 ONE_SLOW = "\n".join(
     f"ProfilerStep#{at // 20000} {at}-{at + 19900}\n  TorchDynamo Cache Lookup {at + 10}-{at + 10 + slow}\n"

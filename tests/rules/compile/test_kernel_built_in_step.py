@@ -9,9 +9,8 @@ import pytest
 from tb_tidy_plugin.ledger.account import account_of
 from tb_tidy_plugin.profile.compiled.compilations import BUILDERS, Builder
 from tb_tidy_plugin.rulekit import Profile
+from tb_tidy_plugin.rulekit.testing import A100, draw, findings, matches_of, saving_ns
 from tb_tidy_plugin.rules.compile.kernel_built_in_step import FIX_OF_BUILDER, KernelBuiltInStep
-from tests.support.answers import findings, matches_of, saving_ns
-from tests.support.drawn import A100, draw
 
 COMPILE = "triton/compiler/compiler.py(226): compile"
 FRAMES: dict[Builder, str] = {

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tb_tidy_plugin.rulekit import Profile
+from tb_tidy_plugin.rulekit.testing import draw, findings, matches_of, saving_ns
 from tb_tidy_plugin.rules.compile.small_compiled_regions import SmallCompiledRegions
-from tests.support.answers import findings, matches_of, saving_ns
-from tests.support.drawn import draw
 
 
 def lines_of_step(number: int, start: int, regions: int, graph_us: int) -> list[str]:

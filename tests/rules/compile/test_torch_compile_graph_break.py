@@ -7,11 +7,10 @@ from collections.abc import Sequence
 import pytest
 
 from tb_tidy_plugin.rulekit import Profile
+from tb_tidy_plugin.rulekit.testing import draw, findings, matches_of, saving_ns
 from tb_tidy_plugin.rules.compile.torch_compile_graph_break import TorchCompileGraphBreak
 from tb_tidy_plugin.trace.compiled_code import CompiledCode, CompilerReason
-from tests.support.answers import findings, matches_of, saving_ns
 from tests.support.compiled import with_compiled
-from tests.support.drawn import draw
 
 STEP_US = 1_000
 CALL = """

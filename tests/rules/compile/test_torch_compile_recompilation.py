@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 
 from tb_tidy_plugin.rulekit import Profile
+from tb_tidy_plugin.rulekit.testing import draw, findings, matches_of, reason_not_checked, saving_ns
 from tb_tidy_plugin.rules.compile.torch_compile_recompilation import TorchCompileRecompilation
 from tb_tidy_plugin.trace.compiled_code import CompiledCode, CompilerReason
-from tests.support.answers import findings, matches_of, reason_not_checked, saving_ns
 from tests.support.compiled import with_compiled
-from tests.support.drawn import draw
 
 STEP_US = 1_000
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tb_tidy_plugin.rulekit import Match, Profile
+from tb_tidy_plugin.rulekit.testing import A100, draw, findings, matches_of, reason_not_checked, saving_ns
 from tb_tidy_plugin.rules.data_loading.dataloader_num_workers_zero import DataloaderNumWorkersZero
-from tests.support.answers import findings, matches_of, reason_not_checked, saving_ns
-from tests.support.drawn import A100, draw
 from tests.support.known import with_settings
 
 LOADING = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"

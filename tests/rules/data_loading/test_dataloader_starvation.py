@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tb_tidy_plugin.rulekit import Match, Profile
+from tb_tidy_plugin.rulekit.testing import A100, draw, findings, matches_of, saving_ns
 from tb_tidy_plugin.rules.data_loading.dataloader_starvation import DataloaderStarvation
-from tests.support.answers import findings, matches_of, saving_ns
-from tests.support.drawn import A100, draw
 from tests.support.known import with_settings
 
 LOADING = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tb_tidy_plugin.rulekit import Profile
+from tb_tidy_plugin.rulekit.testing import draw, findings, matches_of, saving_ns
 from tb_tidy_plugin.rules.data_loading.workers_started_every_epoch import WorkersStartedEveryEpoch
-from tests.support.answers import findings, matches_of, saving_ns
-from tests.support.drawn import draw
 
 START = "multiprocessing/process.py(110): start"
 

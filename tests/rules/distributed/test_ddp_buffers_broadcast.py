@@ -6,9 +6,8 @@ import pytest
 
 from tb_tidy_plugin.analysis.findings import findings_of
 from tb_tidy_plugin.rulekit import Profile
+from tb_tidy_plugin.rulekit.testing import A100, draw, matches_of, saving_ns
 from tb_tidy_plugin.rules.distributed.ddp_buffers_broadcast import DdpBuffersBroadcast
-from tests.support.answers import matches_of, saving_ns
-from tests.support.drawn import A100, draw
 
 FORWARD = "DistributedDataParallel.forward"
 BROADCAST = """

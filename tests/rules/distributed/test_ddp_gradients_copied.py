@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from tb_tidy_plugin.analysis.findings import findings_of
 from tb_tidy_plugin.rulekit import Profile
+from tb_tidy_plugin.rulekit.testing import A100, draw, matches_of, saving_ns
 from tb_tidy_plugin.rules.distributed.ddp_gradients_copied import DdpGradientsCopied
-from tests.support.answers import matches_of, saving_ns
-from tests.support.drawn import A100, draw
 
 COPY = "torch.distributed.ddp.reducer::copy_bucket_to_grad"
 

@@ -6,9 +6,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from tb_tidy_plugin.rulekit import Match, Profile
+from tb_tidy_plugin.rulekit.testing import A100, MI300, draw, findings, matches_of, reason_not_checked, saving_ns
 from tb_tidy_plugin.rules.distributed.exposed_communication import ExposedCommunication
-from tests.support.answers import findings, matches_of, reason_not_checked, saving_ns
-from tests.support.drawn import A100, MI300, draw
 
 REDUCE = "ncclDevKernel_AllReduce_Sum_f32_RING_LL"
 

@@ -7,9 +7,8 @@ import re
 import pytest
 
 from tb_tidy_plugin.rulekit import Benchmark, Match, Profile
+from tb_tidy_plugin.rulekit.testing import A100, draw, findings, matches_of, saving_ns
 from tb_tidy_plugin.rules.fusion.conv_bias_before_batchnorm import ConvBiasBeforeBatchnorm
-from tests.support.answers import findings, matches_of, saving_ns
-from tests.support.drawn import A100, draw
 
 
 def matches(profile: Profile) -> tuple[Match, ...]:

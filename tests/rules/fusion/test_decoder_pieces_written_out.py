@@ -9,10 +9,9 @@ import pytest
 from tb_tidy_plugin.analysis.assemble import read_file
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.rulekit import Match, Profile
+from tb_tidy_plugin.rulekit.testing import A100, draw, matches_of, saving_ns
 from tb_tidy_plugin.rules.fusion.decoder_pieces_written_out import DecoderPiecesWrittenOut
 from tb_tidy_plugin.trace.files import find_traces
-from tests.support.answers import matches_of, saving_ns
-from tests.support.drawn import A100, draw
 from tests.support.recordings import shared
 
 X, ROW, WIDE = "4x512x1024", "4x512x1", "4x512x2816"

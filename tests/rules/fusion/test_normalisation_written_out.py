@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tb_tidy_plugin.rulekit import Profile
+from tb_tidy_plugin.rulekit.testing import draw, findings, matches_of, saving_ns
 from tb_tidy_plugin.rules.fusion.normalisation_written_out import NormalisationWrittenOut
-from tests.support.answers import findings, matches_of, saving_ns
-from tests.support.drawn import draw
 
 X, LAST, CHANNELS, BATCH = "16x64x32", "16x64x1", "16x1x32", "1x64x32"
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tb_tidy_plugin.rulekit import Profile
+from tb_tidy_plugin.rulekit.testing import draw, findings, matches_of, saving_ns
 from tb_tidy_plugin.rules.host_device.checkpoint_saved_in_step import CheckpointSavedInStep
-from tests.support.answers import findings, matches_of, saving_ns
-from tests.support.drawn import draw
 
 SAVE = "torch/serialization.py(964): save"
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tb_tidy_plugin.rulekit import Benchmark, Match, Profile
+from tb_tidy_plugin.rulekit.testing import A100, MI300, V100, draw, findings, matches_of, reason_not_checked, saving_ns
 from tb_tidy_plugin.rules.host_device.pageable_h2d_copy import PageableH2dCopy
-from tests.support.answers import findings, matches_of, reason_not_checked, saving_ns
-from tests.support.drawn import A100, MI300, V100, draw
 
 BATCH = "dims=256x1024 types=float"
 SIZE = 256 * 1024 * 4

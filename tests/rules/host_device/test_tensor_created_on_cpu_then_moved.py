@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from tb_tidy_plugin.rulekit import Benchmark, Match, Profile
+from tb_tidy_plugin.rulekit.testing import A100, MI300, draw, findings, matches_of, reason_not_checked, saving_ns
 from tb_tidy_plugin.rules.host_device.tensor_created_on_cpu_then_moved import TensorCreatedOnCpuThenMoved
-from tests.support.answers import findings, matches_of, reason_not_checked, saving_ns
-from tests.support.drawn import A100, MI300, draw
 
 
 def matches(profile: Profile) -> tuple[Match, ...]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tb_tidy_plugin.rulekit import Benchmark, Match, Profile
+from tb_tidy_plugin.rulekit.testing import A100, draw, findings, matches_of, reason_not_checked, saving_ns
 from tb_tidy_plugin.rules.host_device.tensor_from_python_data import TensorFromPythonData
-from tests.support.answers import findings, matches_of, reason_not_checked, saving_ns
-from tests.support.drawn import A100, draw
 
 SHAPED = "dims=64x32,- types=float,Scalar"
 

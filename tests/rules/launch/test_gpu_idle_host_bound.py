@@ -12,11 +12,10 @@ from tb_tidy_plugin.analysis.findings import described, groups_of, worth_reporti
 from tb_tidy_plugin.ledger.account import account_of
 from tb_tidy_plugin.report.model import Finding, Note
 from tb_tidy_plugin.rulekit import Profile
+from tb_tidy_plugin.rulekit.testing import A100, draw, matches_of, reason_not_checked, saving_ns
 from tb_tidy_plugin.rules.launch.gpu_idle_host_bound import GpuIdleHostBound
 from tb_tidy_plugin.trace.columns import ABSENT
 from tb_tidy_plugin.trace.kineto import read_trace
-from tests.support.answers import matches_of, reason_not_checked, saving_ns
-from tests.support.drawn import A100, draw
 from tests.support.recordings import shared
 
 

@@ -8,10 +8,9 @@ from tb_tidy_plugin.analysis.assemble import read_file
 from tb_tidy_plugin.analysis.findings import findings_of
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.rulekit import Profile
+from tb_tidy_plugin.rulekit.testing import A100, draw, matches_of, saving_ns
 from tb_tidy_plugin.rules.launch.host_work_holds_device import HostWorkHoldsDevice
 from tb_tidy_plugin.trace.files import find_traces
-from tests.support.answers import matches_of, saving_ns
-from tests.support.drawn import A100, draw
 from tests.support.recordings import shared
 
 PREPARED = """

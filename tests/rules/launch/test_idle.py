@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tb_tidy_plugin.rulekit import Profile
+from tb_tidy_plugin.rulekit.testing import A100, draw, row_of
 from tb_tidy_plugin.rules.launch.gpu_idle_host_bound.idle import HostBoundIdle, host_bound_idle
-from tests.support.drawn import A100, draw, row_of
 
 PROFILE = draw(
     """

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from tb_tidy_plugin.rulekit import Profile
+from tb_tidy_plugin.rulekit.testing import draw, findings, matches_of, saving_ns
 from tb_tidy_plugin.rules.memory.cache_emptied_in_step import CacheEmptiedInStep
-from tests.support.answers import findings, matches_of, saving_ns
-from tests.support.drawn import draw
 
 EMPTY = "torch/cuda/memory.py(210): empty_cache"
 

@@ -8,9 +8,8 @@ import re
 import pytest
 
 from tb_tidy_plugin.rulekit import Match, Profile
+from tb_tidy_plugin.rulekit.testing import A100, draw, findings, matches_of, saving_ns
 from tb_tidy_plugin.rules.memory.constant_rebuilt_every_step import ConstantRebuiltEveryStep
-from tests.support.answers import findings, matches_of, saving_ns
-from tests.support.drawn import A100, draw
 
 ONES = """
       aten::ones                10-30   dims=-,-,-,-,-   types=ScalarList,-,-,-,Scalar  scalars=[32x32],,,,False

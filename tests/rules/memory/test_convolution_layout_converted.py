@@ -8,10 +8,9 @@ from tb_tidy_plugin.analysis.assemble import read_file
 from tb_tidy_plugin.analysis.findings import findings_of
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.rulekit import Profile
+from tb_tidy_plugin.rulekit.testing import A100, MI300, Gpu, draw, matches_of, saving_ns
 from tb_tidy_plugin.rules.memory.convolution_layout_converted import ConvolutionLayoutConverted
 from tb_tidy_plugin.trace.files import find_traces
-from tests.support.answers import matches_of, saving_ns
-from tests.support.drawn import A100, MI300, Gpu, draw
 from tests.support.recordings import shared
 
 TO, BACK = "void_cudnn::ops::nchwToNhwcKernel<__half>", "void_cudnn::ops::nhwcToNchwKernel<__half>"

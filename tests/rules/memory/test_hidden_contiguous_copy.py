@@ -7,9 +7,8 @@ import ast
 import pytest
 
 from tb_tidy_plugin.rulekit import Match, Profile
+from tb_tidy_plugin.rulekit.testing import A100, draw, findings, matches_of, saving_ns
 from tb_tidy_plugin.rules.memory.hidden_contiguous_copy import HiddenContiguousCopy
-from tests.support.answers import findings, matches_of, saving_ns
-from tests.support.drawn import A100, draw
 
 FORWARD = "train.py(7): forward"
 ADD = "aten::add dims=512x256,- types=float,Scalar scalars=,1"

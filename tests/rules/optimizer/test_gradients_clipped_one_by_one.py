@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tb_tidy_plugin.rulekit import Profile
+from tb_tidy_plugin.rulekit.testing import A100, draw, findings, matches_of, saving_ns
 from tb_tidy_plugin.rules.optimizer.gradients_clipped_one_by_one import GradientsClippedOneByOne
-from tests.support.answers import findings, matches_of, saving_ns
-from tests.support.drawn import A100, draw
 
 CLIP = "torch/nn/utils/clip_grad.py(185): clip_grad_norm_"
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tb_tidy_plugin.rulekit import Profile
+from tb_tidy_plugin.rulekit.testing import draw, findings, matches_of, saving_ns
 from tb_tidy_plugin.rules.optimizer.moving_average_per_parameter import MovingAveragePerParameter
-from tests.support.answers import findings, matches_of, saving_ns
-from tests.support.drawn import draw
 
 
 def job(

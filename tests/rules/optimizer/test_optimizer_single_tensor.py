@@ -8,9 +8,8 @@ from collections.abc import Sequence
 import pytest
 
 from tb_tidy_plugin.rulekit import Match, Profile
+from tb_tidy_plugin.rulekit.testing import A100, Gpu, draw, findings, matches_of, saving_ns
 from tb_tidy_plugin.rules.optimizer.optimizer_single_tensor import OptimizerSingleTensor
-from tests.support.answers import findings, matches_of, saving_ns
-from tests.support.drawn import A100, Gpu, draw
 from tests.support.known import with_settings
 
 # What torch 2.13 runs for each parameter.

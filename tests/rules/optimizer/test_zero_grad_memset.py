@@ -9,10 +9,9 @@ from msgspec.structs import replace
 
 from tb_tidy_plugin.analysis.checker import NotChecked, check_rule
 from tb_tidy_plugin.rulekit import Match, Profile
+from tb_tidy_plugin.rulekit.testing import A100, draw, findings, matches_of, row_of, saving_ns
 from tb_tidy_plugin.rules.optimizer.zero_grad_memset import ZeroGradMemset
 from tb_tidy_plugin.trace.columns import EventTable
-from tests.support.answers import findings, matches_of, saving_ns
-from tests.support.drawn import A100, draw, row_of
 
 # As an optimizer's `zero_grad(set_to_none=False)` is recorded without stacks, twice.
 TWO_STEPS = """

@@ -7,9 +7,8 @@ import ast
 import pytest
 
 from tb_tidy_plugin.rulekit import Profile
+from tb_tidy_plugin.rulekit.testing import A100, Gpu, draw, findings, matches_of, reason_not_checked, saving_ns
 from tb_tidy_plugin.rules.precision.float32_beside_bfloat16_units import Float32BesideBfloat16Units
-from tests.support.answers import findings, matches_of, reason_not_checked, saving_ns
-from tests.support.drawn import A100, Gpu, draw
 from tests.support.known import with_settings
 
 LARGE = "dims=512x512,512x512 types=float,float"

@@ -5,9 +5,18 @@ from __future__ import annotations
 import pytest
 
 from tb_tidy_plugin.rulekit import Benchmark, Match, Profile
+from tb_tidy_plugin.rulekit.testing import (
+    A100,
+    MI300,
+    V100,
+    Gpu,
+    draw,
+    findings,
+    matches_of,
+    reason_not_checked,
+    saving_ns,
+)
 from tb_tidy_plugin.rules.precision.fp32_matmul_no_tf32 import Fp32MatmulNoTf32
-from tests.support.answers import findings, matches_of, reason_not_checked, saving_ns
-from tests.support.drawn import A100, MI300, V100, Gpu, draw
 from tests.support.known import with_settings
 
 # 2 × 4096³ flops: 881 µs at the A100's 156 TFLOP/s, 1762 µs at half of that.

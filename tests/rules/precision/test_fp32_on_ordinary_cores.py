@@ -10,12 +10,11 @@ from tb_tidy_plugin.analysis.assemble import read_file
 from tb_tidy_plugin.analysis.findings import findings_of
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.rulekit import Profile, Rule
+from tb_tidy_plugin.rulekit.testing import A100, MI300, V100, Gpu, draw, matches_of, reason_not_checked, saving_ns
 from tb_tidy_plugin.rulekit.testing.drawn import draw_into
 from tb_tidy_plugin.rules.precision.fp32_matmul_no_tf32 import Fp32MatmulNoTf32
 from tb_tidy_plugin.rules.precision.fp32_on_ordinary_cores import Fp32OnOrdinaryCores
 from tb_tidy_plugin.trace.files import find_traces
-from tests.support.answers import matches_of, reason_not_checked, saving_ns
-from tests.support.drawn import A100, MI300, V100, Gpu, draw
 from tests.support.recordings import shared
 
 CONVOLUTION = "volta_scudnn_128x64_relu_interior_nn_v1"

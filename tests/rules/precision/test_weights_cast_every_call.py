@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tb_tidy_plugin.rulekit import Profile
+from tb_tidy_plugin.rulekit.testing import draw, findings, matches_of, saving_ns
 from tb_tidy_plugin.rules.precision.weights_cast_every_call import WeightsCastEveryCall
-from tests.support.answers import findings, matches_of, saving_ns
-from tests.support.drawn import draw
 
 
 def job(

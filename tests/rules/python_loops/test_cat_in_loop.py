@@ -9,9 +9,8 @@ from itertools import pairwise
 import pytest
 
 from tb_tidy_plugin.rulekit import Match, Profile
+from tb_tidy_plugin.rulekit.testing import A100, draw, findings, matches_of, saving_ns
 from tb_tidy_plugin.rules.python_loops.cat_in_loop import CatInLoop
-from tests.support.answers import findings, matches_of, saving_ns
-from tests.support.drawn import A100, draw
 
 MAIN = "train.py(3): main"
 READ = "aten::relu dims={made} types=float"

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tb_tidy_plugin.rulekit import Profile
+from tb_tidy_plugin.rulekit.testing import draw, findings, saving_ns
 from tb_tidy_plugin.rules.python_loops.equal_modules_one_by_one import EqualModulesOneByOne
-from tests.support.answers import findings, saving_ns
-from tests.support.drawn import draw
 
 
 def job(

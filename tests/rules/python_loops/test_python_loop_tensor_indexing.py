@@ -8,9 +8,8 @@ from collections.abc import Iterable
 import pytest
 
 from tb_tidy_plugin.rulekit import Match, Profile
+from tb_tidy_plugin.rulekit.testing import A100, draw, findings, matches_of, saving_ns
 from tb_tidy_plugin.rules.python_loops.python_loop_tensor_indexing import PythonLoopTensorIndexing
-from tests.support.answers import findings, matches_of, saving_ns
-from tests.support.drawn import A100, draw
 
 SELECT = "aten::select 2 dims=64x16,-,- types=float,Scalar,Scalar scalars=,0,{index}"
 SLICE = "aten::slice 2 dims=640x16,-,-,-,- types=float,Scalar,Scalar,Scalar,Scalar scalars=,0,{index},{end},1"

@@ -7,9 +7,8 @@ import ast
 import pytest
 
 from tb_tidy_plugin.rulekit import Profile
+from tb_tidy_plugin.rulekit.testing import A100, Gpu, draw, findings, matches_of, saving_ns
 from tb_tidy_plugin.rules.python_loops.recurrent_cell_in_loop import RecurrentCellInLoop
-from tests.support.answers import findings, matches_of, saving_ns
-from tests.support.drawn import A100, Gpu, draw
 
 LSTM = "dims=4x16,4x32+4x32,128x16,128x32,128,128 types=float,TensorList,float,float,float,float"
 GRU = "dims=4x16,4x32,96x16,96x32,96,96 types=float,float,float,float,float,float"

@@ -7,9 +7,8 @@ import ast
 import pytest
 
 from tb_tidy_plugin.rulekit import Profile
+from tb_tidy_plugin.rulekit.testing import A100, Gpu, draw, findings, matches_of, reason_not_checked, saving_ns
 from tb_tidy_plugin.rules.python_loops.scalar_tensors_in_loop import ScalarTensorsInLoop
-from tests.support.answers import findings, matches_of, reason_not_checked, saving_ns
-from tests.support.drawn import A100, Gpu, draw
 
 NUMBERS = "dims=, types=float,float"
 

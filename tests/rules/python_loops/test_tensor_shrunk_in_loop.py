@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tb_tidy_plugin.rulekit import Profile
+from tb_tidy_plugin.rulekit.testing import A100, Gpu, draw, findings, matches_of, saving_ns
 from tb_tidy_plugin.rules.python_loops.tensor_shrunk_in_loop import TensorShrunkInLoop
-from tests.support.answers import findings, matches_of, saving_ns
-from tests.support.drawn import A100, Gpu, draw
 
 SIZES = (20, 17, 12, 9, 6, 4, 2)
 

@@ -7,9 +7,8 @@ import pytest
 from msgspec.structs import replace
 
 from tb_tidy_plugin.rulekit import Category, Profile
+from tb_tidy_plugin.rulekit.testing import A100, MI300, Gpu, draw, findings, matches_of, saving_ns
 from tb_tidy_plugin.rules.settings.anomaly_mode_enabled import AnomalyModeEnabled
-from tests.support.answers import findings, matches_of, saving_ns
-from tests.support.drawn import A100, MI300, Gpu, draw
 
 STEP_US = 1_000
 FORMATS = "torch/fx/traceback.py(497): format_stack"

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tb_tidy_plugin.rulekit import Profile
+from tb_tidy_plugin.rulekit.testing import draw, findings, matches_of, saving_ns
 from tb_tidy_plugin.rules.settings.device_mode_intercepts_calls import DeviceModeInterceptsCalls
-from tests.support.answers import findings, matches_of, saving_ns
-from tests.support.drawn import draw
 
 MODE = "torch/utils/_device.py(118): __torch_function__"
 

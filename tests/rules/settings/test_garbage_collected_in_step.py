@@ -6,9 +6,8 @@ import numpy as np
 from msgspec.structs import replace
 
 from tb_tidy_plugin.rulekit import Category, Profile
+from tb_tidy_plugin.rulekit.testing import draw, findings, matches_of, saving_ns
 from tb_tidy_plugin.rules.settings.garbage_collected_in_step import GarbageCollectedInStep
-from tests.support.answers import findings, matches_of, saving_ns
-from tests.support.drawn import draw
 
 EXPLICIT = ["    <built-in function collect> 100-410", "      Python GC 105-405"]
 AUTOMATIC = ["    Python GC 500-700"]

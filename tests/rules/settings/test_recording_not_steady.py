@@ -8,9 +8,9 @@ from msgspec.structs import replace
 from tb_tidy_plugin.analysis.findings import findings_of, order_of
 from tb_tidy_plugin.ledger.account import account_of
 from tb_tidy_plugin.rulekit import Profile
+from tb_tidy_plugin.rulekit.testing import matches_of, saving_ns
 from tb_tidy_plugin.rules.settings.recording_not_steady import RecordingNotSteady
 from tests.ledger.traces import Made
-from tests.support.answers import matches_of, saving_ns
 
 GEMM = "ampere_sgemm_128x64_nn"
 

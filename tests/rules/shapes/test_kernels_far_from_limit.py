@@ -10,12 +10,11 @@ from tb_tidy_plugin.analysis.assemble import read_file
 from tb_tidy_plugin.analysis.findings import findings_of
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.rulekit import Profile, Rule
+from tb_tidy_plugin.rulekit.testing import A100, MI300, Gpu, draw, matches_of, reason_not_checked, saving_ns
 from tb_tidy_plugin.rulekit.testing.drawn import draw_into
 from tb_tidy_plugin.rules.shapes.kernels_far_from_limit import KernelsFarFromLimit
 from tb_tidy_plugin.rules.shapes.tensor_core_shape_misaligned import TensorCoreShapeMisaligned
 from tb_tidy_plugin.trace.files import find_traces
-from tests.support.answers import matches_of, reason_not_checked, saving_ns
-from tests.support.drawn import A100, MI300, Gpu, draw
 
 PRODUCT_NS = 2 * 4096**3 / 312e12 * 1e9
 """What an A100 needs at least for a product of 4096×4096 by 4096×4096 in half precision: 441 µs."""

@@ -5,9 +5,18 @@ from __future__ import annotations
 import pytest
 
 from tb_tidy_plugin.rulekit import Benchmark, Match, Profile
+from tb_tidy_plugin.rulekit.testing import (
+    A100,
+    MI300,
+    V100,
+    Gpu,
+    draw,
+    findings,
+    matches_of,
+    reason_not_checked,
+    saving_ns,
+)
 from tb_tidy_plugin.rules.shapes.tensor_core_shape_misaligned import TensorCoreShapeMisaligned
-from tests.support.answers import findings, matches_of, reason_not_checked, saving_ns
-from tests.support.drawn import A100, MI300, V100, Gpu, draw
 
 HEAD = """
     ProfilerStep#1          0-12000

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tb_tidy_plugin.rulekit import Profile
+from tb_tidy_plugin.rulekit.testing import A100, draw, findings, matches_of, saving_ns
 from tb_tidy_plugin.rules.synchronization.device_synchronized_in_step import DeviceSynchronizedInStep
-from tests.support.answers import findings, matches_of, saving_ns
-from tests.support.drawn import A100, draw
 
 WAIT = "torch/cuda/__init__.py(1085): synchronize"
 

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from tb_tidy_plugin.rulekit import Profile
+from tb_tidy_plugin.rulekit.testing import draw, findings, matches_of, saving_ns
 from tb_tidy_plugin.rules.synchronization.finite_check_per_tensor import FiniteCheckPerTensor
-from tests.support.answers import findings, matches_of, saving_ns
-from tests.support.drawn import draw
 
 NAN = ("isnan", "any", "is_nonzero")
 FINITE = ("isfinite", "all", "bitwise_not", "is_nonzero")

@@ -10,9 +10,8 @@ import pytest
 from tb_tidy_plugin.ledger.account import account_of
 from tb_tidy_plugin.report.model import Finding, Note
 from tb_tidy_plugin.rulekit import Profile
+from tb_tidy_plugin.rulekit.testing import A100, MI300, Gpu, draw, findings, matches_of, saving_ns
 from tb_tidy_plugin.rules.synchronization.host_sync_scalar_readback import HostSyncScalarReadback
-from tests.support.answers import findings, matches_of, saving_ns
-from tests.support.drawn import A100, MI300, Gpu, draw
 
 WORK = "    aten::mm 5-15 kernel=gemm@20-400"
 READ = "    aten::item 20-410 wait=25-408 copy=DtoH@400-405:4"
