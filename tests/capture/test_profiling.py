@@ -27,7 +27,6 @@ from tb_tidy_plugin.trace.capture_file import with_capture
 from tb_tidy_plugin.trace.columns import PageFaults
 from tb_tidy_plugin.trace.kineto import read_trace
 from tb_tidy_plugin.words.units import Nanoseconds
-from tests.support import loading_job
 from tests.support.captured_job import document_of, traces_in
 from tests.support.environments import same_imports
 
@@ -196,6 +195,8 @@ class TestPageFaults:
 class TestWorkers:
     @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not tell the time of another process")
     def test_the_processor_time_of_a_loaders_workers_while_steps_are_recorded(self, tmp_path: Path) -> None:
+        from tests.support import loading_job  # imports torch, which no other test of this process needs
+
         command = [sys.executable, "-m", "tests.support.loading_job", str(tmp_path)]
         environment = same_imports()
         subprocess.run(command, env=environment, timeout=300, check=True, capture_output=True)

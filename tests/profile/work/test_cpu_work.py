@@ -139,7 +139,7 @@ def many_threads(draw_one: st.DrawFn) -> list[dict[str, Any]]:
     ]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(many_threads())
 def test_threads_are_counted_moment_by_moment(events: list[dict[str, Any]]) -> None:
     moments = defaultdict(set)

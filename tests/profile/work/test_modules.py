@@ -288,7 +288,7 @@ def any_events(draw_: st.DrawFn) -> list[dict[str, Any]]:
     return events
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(any_events())
 def test_parts_add_up_for_any_events(events: list[dict[str, Any]]) -> None:
     profile = profile_of(events)
