@@ -31,7 +31,7 @@ from tests.support.logdirs import trace
 from tests.support.user_rule import write_rule
 
 SAMPLE = Path(__file__).resolve().parents[2] / "sample_runs" / "image_classifier_untidy"
-TRACE = "workstation.1795242346135690847.pt.trace.json.gz"
+TRACE = "workstation.1795242331722230743.pt.trace.json.gz"
 DEFAULTS = ConfigurationSettings()
 
 Count = Callable[[], int]

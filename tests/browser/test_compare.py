@@ -187,10 +187,12 @@ def test_by_keyboard_alone(tab: Tab, truth: Comparison) -> None:
     tab.page.keyboard.press("Escape")
     tab_to(tab, frame.get_by_role("button", name="Swap baseline and candidate"))
     tab.page.keyboard.press("Enter")
-    expect(side(frame, "Baseline").get_by_label("Run")).to_have_value(UNTIDY)
+    expect(side(frame, "Baseline").get_by_label("Run")).to_have_value(TIDY)
     gone = truth.findings[0]
-    tab_to(tab, side(frame, "Candidate").get_by_label("Run"))
-    tab.page.keyboard.type(TIDY)
+    for name, run in (("Baseline", UNTIDY), ("Candidate", TIDY)):
+        tab_to(tab, side(frame, name).get_by_label("Run"))
+        tab.page.keyboard.type(run)
+        expect(side(frame, name).get_by_label("Run")).to_have_value(run)
     expect(verdict(frame)).to_contain_text("faster")
     tab_to(tab, frame.get_by_role("button", name=gone.action.replace("`", "")).first)
     tab.page.keyboard.press("Enter")

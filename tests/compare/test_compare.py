@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
+from sample_runs.record import story
 from tb_tidy_plugin.cli.main import commands
 from tb_tidy_plugin.dev.generate import ROOT
 from tests.support.step_recordings import recording
@@ -56,6 +58,18 @@ def test_findings_name_files_as_the_repository_does(monkeypatch: pytest.MonkeyPa
         assert named == {"sample_runs/image_classifier_untidy/train.py"}
 
 
+@pytest.mark.parametrize("job", ["image_classifier", "decoder_training_gpu"])
+def test_the_untidy_sample_run_is_older_than_the_tidy_one(job: str) -> None:
+    """The page takes the older run for the one before the change; the times are in the names of the traces."""
+    untidy, tidy = (
+        int(trace.name.split(".")[1])
+        for kind in ("untidy", "tidy")
+        for trace in (ROOT / "sample_runs" / f"{job}_{kind}").glob("*.pt.trace.json.gz")
+    )
+    assert untidy < tidy
+    assert story([f"{job}_tidy", "text_generation_eval", f"{job}_untidy"])[:2] == [f"{job}_untidy", f"{job}_tidy"]
+
+
 @pytest.mark.parametrize("rank", ["rank0", "rank1"])
 def test_a_finding_names_the_recording_that_has_it(rank: str, tmp_path: Path) -> None:
     for worker, run in {"rank0": TIDY, "rank1": TIDY, rank: UNTIDY}.items():
@@ -64,6 +78,20 @@ def test_a_finding_names_the_recording_that_has_it(rank: str, tmp_path: Path) ->
     gone, new = as_json(tmp_path, TIDY)["findings"], as_json(TIDY, tmp_path)["findings"]
     assert {(each["state"], each["worker"], each["span"]) for each in gone} == {("gone", rank, "7")}
     assert {(each["state"], each["worker"], each["span"]) for each in new} == {("new", rank, "7")}
+
+
+@pytest.mark.parametrize("untidy", ["monday", "tuesday"])
+def test_a_finding_of_several_runs_names_the_run_that_has_it(untidy: str, tmp_path: Path) -> None:
+    """As its run is called in the side's list; a side of one run need not be told."""
+    for name in ("monday", "tuesday"):
+        shutil.copytree(UNTIDY if name == untidy else TIDY, tmp_path / name)
+    gone, new = as_json(tmp_path, TIDY), as_json(TIDY, tmp_path)
+    assert gone["base"]["runs"] == ["monday", "tuesday"]
+    assert {each["run"] for each in gone["findings"]} == {untidy}
+    assert {each["run"] for each in new["findings"]} == {untidy}
+    assert f"costs most in run {untidy}" in " ".join(compare(tmp_path, TIDY).output.split())
+    assert f"costs most in run `{untidy}`" in compare(TIDY, tmp_path, "--format", "markdown").output
+    assert "costs most in run" not in compare(UNTIDY, TIDY).output
 
 
 def test_a_run_against_itself_is_no_difference() -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sample_runs.record import ON_A_GPU, SAMPLES, record
+from sample_runs.record import ON_A_GPU, SAMPLES, record, story
 from tb_tidy_plugin.benchmarks.measurement import NotMeasured
 from tb_tidy_plugin.benchmarks.process import MeasuringRequest
 from tb_tidy_plugin.benchmarks.runner import PairMeasurement
@@ -25,8 +25,8 @@ LIMIT_S = 120.0
 LEAST_LEFT_S = 15.0
 """No piece is begun with less time left."""
 
-GPU_SAMPLES = sorted(script.parent for script in SAMPLES.glob(f"*{ON_A_GPU}*/*.py"))
-"""Folders of the sample runs that need a GPU."""
+GPU_SAMPLES = [SAMPLES / name for name in story([script.parent.name for script in SAMPLES.glob(f"*{ON_A_GPU}*/*.py")])]
+"""Folders of the sample runs that need a GPU, in the order of recording."""
 
 
 class OutOfTimeError(Exception):

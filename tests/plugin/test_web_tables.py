@@ -48,7 +48,7 @@ Answer = TypeVar("Answer")
 
 OPERATORS = 700
 SCHEMA = json.loads((ROOT / "docs" / "api.schema.json").read_text())
-SMALL, SAMPLE = "run=run&worker=w&span=7", "run=sample&worker=workstation&span=1795242346135690847"
+SMALL, SAMPLE = "run=run&worker=w&span=7", "run=sample&worker=workstation&span=1795242331722230743"
 
 
 def sample() -> Path:
@@ -298,7 +298,7 @@ def test_what_has_not_changed_is_not_sent_again(client: FlaskClient, path: str) 
 
 
 def test_tables_count_as_memory(client: FlaskClient, profiles: Profiles) -> None:
-    kept = profiles.kept(Key("sample", "workstation", "1795242346135690847"), 60.0)
+    kept = profiles.kept(Key("sample", "workstation", "1795242331722230743"), 60.0)
     tables = kept.result.tables
     events = sum(len(bytes(columns)) for columns in kept.result.events.values())
     assert kept.size == events + tables.size + len(bytes(kept.result.step_costs))
