@@ -23,8 +23,8 @@ def script(code: str) -> tuple[str, ...]:
 
 
 ASKED = (
-    "import base64, json; from tb_tidy_plugin import child; line = child.question(); child.question = lambda: line; "
-    "path = base64.b64decode(json.loads(line)['path']).decode(); "
+    "import base64, json; from tb_tidy_plugin.system import child; line = child.question(); "
+    "child.question = lambda: line; path = base64.b64decode(json.loads(line)['path']).decode(); "
 )
 """Code that sets `path` to the trace that a worker is asked for."""
 
@@ -41,7 +41,7 @@ def waiting_for(gate: Path) -> str:
 import os, time
 tests = os.getppid()
 while not os.path.exists({str(gate)!r}):
-    time.sleep(0.01)
+    time.sleep(0.1)
     if os.getppid() != tests:
         os._exit(1)
 """
