@@ -144,7 +144,7 @@ def _profile(profile: ProfileReport, anchor: str, detail: DetailLevel, elsewhere
     if detail.form == "html":
         yield doc.FigureStrip(tuple(_figures(profile)))
     else:
-        yield Paragraph((*step_line(profile),))
+        yield Paragraph(step_line(profile))
     yield from serving_blocks(profile) if detail.form == "text" else serving_section(profile)
     yield from ledger_blocks(profile.ledger, detail.form, _unit(profile))
     if detail.form != "markdown":
@@ -295,13 +295,10 @@ def _judged(part: _Part, anchor: str, detail: DetailLevel, elsewhere: int = 0) -
     has_heading = detail.form == "html" and part.findings
     yield from (section(plural(len(part.findings), "finding"), *cards),) if has_heading else cards
     yield from words.extra_hint(part.findings)
-    yield from (
-        _rules_in_lines(part.outcomes, detail)
-        if detail.form == "text"
-        else words.checks(
-            part.outcomes, *(("failed", "clean", "not_checked") if detail.is_whole else ("failed", "not_checked"))
-        )
-    )
+    if detail.form == "text":
+        yield from _rules_in_lines(part.outcomes, detail)
+    else:
+        yield from words.checks(part.outcomes, "failed", *(("clean",) if detail.is_whole else ()), "not_checked")
 
 
 def _none(part: _Part) -> str:
@@ -398,7 +395,7 @@ def _card(finding: Finding, shown: _Shown) -> Block:
 
 
 def _parts(finding: Finding, shown: _Shown) -> Iterator[Block]:
-    for part in _PARTS[shown.detail.form]:
+    for part in _ON_A_PAGE if shown.detail.form == "html" else _IN_LINES:
         yield from part(finding, shown)
 
 
@@ -540,8 +537,6 @@ def _capital(text: str) -> str:
 
 
 _LABELS: Mapping[str, doc.Style] = {"Why": "muted", "Fix": "good", "Micro-benchmark": "muted"}
-_PARTS: Mapping[doc.Form, tuple[Callable[[Finding, _Shown], Iterator[Block]], ...]] = {
-    "text": (_message, _places, _worth, _why, _measured, _fix, _name),
-    "markdown": (_message, _places, _worth, _why, _measured, _fix, _name),
-    "html": (_message, _name, _worth_in_figures, _why, _source, _fix, _measured),
-}
+_Parts: TypeAlias = tuple[Callable[[Finding, _Shown], Iterator[Block]], ...]
+_IN_LINES: _Parts = (_message, _places, _worth, _why, _measured, _fix, _name)
+_ON_A_PAGE: _Parts = (_message, _name, _worth_in_figures, _why, _source, _fix, _measured)
