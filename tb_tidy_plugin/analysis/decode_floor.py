@@ -21,12 +21,12 @@ from tb_tidy_plugin.profile.serving.paged_attention import serving_estimates_of
 from tb_tidy_plugin.profile.work.flops import device_of
 from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Category, Mask, Rows, Times
 from tb_tidy_plugin.trace.sets import distinct
+from tb_tidy_plugin.words.causes import Kind
 
 LEAST_KNOWN = 0.95
 """Part of the time of products, attention and experts whose sizes must be known."""
 
-EXPERTS = "mixture_of_experts"
-_READING = frozenset({"matrix", "attention", EXPERTS})
+_READING = frozenset({Kind.MATRIX, Kind.ATTENTION, Kind.MIXTURE_OF_EXPERTS})
 """Kinds of kernels that read weights or the cache."""
 
 
@@ -92,7 +92,7 @@ def _read(profile: Profile, device: DeviceModel) -> tuple[Times, Times]:
     fits = estimated <= profile.operators.device_total_ns * device.bytes_per_second / 1e9
     for position in np.flatnonzero((estimated > 0) & fits & (weights == 0)).tolist():
         row = int(nested.rows[position])
-        if profile.category(row) is Category.OPERATOR and kind_of_kernel(profile.name(row), "") == "attention":
+        if profile.category(row) is Category.OPERATOR and kind_of_kernel(profile.name(row), "") is Kind.ATTENTION:
             cache[position] = estimated[position]
     return weights, cache
 
@@ -107,5 +107,7 @@ def _reads(profile: Profile, rows: Rows, call: Rows) -> tuple[Mask, Mask]:
     pairs, number = np.unique(np.stack([operator, table.name[rows]], axis=1), axis=0, return_inverse=True)
     names = [("" if at == ABSENT else table.names[at], table.names[kernel]) for at, kernel in pairs.tolist()]
     kinds = [kind_of_kernel(*each) for each in names]
-    reads, experts = (np.array([kind in wanted for kind in kinds], np.bool_) for wanted in (_READING, {EXPERTS}))
+    reads, experts = (
+        np.array([kind in wanted for kind in kinds], np.bool_) for wanted in (_READING, {Kind.MIXTURE_OF_EXPERTS})
+    )
     return reads[number.reshape(-1)], experts[number.reshape(-1)]

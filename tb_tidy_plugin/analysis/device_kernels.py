@@ -20,15 +20,16 @@ from tb_tidy_plugin.profile.kernels import kernel_kind, uses_tensor_cores
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.serving.iterations import experts_read
 from tb_tidy_plugin.profile.work.flops import WorkEstimates, device_of
-from tb_tidy_plugin.report.figures import DeviceKernelRow, KernelFamily, KernelFamilyRow
+from tb_tidy_plugin.report.figures import DeviceKernelRow, KernelFamilyRow
 from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Category, Rows
+from tb_tidy_plugin.words.causes import Kind
 from tb_tidy_plugin.words.vocabulary import KnownBy
 
-OVER_THE_BUS = frozenset({"to_device", "to_host"})
+OVER_THE_BUS = frozenset({Kind.TO_DEVICE, Kind.TO_HOST})
 """Copies whose limit is the bus, not the device's memory."""
 
 
-_Named: TypeAlias = tuple[KernelFamily, str, str]
+_Named: TypeAlias = tuple[Kind, str, str]
 """Family, operator and name of a row."""
 
 
@@ -119,7 +120,7 @@ def _described(profile: Profile, operator: int, name: int, category: int) -> _Na
     if category != Category.KERNEL:
         return kind_of_copy(category, kernel), called, kernel
     if "communication" in {kernel_kind(kernel), kernel_kind(called)}:
-        return "communication", called, kernel
+        return Kind.COMMUNICATION, called, kernel
     return kind_of_kernel(called, kernel), called, kernel
 
 
@@ -132,7 +133,7 @@ class _Placed(msgspec.Struct, frozen=True):
 
 
 def _add_work(
-    profile: Profile, estimates: WorkEstimates, placed: _Placed, families: list[KernelFamily], sums: list[_Sum]
+    profile: Profile, estimates: WorkEstimates, placed: _Placed, families: list[Kind], sums: list[_Sum]
 ) -> None:
     """Adds the work of each estimated call to the row of its longest kernel."""
     operators = profile.operators
@@ -159,9 +160,9 @@ def _add_work(
         )
 
 
-def _add_experts(profile: Profile, families: list[KernelFamily], sums: list[_Sum]) -> None:
+def _add_experts(profile: Profile, families: list[Kind], sums: list[_Sum]) -> None:
     """Adds the bytes that experts without recorded shapes read to the row of the longest kernel."""
-    mine = [each for family, each in zip(families, sums, strict=True) if family == "mixture_of_experts"]
+    mine = [each for family, each in zip(families, sums, strict=True) if family is Kind.MIXTURE_OF_EXPERTS]
     read, device = experts_read(profile), device_of(profile)
     if read and mine and not any(each.work.of_bytes_ns for each in mine):
         time_ns = sum(each.total_ns for each in mine)
@@ -177,7 +178,7 @@ def _rows(profile: Profile, named: Iterable[_Named], sums: list[_Sum]) -> list[D
         flops, moved, share = each.work.rates(device)
         found.append(
             DeviceKernelRow(
-                key=row_key((family, operator, name)),
+                key=row_key((family.word, operator, name)),
                 family=family,
                 operator=operator,
                 name=name,
@@ -188,7 +189,9 @@ def _rows(profile: Profile, named: Iterable[_Named], sums: list[_Sum]) -> list[D
                 flops_per_second=flops,
                 bytes_per_second=moved,
                 roofline=share,
-                tensor_cores=uses_tensor_cores(name) if family not in {"fill", *OVER_THE_BUS, "on_device"} else None,
+                tensor_cores=uses_tensor_cores(name)
+                if family not in {Kind.FILL, *OVER_THE_BUS, Kind.ON_DEVICE}
+                else None,
                 replayed=each.replayed,
                 known_by=each.known_by,
             )
@@ -199,8 +202,8 @@ def _rows(profile: Profile, named: Iterable[_Named], sums: list[_Sum]) -> list[D
 
 def _families(profile: Profile, named: Iterable[_Named], sums: list[_Sum]) -> list[KernelFamilyRow]:
     device, whole = device_of(profile), max(sum(each.total_ns for each in sums), 1)
-    found: dict[KernelFamily, _Sum] = {}
-    rated: Counter[KernelFamily] = Counter()
+    found: dict[Kind, _Sum] = {}
+    rated: Counter[Kind] = Counter()
     for (family, *_), each in zip(named, sums, strict=True):
         into = found.setdefault(family, _Sum())
         into.count += each.count

@@ -14,7 +14,6 @@ import numpy as np
 from tb_tidy_plugin.analysis.findings import TracedFinding
 from tb_tidy_plugin.ledger.account import Account, account_of
 from tb_tidy_plugin.ledger.host import Host
-from tb_tidy_plugin.ledger.model import OF_DEVICE, Cause
 from tb_tidy_plugin.ledger.owners import is_library_frame, ledger_name
 from tb_tidy_plugin.profile.memory.allocations import HOST, memory_events
 from tb_tidy_plugin.profile.profile import Profile
@@ -25,6 +24,7 @@ from tb_tidy_plugin.torchfacts.event_names import MODULE
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Ids, Numbers, Rows, Times, blocks_of
 from tb_tidy_plugin.trace.sets import distinct, numbered
 from tb_tidy_plugin.trace.strings import NumberTable
+from tb_tidy_plugin.words.causes import Cause
 
 MOST_FLAME_NODES = 3000
 """Most nodes listed: those with the largest part of any of the three amounts. A bar of 1,000 pixels shows fewer."""
@@ -145,7 +145,7 @@ def _causes(profile: Profile) -> Rows:
 def _account_parts(profile: Profile, account: Account, forest: _Forest, around: Numbers) -> Iterator[tuple[Ids, Times]]:
     """A node for each piece of the account, below the node it belongs to, and the piece's duration in ns."""
     entries, table = account.ledger.entries, profile.table
-    is_of_device = np.array([entry.cause in OF_DEVICE for entry in entries] + [False])
+    is_of_device = np.array([entry.cause.is_of_device for entry in entries] + [False])
     names = np.append(table.name, np.int32(ABSENT))
     for block in blocks_of(len(account.entry), PIECES_AT_ONCE):
         entry, work, calls = account.entry[block], account.segments.work[block], account.calls[block]
@@ -164,7 +164,7 @@ def _account_parts(profile: Profile, account: Account, forest: _Forest, around: 
 
 
 def _end(cause: Cause, name: str, entry: int) -> FlameFrame:
-    kind: FlameKind = "kernel" if cause in OF_DEVICE else "cpu" if cause == "cpu" else "idle"
+    kind: FlameKind = "kernel" if cause.is_of_device else "cpu" if cause is Cause.CPU else "idle"
     return FlameFrame(kind=kind, name=name, entry=entry)
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from tb_tidy_plugin.ledger.account import account_of
-from tb_tidy_plugin.ledger.model import OF_DEVICE
 from tb_tidy_plugin.ledger.owners import ledger_name
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report.idle import IdleGaps
 from tb_tidy_plugin.trace.columns import ABSENT, Ids
 from tb_tidy_plugin.trace.strings import NumberTable
+from tb_tidy_plugin.words.causes import Cause
 
 MOST_GAPS = 20_000
 """Most gaps listed, the longest ones: 1 to 2 MB of text."""
@@ -20,7 +20,7 @@ def idle_gaps(profile: Profile, most: int = MOST_GAPS) -> IdleGaps:
     """The `most` longest gaps in which the device idles, and their causes; empty if no device worked."""
     account = account_of(profile)
     segments, entries = account.segments, account.ledger.entries
-    of_host = np.array([each.cause not in OF_DEVICE and each.cause != "cpu" for each in entries], bool)
+    of_host = np.array([not each.cause.is_of_device and each.cause is not Cause.CPU for each in entries], bool)
     idle = np.flatnonzero(of_host[account.entry])
     starts, ends = segments.starts[idle], segments.ends[idle]
     is_first = np.append(True, starts[1:] != ends[:-1])[: len(idle)]

@@ -6,32 +6,19 @@ add up to its step.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from tb_tidy_plugin.ledger.model import Cause, Entry, ordinary_steps
+from tb_tidy_plugin.ledger.model import Entry, ordinary_steps
 from tb_tidy_plugin.report.model import ProfileReport
-from tb_tidy_plugin.report.rank_model import RANK_PARTS, RankPart
-
-RANK_PART: Mapping[Cause, RankPart] = {
-    "data_loading": "loading",
-    "profiler": "host", "garbage_collection": "host", "graph_capture": "host", "compilation": "host",
-    "allocation": "host", "first_launch": "host", "runtime_call": "host", "host_work": "host", "launch_pace": "host",
-    "launch_latency": "host",
-    "compute": "compute", "cpu": "compute",
-    "copy": "copies", "copy_setup": "copies",
-    "communication": "communication", "host_communication": "communication",
-    "between_kernels": "idle", "inside_graph": "idle", "graph_start": "idle", "stream_wait": "idle",
-    "queued_unknown": "idle", "synchronisation": "idle", "unrecorded_host": "idle", "unrecorded_launch": "idle",
-    "unrecorded_wait": "idle",
-}  # fmt: skip
-"""Python between operators also counts as the host's, though its cause is `cpu`."""
+from tb_tidy_plugin.report.rank_model import RANK_PARTS
+from tb_tidy_plugin.words.vocabulary import RankPart
 
 
 def _part_of(entry: Entry) -> RankPart:
     """The part of the step that an entry belongs to."""
-    return "host" if entry.cause == "cpu" and entry.kind == "python" else RANK_PART[entry.cause]
+    return (entry.kind and entry.kind.rank_part) or entry.cause.rank_part
 
 
 def typical_step(report: ProfileReport) -> tuple[int | None, dict[str, int]]:

@@ -21,8 +21,9 @@ from tb_tidy_plugin.report import rank_model as model
 from tb_tidy_plugin.report.rank_model import RANK_PARTS
 from tb_tidy_plugin.trace.columns import ABSENT
 from tb_tidy_plugin.words.units import Bytes, Nanoseconds, Share
+from tb_tidy_plugin.words.vocabulary import RankPart
 
-Shared: TypeAlias = model.RankPart | Literal["memory"]
+Shared: TypeAlias = RankPart | Literal["memory"]
 
 SHARED_OUT: dict[Shared, str] = {
     "loading": "waiting for data",

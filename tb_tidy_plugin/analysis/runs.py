@@ -37,6 +37,7 @@ from tb_tidy_plugin.rulekit.thresholds import relaxed_settings
 from tb_tidy_plugin.sources.places import place_of
 from tb_tidy_plugin.trace.columns import ABSENT, Numbers, Rows
 from tb_tidy_plugin.trace.strings import NumberTable
+from tb_tidy_plugin.words.causes import Cause
 from tb_tidy_plugin.words.units import Nanoseconds
 
 STATUSES: tuple[model.Status, ...] = ("not_checked", "clean", "failed", "found")
@@ -264,7 +265,7 @@ def _split(profile: model.ProfileReport, waits: Mapping[tuple[str, str, int], tu
         return profile
     entries, findings = [], list(profile.findings)
     for entry in profile.ledger.entries:
-        if entry.cause != "communication" or met_ns * 2 <= entry.ns_total:
+        if entry.cause is not Cause.COMMUNICATION or met_ns * 2 <= entry.ns_total:
             entries.append(entry)
             continue
         split = _transfer(entry.ns_total, waited_ns)

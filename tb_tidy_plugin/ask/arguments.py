@@ -8,7 +8,8 @@ import msgspec
 from msgspec import Meta
 
 from tb_tidy_plugin.report.chosen import KERNEL_ORDERS, OPERATOR_ORDERS
-from tb_tidy_plugin.report.figures import CallKind, KernelFamily, OperatorGroup
+from tb_tidy_plugin.report.figures import CallKind, OperatorGroup
+from tb_tidy_plugin.words.causes import Kind
 
 USUAL_TOKENS = 2_000
 NO_ZERO = r"^[^\x00]+$"
@@ -92,7 +93,7 @@ class KernelsQuestion(QuestionBase, frozen=True, tag="kernels"):
 
     path: PathText = ""
     text: _Text = ""
-    family: KernelFamily | Literal[""] = ""
+    family: Kind | None = None
     order: KernelOrder = "total_ns"
     descending: bool = True
 

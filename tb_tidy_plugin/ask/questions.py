@@ -108,10 +108,18 @@ def description_of(name: str) -> str:
     return " ".join(inspect.cleandoc(QUESTION_KINDS[name].__doc__ or "").split())
 
 
+def _inlined(schema: Schema, parts: Mapping[str, Schema]) -> Schema:
+    """The schema of an argument without references, which not every client follows."""
+    if (choice := schema.get("anyOf")) is not None:
+        return {**schema, "anyOf": [_inlined(each, parts) for each in choice]}
+    return {"enum": parts[schema["$ref"].rpartition("/")[2]]["enum"]} if "$ref" in schema else schema
+
+
 def schema_of(name: str) -> Schema:
     """The JSON schema of a question's arguments, without the name of the question."""
-    _, parts = schema_components([QUESTION_KINDS[name]])
-    (schema,) = parts.values()
-    kept = {key: value for key, value in schema["properties"].items() if key != "question"}
+    asked = QUESTION_KINDS[name]
+    _, parts = schema_components([asked])
+    schema = parts.pop(asked.__name__)
+    kept = {key: _inlined(value, parts) for key, value in schema["properties"].items() if key != "question"}
     required = [key for key in schema["required"] if key != "question"]
     return {"type": "object", "properties": kept, "required": required, "additionalProperties": False}

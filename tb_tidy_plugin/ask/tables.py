@@ -71,7 +71,8 @@ def kernels(folder: Folder, asked: arguments.KernelsQuestion) -> WholeAnswer:
     _check_order(asked.order, KERNEL_ORDERS)
     file = folder.trace(asked.path)
     figures = answer_of(folder, file, TABLES_OF_REPORT).figures
-    found = ordered(chosen_kernels(figures.kernels, asked.text, asked.family), asked.order, descending=asked.descending)
+    family = asked.family.word if asked.family else ""
+    found = ordered(chosen_kernels(figures.kernels, asked.text, family), asked.order, descending=asked.descending)
     head = {"trace": folder.id_of(file), "total": len(found)} | if_known(missing=figures.missing.get("kernels"))
     return WholeAnswer(head, KERNEL_COLUMNS, [picked(KERNEL_COLUMNS, row) for row in found])
 

@@ -6,9 +6,9 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from tb_tidy_plugin.ledger.model import Cause, Kind
 from tb_tidy_plugin.report.model import Place
 from tb_tidy_plugin.report.value import Model, Severity
+from tb_tidy_plugin.words.causes import Cause, Kind
 from tb_tidy_plugin.words.vocabulary import KnownBy, Verdict
 
 COMPARISON_VERSION = 1

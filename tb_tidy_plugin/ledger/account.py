@@ -10,23 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tb_tidy_plugin.ledger import advice
-from tb_tidy_plugin.ledger.causes import LAUNCHES, NUMBER, Segments, has, is_thinned, rank_of, segments_of
+from tb_tidy_plugin.ledger.causes import LAUNCHES, Segments, has, is_thinned, rank_of, segments_of
 from tb_tidy_plugin.ledger.host import Host
 from tb_tidy_plugin.ledger.limits import WorkLimits, communication_of
 from tb_tidy_plugin.ledger.model import (
-    CAUSES,
-    KINDS,
-    UNNAMED,
-    Cause,
-    Certainty,
     Entry,
-    Kind,
     Ledger,
     LedgerStep,
     LeftOut,
     Owner,
     Piece,
-    Proof,
     RecordingKind,
     StepLength,
     Window,
@@ -42,6 +35,7 @@ from tb_tidy_plugin.profile.steps.iteration_marks import merged
 from tb_tidy_plugin.system.allocator import give_back
 from tb_tidy_plugin.torchfacts.event_names import BEGIN_CAPTURE, GRAPH_LAUNCH
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Numbers, Rows, Times, blocks_of, repeated
+from tb_tidy_plugin.words.causes import CAUSES, KINDS, Cause, Kind, OneTime
 from tb_tidy_plugin.words.units import Nanoseconds, Share, plural
 from tb_tidy_plugin.words.vocabulary import Phase
 
@@ -51,13 +45,7 @@ FUSED_WORK = re.compile(
 )
 """Names of fused optimizers, PyTorch's and Apex's, and of the code that `torch.compile` generates."""
 
-WITHOUT_LIMIT: frozenset[Kind] = frozenset({"layout", "fused", "other"})
-"""Kinds of work that are only a part, or more than a part, of what the operator's formula counts."""
-
 MOST_OWNERS, MOST_PIECES = 5, 3
-OF_START_UP: tuple[Cause, ...] = ("first_launch", "allocation", "runtime_call")
-OF_COMPILATION: tuple[Cause, ...] = ("compilation", "graph_capture")
-OF_COPIES: tuple[Cause, ...] = ("copy", "copy_setup")
 NOT_STEADY = 0.3
 """Share of the window above which start-up, or compilation, makes the recording unsteady."""
 
@@ -66,24 +54,6 @@ LEAST_STEPS = 3
 
 LEAST_LAUNCHED = 0.5
 """Fewer pieces of device work per launching call mean that a recording with a graph capture is of that capture."""
-
-UNEXPLAINED: frozenset[Cause] = frozenset({"unrecorded_launch", "unrecorded_wait", "queued_unknown"})
-"""The device waits for something that no event shows: shortening the host work meanwhile need not help."""
-
-PROOFS: dict[Cause, Proof] = {
-    "compute": "none", "communication": "none", "copy": "none", "cpu": "none",
-    "between_kernels": "queued", "inside_graph": "queued", "graph_start": "queued", "stream_wait": "queued",
-    "copy_setup": "queued", "queued_unknown": "queued", "launch_latency": "issuing", "launch_pace": "issuing",
-    "profiler": "in-call", "garbage_collection": "in-call", "graph_capture": "in-call", "compilation": "in-call",
-    "data_loading": "in-call", "host_communication": "in-call", "allocation": "in-call", "first_launch": "in-call",
-    "runtime_call": "in-call", "synchronisation": "blocked", "unrecorded_wait": "blocked", "host_work": "silent",
-    "unrecorded_host": "none", "unrecorded_launch": "none",
-}  # fmt: skip
-UNSURE: dict[Cause, Certainty] = {
-    "graph_start": "medium", "stream_wait": "medium", "copy_setup": "medium", "launch_pace": "medium",
-    "synchronisation": "medium", "unrecorded_wait": "medium", "queued_unknown": "low", "unrecorded_host": "low",
-    "unrecorded_launch": "low",
-}  # fmt: skip
 
 
 class Account(msgspec.Struct, frozen=True):
@@ -139,7 +109,7 @@ def account_of(profile: Profile) -> Account:
         steps=book.steps(),
         step_ns=StepLength(median=_median(lengths), mean=int(lengths.sum()) // max(len(lengths), 1), n=len(lengths)),
         host_step_ns=None if span.host_ns is None else _median(span.host_ns),
-        unnamed_ns=sum(each.ns_total for each in entries if each.cause in UNNAMED or each.kind == "other"),
+        unnamed_ns=sum(each.ns_total for each in entries if each.is_unnamed),
         entries=entries,
     )
     pieces = msgspec.structs.replace(segments, call=repeated(ABSENT, len(entry), np.int32))
@@ -159,7 +129,7 @@ def linked(account: Account, findings: dict[str, tuple[Intervals, int]]) -> Ledg
     for name, (time, _) in findings.items():
         for at, ns in enumerate(account.overlaps(time).tolist()):
             is_most = ns * 10 > entries[at].ns_total and ns > best.get(at, (0, ""))[0]
-            if is_most and entries[at].cause not in UNEXPLAINED:
+            if is_most and not entries[at].cause.is_unknown_wait:
                 best[at] = (ns, name)
     held: dict[str, int] = {}
     for at, (_, name) in best.items():
@@ -184,7 +154,7 @@ class _Book:
 
     def entries(self) -> tuple[list[Entry], NDArray[np.int16]]:
         """All entries, largest first, and the position of each segment's entry."""
-        if (self.segments.cause == NUMBER["cpu"]).any():
+        if (self.segments.cause == Cause.CPU.number).any():
             self.limits.rate_calls()  # before the arrays below
         code = self.segments.cause.astype(np.int16) * np.int16(len(KINDS) + 1) + self.names.kind + np.int16(1)
         total = self._sums(code, len(CAUSES) * (len(KINDS) + 1))
@@ -243,34 +213,35 @@ class _Book:
         pieces: tuple[int, list[tuple[int, int, int]]],
     ) -> Entry:  # fmt: skip
         cause_number, kind_number = divmod(number, len(KINDS) + 1)
-        cause: Cause = CAUSES[cause_number]
-        kind: Kind | None = KINDS[kind_number - 1] if kind_number else None
+        cause, kind = CAUSES[cause_number], KINDS[kind_number - 1] if kind_number else None
         share = total / max(self.span.end_ns - self.span.start_ns, 1)
         length = self._length(mine)
-        owners = [Owner(ns=total)] if cause == "profiler" else self._owners(mine, length)
-        has_limit = cause == "compute" and kind not in WITHOUT_LIMIT
+        owners = [Owner(ns=total)] if cause is Cause.PROFILER else self._owners(mine, length)
+        has_limit = cause is Cause.COMPUTE and kind is not None and kind.has_limit
         limit = self.limits.of(self.segments.take(mine)) if has_limit else None
-        if kind == "mixture_of_experts":
+        if kind is Kind.MIXTURE_OF_EXPERTS:
             limit = self.limits.of_experts(self.segments.take(mine)) or limit
-        rate = self.limits.rate(self.calls[mine], length) if cause == "cpu" and kind != "python" else None
+        rate = self.limits.rate(self.calls[mine], length) if cause is Cause.CPU and kind is not Kind.PYTHON else None
         said, nothing = (
             advice.on_cpu(
-                kind,
+                kind or Kind.OTHER,
                 rate,
                 has_shapes="shapes" in self.profile.recorded,
                 is_own=is_own_function(owners),
                 is_fused=self._is_fused(kind, self.calls[mine], length),
             )
-            if cause == "cpu"
+            if cause is Cause.CPU
             else advice.advised(cause, kind, limit, self._known(cause, kind, mine))
         )
-        hidden = self._hidden_device if cause in {"cpu", "unrecorded_host"} else None
+        hidden = self._hidden_device if cause in {Cause.CPU, Cause.UNRECORDED_HOST} else None
         if hidden is not None:
             said, nothing = None, hidden
         count, longest = pieces
-        communication = communication_of(self.profile, self.segments.take(mine)) if cause == "communication" else None
+        communication = (
+            communication_of(self.profile, self.segments.take(mine)) if cause is Cause.COMMUNICATION else None
+        )
         return Entry(
-            id=cause if kind is None else f"{cause}:{kind}",
+            id=cause.word if kind is None else f"{cause}:{kind}",
             title=advice.title_of(cause, kind, has_unknown_work=self.profile.has_unknown_work),
             cause=cause,
             kind=kind,
@@ -280,8 +251,8 @@ class _Book:
             share=share,
             count=count,
             owner=owners[0] if owners else Owner(),
-            proof=PROOFS[cause],
-            confidence="low" if kind == "other" else UNSURE.get(cause, "high"),
+            proof=cause.proof,
+            confidence="low" if kind is Kind.OTHER else cause.certainty,
             limit=limit,
             rate=rate,
             communication=communication,
@@ -293,17 +264,18 @@ class _Book:
         )
 
     def _known(self, cause: Cause, kind: Kind | None, mine: Rows) -> advice.Circumstances:
+        words = advice.words_of(cause, kind)
         return advice.Circumstances(
             serving=self._serving,
             has_stacks="stacks" in self.profile.recorded,
             why_unknown=self.limits.why_unknown,
             in_graph=self._is_in_graph(mine),
-            is_narrow=cause == "compute" and self.limits.is_narrow(self.segments.take(mine)),
-            is_quantised=cause == "compute" and self.limits.is_quantised(self.segments.take(mine)),
-            has_calls=cause == "unrecorded_launch" and bool(self.host.is_runtime.any()),
-            has_workers=cause == "data_loading" and self._has_workers,
-            is_pinned=cause in OF_COPIES and self._is_pinned(mine),
-            is_fused=cause == "compute" and self._is_fused(kind, self.segments.work[mine], self._length(mine)),
+            is_narrow=cause is Cause.COMPUTE and self.limits.is_narrow(self.segments.take(mine)),
+            is_quantised=cause is Cause.COMPUTE and self.limits.is_quantised(self.segments.take(mine)),
+            has_calls=bool(words and words.with_calls) and bool(self.host.is_runtime.any()),
+            has_workers=bool(words and words.with_workers) and self._has_workers,
+            is_pinned=bool(words and words.pinned) and self._is_pinned(mine),
+            is_fused=cause is Cause.COMPUTE and self._is_fused(kind, self.segments.work[mine], self._length(mine)),
         )
 
     def _is_fused(self, kind: Kind | None, rows: Numbers, length: Times) -> bool:
@@ -313,7 +285,7 @@ class _Book:
             kind: of the work.
             rows: the device work or the host's call in each piece of time, `ABSENT` for none. length: of the piece.
         """
-        return kind in advice.FUSED and bool(length[self._fused[rows]].sum() * 2 > length.sum())
+        return kind is not None and bool(kind.fused) and bool(length[self._fused[rows]].sum() * 2 > length.sum())
 
     @cached_property
     def _fused(self) -> Mask:
@@ -387,10 +359,10 @@ class _Book:
 
     def _hidden(self, cause: Cause, exposed: int) -> int:
         """Time in ns of communication behind compute."""
-        if cause != "communication":
+        if cause is not Cause.COMMUNICATION:
             return 0
         table, rows = self.profile.table, self.work.rows
-        mine = rows[rank_of(self.profile, rows) == NUMBER["communication"]]
+        mine = rows[rank_of(self.profile, rows) == Cause.COMMUNICATION.number]
         starts = np.maximum(table.start_ns[mine], self.span.start_ns)
         ends = np.minimum(table.end_ns[mine], self.span.end_ns)
         return Intervals.union(starts, ends).total_ns - exposed
@@ -422,7 +394,7 @@ class _Book:
         """The kind of time that was recorded, and a sentence that says so."""
         if not entries and not self.profile.has_unknown_work:
             return "empty", advice.BANNERS["empty"]
-        start_up, compiling = self._once(entries, OF_START_UP), self._once(entries, OF_COMPILATION)
+        start_up, compiling = self._once(entries, "start-up"), self._once(entries, "compilation")
         kind: RecordingKind = "steady"
         share = 0.0
         launches, captures = (
@@ -446,9 +418,9 @@ class _Book:
         activity = self.profile.activity or "CUDA"
         return kind, advice.BANNERS[kind].format(share=Share(share), activity=activity, unknown=unknown)
 
-    def _once(self, entries: list[Entry], causes: tuple[Cause, ...]) -> float:
-        """Share of the window that `causes` take; 0 if most steps show them: the job itself then causes them."""
-        mine = [each for each in entries if each.cause in causes]
+    def _once(self, entries: list[Entry], what: OneTime) -> float:
+        """Share of the window that one-time causes take; 0 if most steps show them: the job itself causes them then."""
+        mine = [each for each in entries if each.cause.one_time == what]
         lengths = np.diff(self.span.bounds)
         if mine and len(lengths) >= LEAST_STEPS:
             by_step = np.sum([each.ns_by_step for each in mine], axis=0)

@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tb_tidy_plugin.ledger.host import Host
-from tb_tidy_plugin.ledger.model import CAUSES, Cause
 from tb_tidy_plugin.profile.events.intervals import Intervals, Pieces, covered, cut
 from tb_tidy_plugin.profile.host.critical import FIRST_LAUNCH, LONG_CALL_NS
 from tb_tidy_plugin.profile.kernels import kernel_kind
@@ -37,6 +36,7 @@ from tb_tidy_plugin.trace.columns import (
 )
 from tb_tidy_plugin.trace.sets import among, distinct, united
 from tb_tidy_plugin.trace.strings import numbers_where
+from tb_tidy_plugin.words.causes import Cause
 
 BETWEEN_NS = 10_000
 """Longest pause between queued kernels that the device's own pace explains."""
@@ -65,8 +65,6 @@ this large, events were removed from the file.
 ALLOCATION = r"Malloc|Free|HostAlloc|HostRegister|MemPool|MemCreate|MemMap|MemUnmap|MemAddress"
 LAUNCHES = r"Launch(?!Host)|Memcpy|Memset"
 
-NUMBER: dict[Cause, int] = {cause: number for number, cause in enumerate(CAUSES)}
-COMPUTE, _COMMUNICATION, _COPY = (NUMBER[cause] for cause in ("compute", "communication", "copy"))
 _UNSET = ABSENT
 
 
@@ -142,7 +140,9 @@ def rank_of(profile: Profile, rows: Rows) -> Rows:
     table = profile.table
     is_kernel = table.category[rows] == Category.KERNEL
     communicates = named_among(table, rows[is_kernel], lambda name: kernel_kind(name) == "communication")[rows]
-    return np.where(is_kernel, np.where(communicates, _COMMUNICATION, COMPUTE), _COPY)
+    return np.where(
+        is_kernel, np.where(communicates, Cause.COMMUNICATION.number, Cause.COMPUTE.number), Cause.COPY.number
+    )
 
 
 def _busy(profile: Profile, work: DeviceWork, span: StepSpan) -> tuple[Segments, Rows]:
@@ -150,7 +150,7 @@ def _busy(profile: Profile, work: DeviceWork, span: StepSpan) -> tuple[Segments,
     cause = rank_of(profile, work.rows)
     starts, ends = np.maximum(work.starts, span.start_ns), np.minimum(work.ends, span.end_ns)
     taken, parts = Intervals.none(), []
-    for number in (COMPUTE, _COMMUNICATION, _COPY):
+    for number in (Cause.COMPUTE.number, Cause.COMMUNICATION.number, Cause.COPY.number):
         at = np.flatnonzero((cause == number) & (starts < ends))
         # Within a kind, the first work to begin owns an instant: each begins to own it when all before it are over.
         over = np.maximum.accumulate(np.append(span.start_ns, ends[at]))[:-1]
@@ -208,10 +208,12 @@ def _idle(profile: Profile, work: DeviceWork, span: StepSpan, host: Host, busy: 
     usual = np.append(np.sort(rest[late & ~nothing]), 0)[int((late & ~nothing).sum()) // 4]
     latency = late & (rest <= max(LATENCY_NS, min(LATENCY_TIMES * usual, MOST_LATENCY_NS)))
     reason = _queued(profile, gaps, rest)
-    reason[latency] = NUMBER["launch_latency"]
-    reason[unknown] = np.where(length[unknown] <= BETWEEN_NS, NUMBER["between_kernels"], NUMBER["unrecorded_launch"])
+    reason[latency] = Cause.LAUNCH_LATENCY.number
+    reason[unknown] = np.where(
+        length[unknown] <= BETWEEN_NS, Cause.BETWEEN_KERNELS.number, Cause.UNRECORDED_LAUNCH.number
+    )
     call = np.where(latency, host.at[gaps.launch], ABSENT)
-    unexplained = reason == NUMBER["queued_unknown"]
+    unexplained = reason == Cause.QUEUED_UNKNOWN.number
     if unexplained.any() and not is_thinned(profile):  # else the queued work is not known
         until[unexplained] = _would_idle_until(host, work, gaps, until)[unexplained]
         late |= until > gaps.starts
@@ -259,7 +261,7 @@ def _queued_work(work: DeviceWork, times: Times) -> Times:
 def _queued(profile: Profile, gaps: _Gaps, rest: Times) -> Rows:
     """The cause of each gap before work that was already launched."""
     table = profile.table
-    reason = np.full(len(rest), NUMBER["queued_unknown"], np.int64)
+    reason = np.full(len(rest), Cause.QUEUED_UNKNOWN.number, np.int64)
     known = gaps.launch != ABSENT
     # The first work of a recording cannot wait for another stream's: none was launched.
     first_launch = profile.device_work.launched_ns.min(initial=np.iinfo(np.int64).max)
@@ -271,13 +273,15 @@ def _queued(profile: Profile, gaps: _Gaps, rest: Times) -> Rows:
         launch = table.start_ns[gaps.launch[here]]
         at = np.searchsorted(times, launch, side="right")
         near = (at > 0) & (launch - np.append(times, 0)[at - 1] < STREAM_WAIT_NS) & (launch > first_launch)
-        reason[here[near]] = NUMBER["stream_wait"]
+        reason[here[near]] = Cause.STREAM_WAIT.number
     is_copy = np.append(table.category, ABSENT)[gaps.work] == Category.COPY
-    reason[is_copy] = NUMBER["copy_setup"]
+    reason[is_copy] = Cause.COPY_SETUP.number
     in_graph = known & np.append(has(profile, GRAPH_LAUNCH), False)[gaps.launch]
     launch_before = np.append(profile.launch, ABSENT)[gaps.before]
-    reason[in_graph] = np.where(launch_before == gaps.launch, NUMBER["inside_graph"], NUMBER["graph_start"])[in_graph]
-    reason[rest <= BETWEEN_NS] = NUMBER["between_kernels"]
+    reason[in_graph] = np.where(launch_before == gaps.launch, Cause.INSIDE_GRAPH.number, Cause.GRAPH_START.number)[
+        in_graph
+    ]
+    reason[rest <= BETWEEN_NS] = Cause.BETWEEN_KERNELS.number
     return reason
 
 
@@ -305,7 +309,7 @@ def _told(host: Host, segments: Segments) -> Segments:
     `cause` is set inside events with a cause of their own, else it stays `_UNSET`.
     """
     for cause, when in host.everywhere:
-        segments = _painted(segments, NUMBER[cause], when, segments.cause == _UNSET)
+        segments = _painted(segments, cause.number, when, segments.cause == _UNSET)
     known = {host.main, *host.others}
     segments = Segments(
         segments.starts, segments.ends, segments.cause, segments.work, segments.call,
@@ -326,7 +330,7 @@ def _told(host: Host, segments: Segments) -> Segments:
         first = told.take(ask)
         kept = _asked_again(first, asked, answered)
         told = joined(told.take(~ask), kept)
-    return _painted(told, NUMBER["host_communication"], host.communicating, _is_open(host, told))
+    return _painted(told, Cause.HOST_COMMUNICATION.number, host.communicating, _is_open(host, told))
 
 
 def _asked_again(first: Segments, asked: Segments, answered: Mask) -> Segments:
@@ -359,7 +363,7 @@ def _asked(host: Host, segments: Segments, thread: int) -> Segments:
         repeated(thread, len(pieces.starts), np.int32),
     )
     for cause, when in host.layers(thread):
-        told = _painted(told, NUMBER[cause], when, told.cause == _UNSET)
+        told = _painted(told, cause.number, when, told.cause == _UNSET)
     return told
 
 
@@ -394,17 +398,17 @@ def _host_parts(profile: Profile, host: Host, gaps: _Gaps, until: Times, late: R
     cause = told.cause.copy()
     syncs = free & host.synchronises[told.call]
     waited = syncs & (began < begins - SYNC_NS)
-    cause[syncs & ~waited & (call_row == gaps.launch[gap]) & (call_row != ABSENT)] = NUMBER["copy_setup"]
-    cause[waited] = NUMBER["synchronisation"]
-    cause[syncs & (cause == _UNSET) & (length > UNRECORDED_NS)] = NUMBER["unrecorded_wait"]
+    cause[syncs & ~waited & (call_row == gaps.launch[gap]) & (call_row != ABSENT)] = Cause.COPY_SETUP.number
+    cause[waited] = Cause.SYNCHRONISATION.number
+    cause[syncs & (cause == _UNSET) & (length > UNRECORDED_NS)] = Cause.UNRECORDED_WAIT.number
     long_ = (cause == _UNSET) & host.is_runtime[told.call] & ~syncs
     long_ &= np.where(told.call == ABSENT, 0, profile.table.durations_of(call_row)) > LONG_CALL_NS
     cause[long_] = _call_causes(profile, call_row[long_])
     silent = (cause == _UNSET) & (told.call == ABSENT) & (length > UNRECORDED_NS)
-    cause[silent] = NUMBER["unrecorded_host"]
-    cause[(cause == _UNSET) & quiet.containing(told.starts)] = NUMBER["host_work"]
-    cause[(cause == _UNSET) & syncs] = NUMBER["synchronisation"]  # the host could launch instead
-    cause[cause == _UNSET] = NUMBER["launch_pace"]
+    cause[silent] = Cause.UNRECORDED_HOST.number
+    cause[(cause == _UNSET) & quiet.containing(told.starts)] = Cause.HOST_WORK.number
+    cause[(cause == _UNSET) & syncs] = Cause.SYNCHRONISATION.number  # the host could launch instead
+    cause[cause == _UNSET] = Cause.LAUNCH_PACE.number
     parts = Segments(told.starts, told.ends, cause, told.work, told.call, told.thread)
     return _after_waits(profile, host, gaps, parts, gap)
 
@@ -424,10 +428,10 @@ def _quiet(profile: Profile, host: Host) -> Intervals:
 
 def _call_causes(profile: Profile, rows: Ids) -> Rows:
     names = profile.table.name[rows]
-    found = np.full(len(rows), NUMBER["runtime_call"], np.int64)
-    patterns: tuple[tuple[Cause, str], ...] = (("first_launch", FIRST_LAUNCH), ("allocation", ALLOCATION))
+    found = np.full(len(rows), Cause.RUNTIME_CALL.number, np.int64)
+    patterns = ((Cause.FIRST_LAUNCH, FIRST_LAUNCH), (Cause.ALLOCATION, ALLOCATION))
     for cause, pattern in patterns:
-        found[among(names, numbers_where(profile.table.names, re.compile(pattern).search))] = NUMBER[cause]
+        found[among(names, numbers_where(profile.table.names, re.compile(pattern).search))] = cause.number
     return found
 
 
@@ -451,7 +455,7 @@ def _after_waits(profile: Profile, host: Host, gaps: _Gaps, parts: Segments, gap
         waiter[here[stands]] = thread
         blocked[here[stands]] = gaps.starts[here[stands]] - table.start_ns[host.rows[call[stands]]]
         waited_in[here[stands]] = call[stands]
-    pace = np.flatnonzero((parts.cause == NUMBER["launch_pace"]) & (blocked[gap] > 0))
+    pace = np.flatnonzero((parts.cause == Cause.LAUNCH_PACE.number) & (blocked[gap] > 0))
     if not len(pace):
         return parts
     length = parts.ends[pace] - parts.starts[pace]
@@ -462,7 +466,12 @@ def _after_waits(profile: Profile, host: Host, gaps: _Gaps, parts: Segments, gap
         take[here] = _within(length[here], np.cumsum(of_thread)[gap[pace[here]]])
     chosen = parts.take(pace)
     sync = _segments(
-        chosen.starts, chosen.starts + take, NUMBER["synchronisation"], chosen.work, waited_in[gap[pace]], chosen.thread
+        chosen.starts,
+        chosen.starts + take,
+        Cause.SYNCHRONISATION.number,
+        chosen.work,
+        waited_in[gap[pace]],
+        chosen.thread,
     )
     rest = Segments(chosen.starts + take, chosen.ends, chosen.cause, chosen.work, chosen.call, chosen.thread)
     others = np.ones(len(parts.starts), np.bool_)
@@ -489,11 +498,11 @@ def _on_cpu(profile: Profile, span: StepSpan, host: Host) -> Segments:
     told = _told(host, _segments(bounds[:-1], bounds[1:], _UNSET, none, none, repeated(host.main, len(none), np.int32)))
     host.forget_lanes()
     cause, is_silent = told.cause.copy(), (told.call == ABSENT) & (told.ends - told.starts > UNRECORDED_NS)
-    cause[(cause == _UNSET) & host.synchronises[told.call]] = NUMBER["synchronisation"]
+    cause[(cause == _UNSET) & host.synchronises[told.call]] = Cause.SYNCHRONISATION.number
     calls = np.flatnonzero((cause == _UNSET) & host.is_runtime[told.call])
     rows = host.rows[told.call[calls]]
     is_long = ~has(profile, COPY_OR_FILL)[rows] & (profile.table.durations_of(rows) > LONG_CALL_NS)
     cause[calls[is_long]] = _call_causes(profile, rows[is_long])
-    cause[(cause == _UNSET) & is_silent] = NUMBER["unrecorded_host"]
-    cause[cause == _UNSET] = NUMBER["cpu"]
+    cause[(cause == _UNSET) & is_silent] = Cause.UNRECORDED_HOST.number
+    cause[cause == _UNSET] = Cause.CPU.number
     return Segments(told.starts, told.ends, cause, told.work, told.call, told.thread)

@@ -12,7 +12,6 @@ from functools import cached_property
 
 import numpy as np
 
-from tb_tidy_plugin.ledger.model import Cause
 from tb_tidy_plugin.profile.compiled.compilations import BUILDS
 from tb_tidy_plugin.profile.events.intervals import Intervals, covered
 from tb_tidy_plugin.profile.events.nesting import contained, fitted, nearest, outer_first, unfolded
@@ -32,6 +31,7 @@ from tb_tidy_plugin.torchfacts.event_names import (
 from tb_tidy_plugin.trace.columns import ABSENT, HOST_TREE, Category, EventTable, Ids, Mask, Numbers, Rows, Times
 from tb_tidy_plugin.trace.sets import among, distinct
 from tb_tidy_plugin.trace.strings import numbers_where
+from tb_tidy_plugin.words.causes import Cause
 
 CALLS = (Category.OPERATOR, Category.PYTHON, Category.RUNTIME)
 
@@ -154,7 +154,7 @@ class Host(Nest):
                 (cause, covered(self.table, rows[here[rows]])) for cause, rows in self._caused.items()
             ]
             captures = self._captures(thread)
-            self._layers[thread][1] = ("graph_capture", self._layers[thread][1][1].plus(captures))
+            self._layers[thread][1] = (Cause.GRAPH_CAPTURE, self._layers[thread][1][1].plus(captures))
         return self._layers[thread]
 
     @cached_property
@@ -162,19 +162,19 @@ class Host(Nest):
         table = self.table
         host = table.is_category(HOST_TREE)
         return {
-            "compilation": np.flatnonzero(host & self._named(COMPILE_FRAME.search)),
-            "graph_capture": np.flatnonzero((table.category == Category.RUNTIME) & self._named(CAPTURE.match)),
-            "data_loading": np.flatnonzero(
+            Cause.COMPILATION: np.flatnonzero(host & self._named(COMPILE_FRAME.search)),
+            Cause.GRAPH_CAPTURE: np.flatnonzero((table.category == Category.RUNTIME) & self._named(CAPTURE.match)),
+            Cause.DATA_LOADING: np.flatnonzero(
                 host & (self._named(LOADER_NEXT.fullmatch) | self._named(LOADER_FRAME.search))
             ),
-            "host_communication": np.flatnonzero(host & self._named(HOST_COLLECTIVE.search)),
-            "profiler": recorder_frames(self.table),
+            Cause.HOST_COMMUNICATION: np.flatnonzero(host & self._named(HOST_COLLECTIVE.search)),
+            Cause.PROFILER: recorder_frames(self.table),
         }
 
     def _captures(self, thread: int) -> Intervals:
         """Spans of the thread's graph captures, from beginning to end."""
         table = self.table
-        calls = self._caused["graph_capture"]
+        calls = self._caused[Cause.GRAPH_CAPTURE]
         calls = calls[table.thread[calls] == thread]
         calls = calls[np.argsort(table.start_ns[calls], kind="stable")]
         begins = calls[among(table.name[calls], numbers_where(table.names, re.compile(BEGIN_CAPTURE).match))]
@@ -190,15 +190,15 @@ class Host(Nest):
         overhead = table.category == Category.OVERHEAD
         collecting = (table.category != Category.DEVICE_ANNOTATION) & self._named(GARBAGE_COLLECTION.search)
         return [
-            ("profiler", covered(table, overhead & self._named(PROFILER_OVERHEADS.search))),
-            ("garbage_collection", covered(table, collecting)),
-            ("first_launch", covered(table, overhead & self._named(LOADING.search))),
+            (Cause.PROFILER, covered(table, overhead & self._named(PROFILER_OVERHEADS.search))),
+            (Cause.GARBAGE_COLLECTION, covered(table, collecting)),
+            (Cause.FIRST_LAUNCH, covered(table, overhead & self._named(LOADING.search))),
         ]
 
     @cached_property
     def communicating(self) -> Intervals:
         """Spans in which any thread communicates by the host."""
-        return covered(self.table, self._caused["host_communication"])
+        return covered(self.table, self._caused[Cause.HOST_COMMUNICATION])
 
     # Properties of calls, by position
 

@@ -8,7 +8,6 @@ import msgspec
 import numpy as np
 
 from tb_tidy_plugin.ledger.account import account_of
-from tb_tidy_plugin.ledger.causes import NUMBER
 from tb_tidy_plugin.ledger.owners import is_library_frame
 from tb_tidy_plugin.profile.events.intervals import Intervals, positions_of_each
 from tb_tidy_plugin.profile.host.critical import clipped_to_steps, per_step
@@ -17,6 +16,7 @@ from tb_tidy_plugin.sources.frames import parse_frame
 from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Category, Mask, Rows
 from tb_tidy_plugin.trace.sets import among
 from tb_tidy_plugin.trace.strings import numbers_where
+from tb_tidy_plugin.words.causes import Cause
 
 MOST_EVENTS = 200
 
@@ -53,7 +53,7 @@ def waits_for_host_work(profile: Profile) -> list[HostWait]:
     account = account_of(profile)
     if account.ledger.recording != "steady":
         return []
-    here = np.flatnonzero((account.segments.cause == NUMBER["host_work"]) & (account.calls != ABSENT))
+    here = np.flatnonzero((account.segments.cause == Cause.HOST_WORK.number) & (account.calls != ABSENT))
     rows = account.calls[here]
     rows = np.where(rows < profile.tree.size, rows, profile.launched_by[rows])
     names = _Names(profile)
@@ -115,7 +115,7 @@ def loading_functions(profile: Profile, batches: Rows) -> list[LoadingPart]:
     """
     account, table = account_of(profile), profile.table
     time = profile.covered(batches)
-    is_loading = (account.segments.cause == NUMBER["data_loading"]) & (account.calls != ABSENT)
+    is_loading = (account.segments.cause == Cause.DATA_LOADING.number) & (account.calls != ABSENT)
     here = np.flatnonzero(is_loading & time.containing(account.segments.starts))
     rows = account.calls[here]
     rows = np.where(rows < profile.tree.size, rows, profile.launched_by[rows])

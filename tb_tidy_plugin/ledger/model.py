@@ -8,52 +8,18 @@ never renamed. Two sums always hold: over the entries, `ns_total` is the window'
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias
 
 import msgspec
 
-from tb_tidy_plugin.words.vocabulary import KnownBy, StepSource
-
-Cause: TypeAlias = Literal[
-    "compute", "communication", "copy",
-    "between_kernels", "inside_graph", "graph_start", "stream_wait", "copy_setup", "queued_unknown", "launch_latency",
-    "profiler", "garbage_collection", "graph_capture", "compilation", "data_loading", "host_communication",
-    "synchronisation", "allocation", "first_launch", "runtime_call", "host_work", "launch_pace",
-    "cpu", "unrecorded_host", "unrecorded_launch", "unrecorded_wait",
-]  # fmt: skip
-"""Causes of time. Device at work: compute, exposed communication, copies. Device idle with its next work queued: the
-next seven. Device idle for the host: up to `launch_pace`. `cpu` is the work of a job without a device, and the last
-three are what the recording does not explain.
-"""
-
-CAUSES: tuple[Cause, ...] = get_args(Cause)
-
-OF_DEVICE: frozenset[Cause] = frozenset({"compute", "communication", "copy"})
-
-UNNAMED: frozenset[Cause] = frozenset({"queued_unknown", "unrecorded_host", "unrecorded_launch", "unrecorded_wait"})
-"""Causes that explain nothing; neither does work of the kind `other`."""
-
-Kind: TypeAlias = Literal[
-    "matrix", "attention", "convolution", "mixture_of_experts", "normalisation", "softmax", "embedding", "pooling",
-    "reduction", "sort", "indexing", "pointwise", "random", "fused", "quantisation", "optimizer", "memory_copy",
-    "layout", "to_device", "to_host", "on_device", "fill", "python", "other",
-]  # fmt: skip
-"""Kinds of kernels and operators; `to_device` and the three after it are copies by a device's copy engines."""
-
-KINDS: tuple[Kind, ...] = get_args(Kind)
+from tb_tidy_plugin.words.causes import Cause, Group, Kind, Proof
+from tb_tidy_plugin.words.vocabulary import Confidence, KnownBy, StepSource
 
 RecordingKind: TypeAlias = Literal[
     "steady", "start-up", "compilation", "capture", "thinned", "no-device", "unknown-device", "empty"
 ]
-Proof: TypeAlias = Literal["queued", "issuing", "in-call", "blocked", "silent", "none"]
-"""Evidence for why a device is idle. `queued`: the next work was launched before the device ran dry. `issuing`: the
-host was launching it. `in-call`: the host was in a call that explains it. `blocked`: it waited for the device.
-`silent`: no thread launched anything for a while. `none`: work needs no evidence, and unrecorded time has none.
-"""
-
 OwnerKnownBy: TypeAlias = Literal["stack", "operator", "kernel-name", "mark", "neighbours", "none"]
 Bound: TypeAlias = Literal["compute", "memory", "fp32-cores"]
-Certainty: TypeAlias = Literal["high", "medium", "low"]
 
 
 class Value(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -208,7 +174,7 @@ class Entry(Value, frozen=True):
     count: int
     owner: Owner
     proof: Proof
-    confidence: Certainty
+    confidence: Confidence
     limit: Limit | None = None
     rate: Rate | None = None
     communication: Communication | None = None
@@ -218,6 +184,11 @@ class Entry(Value, frozen=True):
     nothing_to_fix: str | None = None
     evidence: list[Piece] = msgspec.field(default_factory=list)
     owners: list[Owner] = msgspec.field(default_factory=list)
+
+    @property
+    def is_unnamed(self) -> bool:
+        """True if nothing explains the time."""
+        return self.cause.group is Group.UNNAMED or self.kind is Kind.OTHER
 
 
 class Ledger(Value, frozen=True):

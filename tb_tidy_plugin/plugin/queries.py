@@ -16,8 +16,9 @@ from tb_tidy_plugin.plugin.answers import BadQueryError
 from tb_tidy_plugin.plugin.events import ORDERS
 from tb_tidy_plugin.plugin.scan import Key
 from tb_tidy_plugin.report.chosen import KERNEL_ORDERS, OPERATOR_ORDERS
-from tb_tidy_plugin.report.figures import CallKind, KernelFamily, OperatorGroup
+from tb_tidy_plugin.report.figures import CallKind, OperatorGroup
 from tb_tidy_plugin.system.decoders import type_info
+from tb_tidy_plugin.words.causes import Kind
 
 MOST_DIGITS = 15
 _MOST_ROWS = 500
@@ -145,7 +146,7 @@ class OperatorsQuery(PageQuery, frozen=True, kw_only=True):
 class KernelsQuery(PageQuery, frozen=True, kw_only=True):
     """`filter` is a part of a name, an operator or a family, in any case, or the key of one row."""
 
-    family: Literal["", KernelFamily] = ""
+    family: Kind | None = None
     filter: str = ""
     sort: KernelSort = "-total_ns"
 

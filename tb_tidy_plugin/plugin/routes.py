@@ -187,7 +187,9 @@ def _operators(served: Served, asked: queries.OperatorsQuery) -> models.Operator
 
 
 def _kernels(served: Served, asked: queries.KernelsQuery) -> models.KernelsAnswer:
-    page = tables.Page(asked.offset, asked.limit, asked.order, asked.descends, asked.filter, asked.family)
+    page = tables.Page(
+        asked.offset, asked.limit, asked.order, asked.descends, asked.filter, asked.family.word if asked.family else ""
+    )
     return tables.kernels_answer(_result(served, asked).tables, page)
 
 

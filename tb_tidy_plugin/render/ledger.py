@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from tb_tidy_plugin.ledger.advice import bound_by, is_mostly_waiting
-from tb_tidy_plugin.ledger.model import OF_DEVICE, Entry, Function, Ledger, Owner
+from tb_tidy_plugin.ledger.model import Entry, Function, Ledger, Owner
 from tb_tidy_plugin.render import document as doc
 from tb_tidy_plugin.render import words
 from tb_tidy_plugin.render.document import Block, Line, Paragraph, Span, sentence
@@ -15,9 +15,6 @@ from tb_tidy_plugin.words.units import Nanoseconds, Share, part_text, plural
 MOST_LINES = 5
 LONGEST_KERNEL = 60
 ENOUGH_FOR_PERCENTILES = 10  # with fewer steps, the 10th percentile is practically the minimum
-
-OF_A_KIND = frozenset({"compute", "copy", "cpu"})
-"""Causes whose entries are drawn by kind."""
 
 
 def step_line(profile: ProfileReport, *, has_spread: bool = False) -> Line:
@@ -70,12 +67,12 @@ def _spread(ledger: Ledger) -> str:
 
 def has_device(ledger: Ledger) -> bool:
     """True if any device worked."""
-    return any(entry.cause in OF_DEVICE for entry in ledger.entries)
+    return any(entry.cause.is_of_device for entry in ledger.entries)
 
 
 def busy_share(ledger: Ledger) -> Share:
     """The part of the window in which the device worked."""
-    return Share(sum(entry.share for entry in ledger.entries if entry.cause in OF_DEVICE))
+    return Share(sum(entry.share for entry in ledger.entries if entry.cause.is_of_device))
 
 
 def ledger_blocks(ledger: Ledger, form: doc.Form, unit: str = "step") -> Iterator[Block]:
@@ -106,7 +103,7 @@ def ledger_blocks(ledger: Ledger, form: doc.Form, unit: str = "step") -> Iterato
 
 def part_of(entry: Entry) -> str:
     """The part of a bar whose colour an entry has, as on the page: its kind, else its cause."""
-    return entry.kind or "other" if entry.cause in OF_A_KIND else entry.cause
+    return (entry.kind or entry.cause).word
 
 
 def whole_ledger(ledger: Ledger) -> Iterator[Block]:
@@ -173,7 +170,7 @@ def _name(entry: Entry, owner: Owner) -> str:
     if owner.known_by == "stack" and owner.library is not None:
         called = "" if owner.own in {None, owner.library} else f", called from {_function(owner.own)}"
         return f"{_function(owner.library)}{called}"
-    if entry.cause in OF_DEVICE and owner.kernel:
+    if entry.cause.is_of_device and owner.kernel:
         kernel = owner.kernel if len(owner.kernel) <= LONGEST_KERNEL else f"{owner.kernel[: LONGEST_KERNEL - 1]}…"
         operator = f"{owner.operator}{words.known_by_mark(owner.replayed)}"
         return f"{operator}: {kernel}" if owner.operator else kernel

@@ -11,8 +11,9 @@ import msgspec
 from tb_tidy_plugin.render import words
 from tb_tidy_plugin.render.document import Block, Paragraph, Table, sentence
 from tb_tidy_plugin.report.model import ProfileReport, RunReport
-from tb_tidy_plugin.report.rank_model import RANK_PARTS, RankPart, RankRow, Ranks, worst_first
+from tb_tidy_plugin.report.rank_model import RANK_PARTS, RankRow, Ranks, worst_first
 from tb_tidy_plugin.words.units import Bytes, Count, Nanoseconds, plural
+from tb_tidy_plugin.words.vocabulary import RankPart
 
 MOST_RANKS = 8
 NONE = "–"

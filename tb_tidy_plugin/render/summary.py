@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from tb_tidy_plugin.analysis.summary import ProfileSummary, Summary
-from tb_tidy_plugin.ledger.advice import KIND_TITLES
 from tb_tidy_plugin.render.document import Block, Document, Paragraph, Section, Span, Table, section, sentence
 from tb_tidy_plugin.render.ledger import step_line, whole_ledger
 from tb_tidy_plugin.render.serving import serving_section
@@ -114,7 +113,7 @@ def _kernels(figures: Figures, wanted: SummaryOptions) -> Iterator[Block]:
         return
     families = [
         (
-            _family(row),
+            row.family.title,
             str(Count(row.count)),
             time_text(row.total_ns),
             str(Share(row.share)),
@@ -131,11 +130,6 @@ def _kernels(figures: Figures, wanted: SummaryOptions) -> Iterator[Block]:
         shown.append((_kernel(row), *times, *_rates(row)))
     table = _table(("kernel", "count", "time", "share", "mean", "FLOP/s", "B/s", "roofline"), shown)
     yield section(f"Kernels: {len(rows)} of {_whole(len(figures.kernels))}", table)
-
-
-def _family(row: KernelFamilyRow) -> str:
-    """The name of a family, as in the ledger."""
-    return "communication" if row.family == "communication" else KIND_TITLES[row.family]
 
 
 def _rates(row: KernelFamilyRow | DeviceKernelRow) -> tuple[str, str, str]:

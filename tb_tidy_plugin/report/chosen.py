@@ -40,7 +40,7 @@ def chosen_kernels(rows: Sequence[DeviceKernelRow], text: str = "", family: str 
     return [
         row
         for row in rows
-        if family in {"", row.family}
+        if family in {"", row.family.word}
         and (row.key == text or wanted in searchable(f"{row.family} {row.operator} {row.name}"))
     ]
 

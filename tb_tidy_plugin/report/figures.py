@@ -9,15 +9,14 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from tb_tidy_plugin.ledger.model import Kind
 from tb_tidy_plugin.report.flame import Flame
 from tb_tidy_plugin.report.generated import Generated
 from tb_tidy_plugin.report.idle import IdleGaps
 from tb_tidy_plugin.report.roofline import Roofline
 from tb_tidy_plugin.report.value import Model
+from tb_tidy_plugin.words.causes import Kind
 from tb_tidy_plugin.words.vocabulary import KernelKind, KnownBy, MemoryKind, TotalBasis
 
-KernelFamily: TypeAlias = Literal["communication", Kind]
 OperatorGroup: TypeAlias = Literal["name", "shape", "line", "module"]
 CallKind: TypeAlias = Literal["operator", "annotation", "runtime", "mixed"]
 
@@ -108,7 +107,7 @@ class DeviceKernelRow(Model, frozen=True):
     """
 
     key: str
-    family: KernelFamily
+    family: Kind
     operator: str
     name: str
     count: int
@@ -126,7 +125,7 @@ class DeviceKernelRow(Model, frozen=True):
 class KernelFamilyRow(Model, frozen=True):
     """All device work of one family; rates are over the part `rated_share` of its time, for which the work is known."""
 
-    family: KernelFamily
+    family: Kind
     count: int
     total_ns: int
     share: float

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-from tb_tidy_plugin.ledger.model import Cause
 from tb_tidy_plugin.report.value import Model
+from tb_tidy_plugin.words.causes import Cause
 
 FlameKind: TypeAlias = Literal[
     "root", "module", "function", "operator", "annotation", "call", "kernel", "cpu", "idle", "others"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, get_args
 
 from tb_tidy_plugin.report.value import Model, Severity
+from tb_tidy_plugin.words.vocabulary import RankPart
 
-RankPart: TypeAlias = Literal["loading", "host", "compute", "copies", "communication", "idle"]
 RANK_PARTS: tuple[RankPart, ...] = get_args(RankPart)
 
 

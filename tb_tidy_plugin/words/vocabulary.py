@@ -44,6 +44,9 @@ KnownBy: TypeAlias = Literal["exact", "unique", "renamed", "donor"]
 
 Precision: TypeAlias = Literal["exact", "aligned", "definition"]
 
+RankPart: TypeAlias = Literal["loading", "host", "compute", "copies", "communication", "idle"]
+"""Parts of a rank's step by which ranks are compared."""
+
 Pass: TypeAlias = Literal["forward", "backward"]
 """Pass of generated code: what `torch.compile` generated for a function, or for its backward pass."""
 

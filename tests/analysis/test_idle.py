@@ -10,7 +10,6 @@ from tb_tidy_plugin.analysis.assemble import read_file
 from tb_tidy_plugin.analysis.idle import idle_gaps
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.ledger.account import account_of
-from tb_tidy_plugin.ledger.model import OF_DEVICE
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report.idle import idle_at
 from tb_tidy_plugin.rulekit.testing import draw
@@ -75,7 +74,7 @@ def test_gaps_are_the_time_without_device_work_and_add_up_to_the_ledgers_entries
         assert sum(part.ns for part in gap.parts) == gap.end_ns - gap.start_ns
         by_entry.update({part.entry: part.ns for part in gap.parts})
     entries = account_of(profile).ledger.entries
-    assert by_entry == {each.id: each.ns_total for each in entries if each.cause not in OF_DEVICE}
+    assert by_entry == {each.id: each.ns_total for each in entries if each.cause.is_of_device is False}
 
 
 def test_only_the_longest_gaps_are_listed() -> None:

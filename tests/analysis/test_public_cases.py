@@ -12,6 +12,7 @@ from tb_tidy_plugin.plugin.board import glance_of
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report.model import Finding, ProfileReport, RunReport
 from tb_tidy_plugin.trace.kineto import read_trace
+from tb_tidy_plugin.words.causes import Cause, Kind
 from tests.support.recordings import shared
 
 pytestmark = pytest.mark.any_recording
@@ -40,7 +41,7 @@ def steps_of(profile: ProfileReport) -> tuple[int, int]:
 
 
 def entry_ns(profile: ProfileReport, *causes: str) -> int:
-    return sum(entry.ns_total for entry in profile.ledger.entries if entry.cause in causes)
+    return sum(entry.ns_total for entry in profile.ledger.entries if entry.cause.word in causes)
 
 
 def said(profile: ProfileReport) -> str:
@@ -146,7 +147,7 @@ def test_a_cold_pass() -> None:
 
 def test_kernels_that_are_loaded_are_not_the_profilers_work() -> None:
     profile = profile_of("rtx4090-module-loading")
-    assert profile.ledger.entries[0].cause == "first_launch"
+    assert profile.ledger.entries[0].cause is Cause.FIRST_LAUNCH
     assert profile.ledger.entries[0].ns_total == pytest.approx(4.34 * MS, rel=0.01)
 
 
@@ -155,16 +156,16 @@ def test_a_host_that_launches_nothing_at_first() -> None:
     profile = profile_of("a100-moe-false-lead")
     assert profile.ledger.left_out == []
     assert entry_ns(profile, "queued_unknown") < 0.15 * MS
-    assert {entry.cause for entry in profile.ledger.entries[:2]} == {"host_work", "launch_pace"}
+    assert {entry.cause for entry in profile.ledger.entries[:2]} == {Cause.HOST_WORK, Cause.LAUNCH_PACE}
     assert entry_ns(profile, "host_work", "launch_pace") > 3.6 * MS
 
 
 @pytest.mark.parametrize("case", ["rtx3060-eager", "rtx3060-graphs"])
 def test_a_fused_optimizer_is_not_advised(case: str) -> None:
     profile = profile_of(case)
-    advice = {entry.kind: entry.advice for entry in profile.ledger.entries if entry.cause == "compute"}
-    assert advice["optimizer"] is None
-    assert advice["normalisation"] is None  # kernels of torch.compile
+    advice = {entry.kind: entry.advice for entry in profile.ledger.entries if entry.cause is Cause.COMPUTE}
+    assert advice[Kind.OPTIMIZER] is None
+    assert advice[Kind.NORMALISATION] is None  # kernels of torch.compile
 
 
 def test_tf32_is_no_faster_than_float32_on_a_geforce() -> None:

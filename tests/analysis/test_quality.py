@@ -8,6 +8,7 @@ import pytest
 
 import tb_tidy_plugin
 from tb_tidy_plugin.report.model import ProfileReport
+from tb_tidy_plugin.words.causes import Cause
 from tests.support.commands import tidy
 from tests.support.recordings import shared
 from tests.support.written import event, kineto_text, write
@@ -113,7 +114,7 @@ def test_how_much_each_of_several_devices_works(tmp_path: Path) -> None:
     assert (report.ledger.window.end_ns - report.ledger.window.start_ns) == 1_000_000
     (note,) = [note for note in report.quality.notes if "devices work" in note]
     assert note.endswith("device 0 for 60 %, device 1 for 25 %.")
-    assert sum(each.ns_total for each in report.ledger.entries if each.cause == "compute") == 750_000
+    assert sum(each.ns_total for each in report.ledger.entries if each.cause is Cause.COMPUTE) == 750_000
 
 
 def test_notes_of_a_real_trace() -> None:

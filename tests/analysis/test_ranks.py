@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 import tb_tidy_plugin
 from tb_tidy_plugin.analysis.present import doubts_about, missing_of, present_text, ranges_text, world_size_of
-from tb_tidy_plugin.analysis.rank_parts import RANK_PART, typical_step
+from tb_tidy_plugin.analysis.rank_parts import typical_step
 from tb_tidy_plugin.analysis.ranks import ranks_of
-from tb_tidy_plugin.ledger.model import CAUSES
 from tb_tidy_plugin.profile.ranks.run import Operation, RankFinding, RankSummary, Run
 from tb_tidy_plugin.report.rank_model import RANK_PARTS, Imbalance, RankRow, Ranks, worst_first
+from tb_tidy_plugin.words.causes import Cause
 from tests.support.drawn_runs import SITE, STEP_US, draw_run
 from tests.support.recorded_ranks import record
 from tests.support.recordings import shared
@@ -109,9 +109,8 @@ class TestPlaces:
 
 
 class TestParts:
-    def test_all_causes_of_the_ledger_belong_to_one_by_which_ranks_are_compared(self) -> None:
-        assert set(RANK_PART) == set(CAUSES)
-        assert set(RANK_PART.values()) == set(RANK_PARTS)
+    def test_each_is_that_of_a_cause(self) -> None:
+        assert {cause.rank_part for cause in Cause} == set(RANK_PARTS)
 
     def test_are_medians_of_the_steps_that_are_no_warm_up(self, tmp_path: Path) -> None:
         """Counted once more from the ledger's steps, entry by entry."""
@@ -120,7 +119,7 @@ class TestParts:
         step_ns, parts = typical_step(report)
         lengths = sorted(step.end_ns - step.start_ns for step in report.ledger.steps)
         assert step_ns == report.ledger.step_ns.median == lengths[1]
-        (waiting,) = (entry for entry in report.ledger.entries if entry.cause == "host_communication")
+        (waiting,) = (entry for entry in report.ledger.entries if entry.cause is Cause.HOST_COMMUNICATION)
         assert parts["communication"] == sorted(waiting.ns_by_step)[1]
 
     def test_of_a_device_without_steps_are_its_whole_time(self) -> None:

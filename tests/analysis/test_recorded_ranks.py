@@ -17,6 +17,7 @@ import pytest
 import tb_tidy_plugin
 from tb_tidy_plugin.report.model import RunReport
 from tb_tidy_plugin.report.rank_model import Ranks
+from tb_tidy_plugin.words.causes import Cause
 from tests.support.gloo_ranks import LOADING_RANK, LOADING_S, SLOWED_RANK, WORLD
 from tests.support.written import write
 
@@ -142,7 +143,7 @@ class TestSlowLoading:
         profiles = {profile.rank: profile for profile in loading.profiles}
         for rank, row in zip(plain_ranks(gloo_jobs / "loading"), ranks_of(loading).rows, strict=True):
             ledger = profiles[rank.rank].ledger
-            loads = [entry.ns_by_step for entry in ledger.entries if entry.cause == "data_loading"]
+            loads = [entry.ns_by_step for entry in ledger.entries if entry.cause is Cause.DATA_LOADING]
             found = [sum(times) for times in zip(*loads, strict=True)]
             counted = [
                 1000 * sum(each["dur"] for each in rank.within(step.name, r"enumerate\(DataLoader\).*"))

@@ -19,6 +19,7 @@ from tb_tidy_plugin.rulekit.testing import A100, draw
 from tb_tidy_plugin.rulekit.testing.drawn import draw_into
 from tb_tidy_plugin.trace.columns import ExpertSizes
 from tb_tidy_plugin.trace.files import find_traces
+from tb_tidy_plugin.words.causes import Kind
 
 BYTES_PER_SECOND = 2039e9
 DECODE = "execute_4_context_0(sq0sk0sqsq0sqsk0)_generation_4(sq4sk9000sqsq4sqsk9000)"
@@ -45,7 +46,7 @@ def total_of(text: str, experts: ExpertSizes | None = None) -> PhaseTotal:
 def test_the_ledger_knows_how_near_to_their_limit_experts_come() -> None:
     """In the batch that the ledger counts they read 8 x (1 - (3 / 4) ^ 4) x 4 MB in 50 µs."""
     table = replace(draw(SERVED + EXPERTS, A100).table, experts=ExpertSizes(1, 8, 2, 4_000_000))
-    (entry,) = [each for each in account_of(Profile(table)).ledger.entries if each.kind == "mixture_of_experts"]
+    (entry,) = [each for each in account_of(Profile(table)).ledger.entries if each.kind is Kind.MIXTURE_OF_EXPERTS]
     assert entry.limit is not None
     read = round(8 * (1 - (3 / 4) ** 4) * 4_000_000)
     assert entry.limit.share_reached == pytest.approx(read / 50e-6 / BYTES_PER_SECOND)

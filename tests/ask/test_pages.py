@@ -11,6 +11,7 @@ from tb_tidy_plugin.ask.arguments import RunsQuestion
 from tb_tidy_plugin.ask.pages import CursorError, TokensError, WholeAnswer, columns, if_known, page, picked, tokens_in
 from tb_tidy_plugin.report.figures import DeviceKernelRow, OperatorRow
 from tb_tidy_plugin.report.model import Finding
+from tb_tidy_plugin.words.causes import Kind
 
 
 def found(rows: int, text: str = "x" * 40) -> WholeAnswer:
@@ -90,7 +91,7 @@ def test_a_row_that_is_too_long_says_how_many_tokens_it_takes() -> None:
 
 
 KERNEL = DeviceKernelRow(
-    key="k", family="matrix", operator="aten::«mm»", name="x" * 200, count=2, total_ns=12_345, share=1 / 3,
+    key="k", family=Kind.MATRIX, operator="aten::«mm»", name="x" * 200, count=2, total_ns=12_345, share=1 / 3,
     mean_ns=6_172, flops_per_second=None, bytes_per_second=None, roofline=0.12345, tensor_cores=True, replayed=0,
 )  # fmt: skip
 
@@ -104,7 +105,7 @@ class TestPicked:
         )
         row = picked(wanted, KERNEL)
         quoted = "«aten::\ufffdmm\ufffd»"
-        assert list(row.values()) == ["matrix", quoted, 2, 12.3, 0.3333, 0.123, True, None]
+        assert list(row.values()) == [Kind.MATRIX, quoted, 2, 12.3, 0.3333, 0.123, True, None]
         assert list(row) == list(wanted)
 
     def test_names_are_cut(self) -> None:

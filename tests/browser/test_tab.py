@@ -17,6 +17,7 @@ from tb_tidy_plugin.analysis.tables import figures_of
 from tb_tidy_plugin.report.figures import Figures
 from tb_tidy_plugin.report.model import Finding, ProfileReport
 from tb_tidy_plugin.trace.files import find_traces
+from tb_tidy_plugin.words.causes import Cause
 from tb_tidy_plugin.words.units import Nanoseconds, Share
 from tests.browser.conftest import TENSORBOARDS, Tab
 from tests.support.columns import in_column
@@ -80,7 +81,7 @@ def test_figures_are_those_of_the_report(tab: Tab) -> None:
     summary = frame.get_by_role("region", name="Summary of the profile")
     expect(summary).to_contain_text(str(Nanoseconds(report.ledger.step_ns.median)))
     largest = [entry for entry in report.ledger.entries if entry.share > 0.05]
-    assert {entry.cause for entry in largest} == {"cpu", "data_loading"}
+    assert {entry.cause for entry in largest} == {Cause.CPU, Cause.DATA_LOADING}
     for entry in largest:
         expect(summary).to_contain_text(str(Share(entry.share)))
     expect(summary).to_contain_text(f"{report.events:,} events")

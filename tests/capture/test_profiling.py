@@ -26,6 +26,7 @@ from tb_tidy_plugin.render.terminal import to_text
 from tb_tidy_plugin.trace.capture_file import with_capture
 from tb_tidy_plugin.trace.columns import PageFaults
 from tb_tidy_plugin.trace.kineto import read_trace
+from tb_tidy_plugin.words.causes import Cause
 from tb_tidy_plugin.words.units import Nanoseconds
 from tests.support.captured_job import document_of, traces_in
 from tests.support.environments import same_imports
@@ -130,9 +131,9 @@ class TestMarks:
                 profile.step()
         ((report,),) = (run.profiles for run in analyze_path(tmp_path, Job()).runs)
         entries = {entry.cause: entry for entry in report.ledger.entries}
-        assert entries["profiler"].ns_total > 0
-        [owner] = entries["profiler"].owners
-        assert (owner.own, owner.library, owner.ns) == (None, None, entries["profiler"].ns_total)
+        assert entries[Cause.PROFILER].ns_total > 0
+        [owner] = entries[Cause.PROFILER].owners
+        assert (owner.own, owner.library, owner.ns) == (None, None, entries[Cause.PROFILER].ns_total)
 
     def test_a_mark_that_fails_is_said_and_the_job_goes_on(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture

@@ -28,6 +28,7 @@ from tb_tidy_plugin.render.terminal import to_text
 from tb_tidy_plugin.report.left_out import AboutRun
 from tb_tidy_plugin.report.model import Finding, Outcome, Status
 from tb_tidy_plugin.system.decoders import convert
+from tb_tidy_plugin.words.causes import Cause, Kind
 from tests.support.recordings import shared
 from tests.support.written import event, kineto_text, write
 
@@ -97,7 +98,7 @@ class TestPairs:
     def test_matrix_with_matrix_across_vendors(self, vendors: Comparison) -> None:
         """1201 µs of products in three steps: 400.3 µs on average."""
         matrix = entry(vendors, "compute:matrix")
-        assert (matrix.cause, matrix.kind) == ("compute", "matrix")
+        assert (matrix.cause, matrix.kind) == (Cause.COMPUTE, Kind.MATRIX)
         assert matrix.base_ns in {400_333, 400_334}
         assert matrix.candidate_ns == 200_000
         [owner] = matrix.owners

@@ -13,6 +13,7 @@ import pytest
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.compare.compare import compared
 from tb_tidy_plugin.compare.reading import asked_for
+from tb_tidy_plugin.words.causes import Cause
 from tests.accuracy.corpus import CORPUS, Program, programs
 from tests.accuracy.processes import record_in
 from tests.compare.truth import Truth, measured, truth
@@ -91,6 +92,6 @@ def test_a_real_job_whose_loader_got_workers() -> None:
     assert change.realised_ns == comparison.realised_ns
     assert change.realised_ns == pytest.approx(change.predicted_ns, rel=0.2)
     assert comparison.ledger is not None
-    waiting = next(entry for entry in comparison.ledger.entries if entry.cause == "data_loading")
+    waiting = next(entry for entry in comparison.ledger.entries if entry.cause is Cause.DATA_LOADING)
     assert waiting.base_ns > 50e6
     assert waiting.candidate_ns < 2e6  # all steps count, the first one, in which workers start, among them

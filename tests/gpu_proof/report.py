@@ -91,11 +91,11 @@ class Measured:
         """The ledger's cause that the fix takes most off, per step; None where it takes off nothing."""
         if self.slow.ledger is None or self.fixed.ledger is None:
             return None
-        less = Counter({entry.cause: 0 for entry in self.slow.ledger.entries})
+        less = Counter({entry.cause.word: 0 for entry in self.slow.ledger.entries})
         for entry in self.slow.ledger.entries:
-            less[entry.cause] += entry.ns_per_step
+            less[entry.cause.word] += entry.ns_per_step
         for entry in self.fixed.ledger.entries:
-            less[entry.cause] -= entry.ns_per_step
+            less[entry.cause.word] -= entry.ns_per_step
         cause, most = max(less.items(), key=lambda each: each[1], default=("", 0))
         return cause if most > 0 else None
 

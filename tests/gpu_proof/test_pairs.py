@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tb_tidy_plugin.ledger.model import CAUSES
 from tb_tidy_plugin.rules import catalogue
+from tb_tidy_plugin.words.causes import Cause
 from tests.gpu_proof.corpus import KINDS, REHEARSED, Pair, PairError, pairs
 from tests.gpu_proof.worker import built, difference, values
 
@@ -55,7 +55,7 @@ def test_there_are_thirty_and_every_device_rule_has_one() -> None:
     assert own <= known
     assert own >= DEVICE_RULES
     assert not own & SEVERAL_GPUS
-    assert {pair.cause for pair in pairs()} <= set(CAUSES)
+    assert {pair.cause for pair in pairs()} <= {cause.word for cause in Cause}
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pytest
 from tb_tidy_plugin.ledger.account import linked
 from tb_tidy_plugin.ledger.model import Owner
 from tb_tidy_plugin.profile.events.intervals import Intervals
+from tb_tidy_plugin.words.causes import Cause
 from tests.ledger.traces import MAIN, OTHER, Made, check
 
 GEMM = "ampere_sgemm_128x64_nn"
@@ -27,7 +28,7 @@ class TestDeviceAtWork:
         assert times["compute:matrix"] == 200
         assert times["communication"] == 200
         assert times["copy:to_device"] == 100
-        communication = next(each for each in made.account().ledger.entries if each.cause == "communication")
+        communication = next(each for each in made.account().ledger.entries if each.cause is Cause.COMMUNICATION)
         assert communication.hidden_ns == 100_000
 
     def test_of_two_kernels_the_first_owns_what_they_share(self) -> None:
@@ -74,8 +75,9 @@ class TestFused:
         self, operator: str, kernel: str, kind: str, reason: str | None
     ) -> None:
         made = Made().mark("ProfilerStep#1", 0, 1000).operator(operator, 5, 90).kernel(kernel, 20, 1000, 10)
-        entry = next(each for each in made.account().ledger.entries if each.cause == "compute")
-        assert entry.kind == kind
+        entry = next(each for each in made.account().ledger.entries if each.cause is Cause.COMPUTE)
+        assert entry.kind is not None
+        assert entry.kind.word == kind
         assert entry.nothing_to_fix == reason
         assert (entry.advice is None) == (reason is not None)
 
@@ -195,7 +197,7 @@ class TestHost:
         made = step().kernel(GEMM, 9500, 10_000, launch=9490)
         made.frame("train.py(3): loop", 150, 9400).frame("tb_tidy_plugin/capture/profiling.py(99): step", 200, 9000)
         made.frame("tb_tidy_plugin/capture/faults.py(49): _faults", 300, 8000)
-        entry = next(each for each in made.account().ledger.entries if each.cause == "profiler")
+        entry = next(each for each in made.account().ledger.entries if each.cause is Cause.PROFILER)
         assert entry.owners == [Owner(ns=entry.ns_total)]
 
     def test_a_wait_for_the_device_that_began_before_the_gap(self) -> None:
@@ -277,7 +279,7 @@ class TestHost:
         made = step().kernel(GEMM, 9500, 10_000, launch=9490)
         made.frame("train.py(3): load", 150, 9400).frame("scipy/ndimage/_interpolation.py(739): zoom", 200, 9300)
         made.frame("torch/functional.py(5): split", 300, 9200)
-        [entry] = [each for each in made.account().ledger.entries if each.cause == "host_work"]
+        [entry] = [each for each in made.account().ledger.entries if each.cause is Cause.HOST_WORK]
         assert entry.owner.library is not None
         assert entry.owner.own is not None
         assert (entry.owner.library.function, entry.owner.own.function) == ("zoom", "load")
@@ -289,13 +291,13 @@ class TestHost:
         made.operator("aten::mm", 9480, 9495, OTHER)
         made.frame("torch/autograd/graph.py(8): _engine_run_backward", 150, 9900, MAIN)
         made.operator("autograd::engine::evaluate_function: Slow", 200, 9400, OTHER)
-        [entry] = [each for each in made.account().ledger.entries if each.cause == "host_work"]
+        [entry] = [each for each in made.account().ledger.entries if each.cause is Cause.HOST_WORK]
         assert entry.owner.operator == "autograd::engine::evaluate_function: Slow"
 
     def test_silence_is_told_by_its_neighbours(self) -> None:
         made = Made().kernel(GEMM, 10, 100, launch=2).operator("aten::relu", 100, 150)
         made.operator("aten::mm", 9480, 9495).kernel(GEMM, 9500, 10_000, launch=9490)
-        [entry] = [each for each in made.account().ledger.entries if each.cause == "unrecorded_host"]
+        [entry] = [each for each in made.account().ledger.entries if each.cause is Cause.UNRECORDED_HOST]
         assert entry.owner.neighbours == "after aten::relu, before aten::mm"
 
 

@@ -6,12 +6,11 @@ import re
 
 import pytest
 
-from tb_tidy_plugin.ledger.advice import KIND_TITLES
 from tb_tidy_plugin.ledger.kinds import kind_of_copy, kind_of_kernel, kind_of_operator
-from tb_tidy_plugin.ledger.model import KINDS
 from tb_tidy_plugin.ledger.owners import is_library_frame
 from tb_tidy_plugin.profile.kernels import kernel_kind, uses_float32_cores
 from tb_tidy_plugin.trace.columns import Category
+from tb_tidy_plugin.words.causes import KINDS, Kind
 from tests.support.recordings import ROOT
 
 
@@ -42,7 +41,7 @@ from tests.support.recordings import ROOT
     ],
 )
 def test_kernels(operator: str, kernel: str, kind: str) -> None:
-    assert kind_of_kernel(operator, kernel) == kind
+    assert kind_of_kernel(operator, kernel).word == kind
 
 
 @pytest.mark.parametrize(
@@ -59,14 +58,15 @@ def test_kernels(operator: str, kernel: str, kind: str) -> None:
     ],
 )
 def test_operators(operator: str, kind: str | None) -> None:
-    assert kind_of_operator(operator) == kind
+    found = kind_of_operator(operator)
+    assert (None if found is None else found.word) == kind
 
 
 def test_copies() -> None:
-    assert kind_of_copy(Category.COPY, "Memcpy HtoD (Pageable -> Device)") == "to_device"
-    assert kind_of_copy(Category.COPY, "CopyDeviceToHost") == "to_host"
-    assert kind_of_copy(Category.COPY, "Memcpy DtoD (Device -> Device)") == "on_device"
-    assert kind_of_copy(Category.FILL, "Memset (Device)") == "fill"
+    assert kind_of_copy(Category.COPY, "Memcpy HtoD (Pageable -> Device)") is Kind.TO_DEVICE
+    assert kind_of_copy(Category.COPY, "CopyDeviceToHost") is Kind.TO_HOST
+    assert kind_of_copy(Category.COPY, "Memcpy DtoD (Device -> Device)") is Kind.ON_DEVICE
+    assert kind_of_copy(Category.FILL, "Memset (Device)") is Kind.FILL
 
 
 @pytest.mark.parametrize(
@@ -112,6 +112,4 @@ def test_the_page_and_the_ledger_have_one_word_for_a_kind_of_work() -> None:
     text = (ROOT / "frontend" / "src" / "base" / "ledger.ts").read_text()
     _, _, after = text.partition("const KINDS: Record<Kind, string> = {")
     words = dict(re.findall(r"(\w+): '([^']+)'", after.partition("};")[0]))
-    assert set(words) == set(KINDS)
-    lowered = {kind: word[0].lower() + word[1:] for kind, word in words.items()}
-    assert lowered == {kind: title[0].lower() + title[1:] for kind, title in KIND_TITLES.items()}
+    assert words == {kind.word: kind.label for kind in KINDS}

@@ -72,7 +72,7 @@ def busy_ns(account: Account, works_: list[Event]) -> int:
 def test_parts_add_up(hosts_: list[Event], works_: list[Event]) -> None:
     account = made(hosts_, works_).account()
     check(account)
-    busy = sum(each.ns_total for each in account.ledger.entries if each.cause in {"compute", "communication", "copy"})
+    busy = sum(each.ns_total for each in account.ledger.entries if each.cause.is_of_device)
     if has_overlaps(works_):  # a stream does one thing at a time: what runs into the next is cut there
         assert busy <= busy_ns(account, works_)
     else:

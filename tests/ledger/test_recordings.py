@@ -17,6 +17,7 @@ from tb_tidy_plugin.ledger.model import Ledger
 from tb_tidy_plugin.profile.steps.bounds import span_of
 from tb_tidy_plugin.profile.steps.steps import ProfileSteps
 from tb_tidy_plugin.system.decoders import decode
+from tb_tidy_plugin.words.causes import Cause
 from tests.ledger.traces import account_in, check, ledger_in, path_of, recordings
 
 pytestmark = pytest.mark.any_recording
@@ -191,9 +192,7 @@ class TestEveryRecording:
         profile, account = account_in(recording)
         window = account.ledger.window
         counted = _counted(path_of(recording), profile.table.origin_ns)
-        busy = sum(
-            entry.ns_total for entry in account.ledger.entries if entry.cause in {"compute", "communication", "copy"}
-        )
+        busy = sum(entry.ns_total for entry in account.ledger.entries if entry.cause.is_of_device)
         inside = counted.union(*WORK, begin=window.start_ns, end=window.end_ns)
         assert busy == pytest.approx(inside, rel=1e-3, abs=2000)
         if profile.steps.basis == "profiler_step":
@@ -204,7 +203,7 @@ class TestEveryRecording:
         spans = [span for of in counted.spans.values() for each in of.values() for span in each]
         assert profile.wall_ns == max(end for _, end in spans) - min(start for start, _ in spans)
         parts = {
-            cause: sum(entry.ns_total for entry in account.ledger.entries if entry.cause == cause)
+            cause: sum(entry.ns_total for entry in account.ledger.entries if entry.cause.word == cause)
             for cause in ("compute", "communication")
         }
         compute = counted.union("compute", begin=window.start_ns, end=window.end_ns)
@@ -273,7 +272,7 @@ def test_unnamed_time_is_little_where_launches_are_known() -> None:
         if recording == "absent":
             pytest.skip("no shared recording is here")
         ledger = ledger_in(recording)
-        has_device = any(entry.cause == "compute" for entry in ledger.entries)
+        has_device = any(entry.cause is Cause.COMPUTE for entry in ledger.entries)
         if has_device and ledger.recording == "steady" and not recording.startswith("mtia"):
             shares.append(ledger.unnamed_ns / (ledger.window.end_ns - ledger.window.start_ns))
     assert np.median(shares) < 0.01

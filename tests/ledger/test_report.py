@@ -16,8 +16,8 @@ from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.cli.main import commands
 from tb_tidy_plugin.ledger import advice
-from tb_tidy_plugin.ledger.account import PROOFS, account_of
-from tb_tidy_plugin.ledger.model import CAUSES, KINDS, Cause, Communication, Ledger, Limit, RecordingKind
+from tb_tidy_plugin.ledger.account import account_of
+from tb_tidy_plugin.ledger.model import Communication, Ledger, Limit, RecordingKind
 from tb_tidy_plugin.render.html import to_html
 from tb_tidy_plugin.render.ledger import MOST_LINES, ledger_blocks, verdict
 from tb_tidy_plugin.render.report import report_document
@@ -25,6 +25,7 @@ from tb_tidy_plugin.render.words import STEP_BASIS
 from tb_tidy_plugin.rulekit.testing import draw
 from tb_tidy_plugin.system.decoders import convert
 from tb_tidy_plugin.trace.columns import ABSENT
+from tb_tidy_plugin.words.causes import Advice, Cause, Kind, Proof
 from tb_tidy_plugin.words.units import Nanoseconds, Share
 from tests.ledger.traces import Made
 from tests.support.recordings import ROOT, shared
@@ -70,7 +71,7 @@ class TestAdviceOnPython:
                 {inner}          10-990
                   aten::add      20-30
         """)
-        (entry,) = [each for each in account_of(profile).ledger.entries if each.kind == "python"]
+        (entry,) = [each for each in account_of(profile).ledger.entries if each.kind is Kind.PYTHON]
         assert entry.owner.library is not None
         assert inner.startswith(entry.owner.library.file)
         assert (entry.advice is not None) == is_own
@@ -168,7 +169,8 @@ class TestJson:
     def test_causes_are_a_closed_list_in_the_schema(self) -> None:
         schema = json.loads((ROOT / "docs" / "report.schema.json").read_text())
         entry = schema["definitions"]["Entry"]["properties"]
-        assert sorted(entry["cause"]["enum"]) == sorted(CAUSES)
+        assert entry["cause"] == {"$ref": "#/definitions/Cause"}
+        assert len(schema["definitions"]["Cause"]["enum"]) == 26
         assert {"window", "entries", "unnamed_ns"} <= schema["definitions"]["Ledger"]["properties"].keys()
 
 
@@ -202,7 +204,10 @@ def test_time_of_compiled_code_itself_is_that_of_its_kernels() -> None:
             aten::mm              600-1000  dims=4x4,4x4  types=float,float
     """)
     fused, matrix = account_of(profile).ledger.entries
-    assert [(entry.kind, entry.ns_total) for entry in (fused, matrix)] == [("fused", 600_000), ("matrix", 400_000)]
+    assert [(entry.kind, entry.ns_total) for entry in (fused, matrix)] == [
+        (Kind.FUSED, 600_000),
+        (Kind.MATRIX, 400_000),
+    ]
     for entry in (fused, matrix):
         assert entry.owner.own is not None
         assert entry.owner.own.file == "model.py"
@@ -246,14 +251,17 @@ def _of_experts(mark: str, kernel: str = "fused_moe_kernel") -> str | None:
     for event in made.events:
         event["name"] = event["name"].replace("gemm", kernel)
     (entry, *_) = made.account().ledger.entries
-    assert entry.kind == "mixture_of_experts"
+    assert entry.kind is Kind.MIXTURE_OF_EXPERTS
     return entry.advice
 
 
 def test_every_cause_has_a_title_a_proof_and_advice() -> None:
-    assert set(advice.TITLES) == set(PROOFS) == set(CAUSES) == set(get_args(Cause))
-    assert set(advice.BY_CAUSE) == set(CAUSES) - {"compute", "copy", "cpu"}
-    assert set(advice.BY_KIND) <= set(KINDS)
+    assert all(cause.title and cause.label for cause in Cause)
+    assert {cause for cause in Cause if cause.advice is None} == {Cause.COMPUTE, Cause.COPY, Cause.CPU}
+    assert all(kind.advice for kind in (Kind.TO_DEVICE, Kind.TO_HOST, Kind.ON_DEVICE, Kind.FILL, Kind.OTHER))
+    # Time in which the device does not work has evidence, unless nothing of it was recorded.
+    unproven = {cause for cause in Cause if cause.proof is Proof.NONE and not cause.is_of_device}
+    assert unproven == {Cause.CPU, Cause.UNRECORDED_HOST, Cause.UNRECORDED_LAUNCH}
     assert set(advice.BANNERS) == set(get_args(RecordingKind)) - {"steady"}
     assert set(STEP_BASIS) >= {late_host().account().ledger.step_source}
 
@@ -293,23 +301,28 @@ def test_communication_is_split_where_all_ranks_are_there() -> None:
         assert savings[0] <= profile["joint_saving"]["expected_ns"] <= sum(savings)
 
 
+def words_of(stated: Cause | Kind) -> Advice:
+    assert stated.advice is not None
+    return stated.advice
+
+
 def test_advice_does_not_name_what_is_there_already() -> None:
     limit = Limit(share_reached=0.5, bound="compute", known_share=1, by="shapes")
     known = advice.Circumstances(
         serving=None, has_stacks=True, why_unknown="", in_graph=False, is_narrow=False, is_quantised=False,
         has_workers=False, has_calls=True,
     )  # fmt: skip
-    wide, _ = advice.advised("compute", "matrix", limit, known)
-    narrow, _ = advice.advised("compute", "matrix", limit, replace(known, is_narrow=True))
+    wide, _ = advice.advised(Cause.COMPUTE, Kind.MATRIX, limit, known)
+    narrow, _ = advice.advised(Cause.COMPUTE, Kind.MATRIX, limit, replace(known, is_narrow=True))
     assert (wide or "").startswith("Use bfloat16 or float16, larger batches")
     assert (
         narrow == "Use larger batches, and sizes that are multiples of 64. It reaches 50 % of the device's peak rate."
     )
-    prefill, _ = advice.advised("compute", "matrix", limit, replace(known, is_narrow=True, serving="prefill"))
+    prefill, _ = advice.advised(Cause.COMPUTE, Kind.MATRIX, limit, replace(known, is_narrow=True, serving="prefill"))
     assert (prefill or "").startswith("Tune the products for these sizes")
     assert "FP8" in (prefill or "")
     quantised = replace(known, is_narrow=True, serving="prefill", is_quantised=True)
-    assert "FP8" not in (advice.advised("compute", "matrix", limit, quantised)[0] or "")
+    assert "FP8" not in (advice.advised(Cause.COMPUTE, Kind.MATRIX, limit, quantised)[0] or "")
 
 
 def test_no_advice_contradicts_what_the_recording_holds() -> None:
@@ -318,10 +331,16 @@ def test_no_advice_contradicts_what_the_recording_holds() -> None:
         has_workers=False, has_calls=True,
     )  # fmt: skip
     without = replace(known, has_stacks=False, has_calls=False)
-    assert advice.advised("unrecorded_host", None, None, known) == (None, advice.UNSEEN)
-    assert "with_stack=True" in (advice.advised("unrecorded_host", None, None, without)[0] or "")
-    assert advice.advised("unrecorded_launch", None, None, known) == (None, advice.UNLINKED)
-    assert "host and device together" in (advice.advised("unrecorded_launch", None, None, without)[0] or "")
+    assert advice.advised(Cause.UNRECORDED_HOST, None, None, known) == (
+        None,
+        words_of(Cause.UNRECORDED_HOST).with_stacks,
+    )
+    assert "with_stack=True" in (advice.advised(Cause.UNRECORDED_HOST, None, None, without)[0] or "")
+    assert advice.advised(Cause.UNRECORDED_LAUNCH, None, None, known) == (
+        None,
+        words_of(Cause.UNRECORDED_LAUNCH).with_calls,
+    )
+    assert "host and device together" in (advice.advised(Cause.UNRECORDED_LAUNCH, None, None, without)[0] or "")
 
 
 def test_a_server_of_text_has_graphs_and_fused_kernels_of_its_own() -> None:
@@ -329,11 +348,14 @@ def test_a_server_of_text_has_graphs_and_fused_kernels_of_its_own() -> None:
         serving="decode", has_stacks=True, why_unknown="", in_graph=False, is_narrow=False, is_quantised=False,
         has_workers=False, has_calls=True,
     )  # fmt: skip
-    assert advice.advised("launch_pace", None, None, known) == (advice.SERVER_LAUNCHES, None)
-    assert advice.advised("compute", "normalisation", None, known) == (advice.FUSE_MORE, None)
+    assert advice.advised(Cause.LAUNCH_PACE, None, None, known) == (words_of(Cause.LAUNCH_PACE).served, None)
+    assert advice.advised(Cause.COMPUTE, Kind.NORMALISATION, None, known) == (words_of(Kind.NORMALISATION).served, None)
     diffusion = replace(known, serving="diffusion")
-    assert advice.advised("launch_pace", None, None, diffusion) == (advice.BY_CAUSE["launch_pace"], None)
-    assert advice.advised("compute", "normalisation", None, diffusion) == (advice.BY_KIND["normalisation"], None)
+    assert advice.advised(Cause.LAUNCH_PACE, None, None, diffusion) == (words_of(Cause.LAUNCH_PACE).usual, None)
+    assert advice.advised(Cause.COMPUTE, Kind.NORMALISATION, None, diffusion) == (
+        words_of(Kind.NORMALISATION).usual,
+        None,
+    )
 
 
 def test_loaders_with_workers_are_told_to_have_more_of_them() -> None:
@@ -342,17 +364,17 @@ def test_loaders_with_workers_are_told_to_have_more_of_them() -> None:
         for at, iterator in enumerate(iterators):
             made.mark(f"enumerate(DataLoader)#_{iterator}DataLoaderIter.__next__", 200 + 2000 * at, 2000 + 2000 * at)
         entries = made.account().ledger.entries
-        return next(each.advice for each in entries if each.cause == "data_loading")
+        return next(each.advice for each in entries if each.cause is Cause.DATA_LOADING)
 
-    assert advised("MultiProcessing", "MultiProcessing") == advice.MORE_WORKERS
-    assert advised("SingleProcess") == advice.BY_CAUSE["data_loading"]
-    assert advised("MultiProcessing", "SingleProcess") == advice.BY_CAUSE["data_loading"]
+    assert advised("MultiProcessing", "MultiProcessing") == words_of(Cause.DATA_LOADING).with_workers
+    assert advised("SingleProcess") == words_of(Cause.DATA_LOADING).usual
+    assert advised("MultiProcessing", "SingleProcess") == words_of(Cause.DATA_LOADING).usual
 
 
 def test_host_work_of_unknown_functions_asks_for_stacks() -> None:
     made = Made().mark("ProfilerStep#1", 1, 9000).operator("aten::conv2d", 10, 8000)
     (first, *_) = made.kernel(GEMM, 8000, 8900, launch=7990).account().ledger.entries
-    assert (first.cause, first.advice) == ("host_work", advice.HIDDEN_HOST_WORK)
+    assert (first.cause, first.advice) == (Cause.HOST_WORK, words_of(Cause.HOST_WORK).without_stacks)
 
 
 @pytest.mark.parametrize(
@@ -386,11 +408,11 @@ def test_copies_of_pinned_memory_are_not_told_to_pin_it() -> None:
         made.kernel("gemm", 20, 30, 11).copy(way, 200, 800, 15)
         return {entry.id: entry.advice for entry in made.account().ledger.entries}
 
-    assert advised("Memcpy HtoD (Pageable -> Device)")["copy:to_device"] == advice.BY_KIND["to_device"]
+    assert advised("Memcpy HtoD (Pageable -> Device)")["copy:to_device"] == words_of(Kind.TO_DEVICE).usual
     pinned = advised("Memcpy HtoD (Pinned -> Device)")
     assert (pinned["copy:to_device"], pinned["copy_setup"]) == (
-        advice.PINNED_COPY["to_device"],
-        advice.PINNED_COPY["copy_setup"],
+        words_of(Kind.TO_DEVICE).pinned,
+        words_of(Cause.COPY_SETUP).pinned,
     )
-    assert advised("Memcpy DtoH (Device -> Pageable)")["copy:to_host"] == advice.BY_KIND["to_host"]
-    assert advised("Memcpy DtoH (Device -> Pinned)")["copy:to_host"] == advice.PINNED_COPY["to_host"]
+    assert advised("Memcpy DtoH (Device -> Pageable)")["copy:to_host"] == words_of(Kind.TO_HOST).usual
+    assert advised("Memcpy DtoH (Device -> Pinned)")["copy:to_host"] == words_of(Kind.TO_HOST).pinned

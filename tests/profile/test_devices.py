@@ -14,6 +14,7 @@ from tb_tidy_plugin.rules.fusion.elementwise_op_flood import ElementwiseOpFlood
 from tb_tidy_plugin.rules.launch.host_work_holds_device import HostWorkHoldsDevice
 from tb_tidy_plugin.rules.precision.float32_beside_bfloat16_units import Float32BesideBfloat16Units
 from tb_tidy_plugin.rules.precision.fp32_on_ordinary_cores import Fp32OnOrdinaryCores
+from tb_tidy_plugin.words.causes import Cause
 from tests.ledger.traces import Made
 from tests.profile.steps.test_steps import marked
 
@@ -94,8 +95,8 @@ class TestUnknownDevice:
         assert all("may be a device's work" in (entry.nothing_to_fix or "") for entry in ledger.entries)
         # 30 operators of 90 µs; the rest of the 30 ms has no event that is understood.
         assert {(entry.cause, entry.title, entry.ns_total) for entry in ledger.entries} == {
-            ("unrecorded_host", "Time without events of a known category", 27_300_000),
-            ("cpu", "CPU: pointwise operators", 2_700_000),
+            (Cause.UNRECORDED_HOST, "Time without events of a known category", 27_300_000),
+            (Cause.CPU, "CPU: pointwise operators", 2_700_000),
         }
 
     def test_no_rule_judges_the_host_or_asks_for_cuda(self, category: str) -> None:
@@ -181,7 +182,7 @@ def test_a_kernel_that_runs_over_the_next_ones_ends_where_they_begin(length_us: 
     ledger = account_of(profile).ledger
     assert [step.end_ns - step.start_ns for step in ledger.steps] == [1_000_000] * 3
     assert profile.device_busy.total_ns == 29 * 10_000 + 20_000
-    assert sum(entry.ns_total for entry in ledger.entries if entry.cause == "compute") == 310_000
+    assert sum(entry.ns_total for entry in ledger.entries if entry.cause is Cause.COMPUTE) == 310_000
     assert "1 piece of device work overlaps the next one on its stream by" in notes(profile)
 
 

@@ -11,6 +11,7 @@ import pytest
 from tb_tidy_plugin.profile.steps.steps import UNMARKED
 from tb_tidy_plugin.render.ledger import busy_share, has_device, step_line
 from tb_tidy_plugin.report.model import Finding, Note, ProfileReport
+from tb_tidy_plugin.words.causes import Cause
 from tb_tidy_plugin.words.units import Nanoseconds, Share
 
 UNITS_NS = {"ns": 1, "µs": 1e3, "ms": 1e6, "s": 1e9}
@@ -59,7 +60,7 @@ def _check_finding(finding: Finding, profile: ProfileReport, mean_ns: int) -> No
 def _check_host_bound(profile: ProfileReport) -> None:
     """The finding about slow launching and the ledger's entry are one figure."""
     of_rule = [each for each in profile.findings if each.rule == "gpu-idle-host-bound"]
-    paces = [each for each in profile.ledger.entries if each.cause == "launch_pace"]
+    paces = [each for each in profile.ledger.entries if each.cause is Cause.LAUNCH_PACE]
     for finding, entry in zip(of_rule, paces, strict=False):
         assert finding.share == pytest.approx(entry.share, abs=1e-6)
         assert f"For {Share(entry.share)} of the step" in finding.message

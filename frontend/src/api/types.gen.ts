@@ -5,6 +5,74 @@
  * and run json-schema-to-typescript to regenerate this file.
  */
 
+/**
+ * Causes of time.
+ *
+ * Device at work: compute, exposed communication, copies. Device idle with its next work queued: the next seven.
+ * Device idle for the host: up to `launch_pace`. `cpu` is the work of a job without a device, and the last three are
+ * what the recording does not explain.
+ */
+export type Cause =
+  | "allocation"
+  | "between_kernels"
+  | "communication"
+  | "compilation"
+  | "compute"
+  | "copy"
+  | "copy_setup"
+  | "cpu"
+  | "data_loading"
+  | "first_launch"
+  | "garbage_collection"
+  | "graph_capture"
+  | "graph_start"
+  | "host_communication"
+  | "host_work"
+  | "inside_graph"
+  | "launch_latency"
+  | "launch_pace"
+  | "profiler"
+  | "queued_unknown"
+  | "runtime_call"
+  | "stream_wait"
+  | "synchronisation"
+  | "unrecorded_host"
+  | "unrecorded_launch"
+  | "unrecorded_wait";
+/**
+ * Kinds of kernels and operators; `to_device` and the three after it are copies by a device's copy engines.
+ */
+export type Kind =
+  | "attention"
+  | "communication"
+  | "convolution"
+  | "embedding"
+  | "fill"
+  | "fused"
+  | "indexing"
+  | "layout"
+  | "matrix"
+  | "memory_copy"
+  | "mixture_of_experts"
+  | "normalisation"
+  | "on_device"
+  | "optimizer"
+  | "other"
+  | "pointwise"
+  | "pooling"
+  | "python"
+  | "quantisation"
+  | "random"
+  | "reduction"
+  | "softmax"
+  | "sort"
+  | "to_device"
+  | "to_host";
+/**
+ * Evidence for why a device is idle; none for work, which needs no evidence, and for unrecorded time.
+ */
+export type Proof = "blocked" | "in-call" | "issuing" | "none" | "queued" | "silent";
+
 export interface Api {
   BenchmarkCancel: BenchmarkCancel;
   BenchmarkRequest: BenchmarkRequest;
@@ -483,62 +551,9 @@ export interface LedgerChange {
 export interface EntryChange {
   base_ns: number;
   candidate_ns: number;
-  cause:
-    | "allocation"
-    | "between_kernels"
-    | "communication"
-    | "compilation"
-    | "compute"
-    | "copy"
-    | "copy_setup"
-    | "cpu"
-    | "data_loading"
-    | "first_launch"
-    | "garbage_collection"
-    | "graph_capture"
-    | "graph_start"
-    | "host_communication"
-    | "host_work"
-    | "inside_graph"
-    | "launch_latency"
-    | "launch_pace"
-    | "profiler"
-    | "queued_unknown"
-    | "runtime_call"
-    | "stream_wait"
-    | "synchronisation"
-    | "unrecorded_host"
-    | "unrecorded_launch"
-    | "unrecorded_wait";
+  cause: Cause;
   id: string;
-  kind:
-    | (
-        | "attention"
-        | "convolution"
-        | "embedding"
-        | "fill"
-        | "fused"
-        | "indexing"
-        | "layout"
-        | "matrix"
-        | "memory_copy"
-        | "mixture_of_experts"
-        | "normalisation"
-        | "on_device"
-        | "optimizer"
-        | "other"
-        | "pointwise"
-        | "pooling"
-        | "python"
-        | "quantisation"
-        | "random"
-        | "reduction"
-        | "softmax"
-        | "sort"
-        | "to_device"
-        | "to_host"
-      )
-    | null;
+  kind: Kind | null;
   owners: OwnerChange[];
   title: string;
 }
@@ -819,33 +834,7 @@ export interface Flame {
  * An entry of the ledger, and its time in the window.
  */
 export interface FlameEntry {
-  cause:
-    | "allocation"
-    | "between_kernels"
-    | "communication"
-    | "compilation"
-    | "compute"
-    | "copy"
-    | "copy_setup"
-    | "cpu"
-    | "data_loading"
-    | "first_launch"
-    | "garbage_collection"
-    | "graph_capture"
-    | "graph_start"
-    | "host_communication"
-    | "host_work"
-    | "inside_graph"
-    | "launch_latency"
-    | "launch_pace"
-    | "profiler"
-    | "queued_unknown"
-    | "runtime_call"
-    | "stream_wait"
-    | "synchronisation"
-    | "unrecorded_host"
-    | "unrecorded_launch"
-    | "unrecorded_wait";
+  cause: Cause;
   id: string;
   ns: number;
   title: string;
@@ -938,32 +927,7 @@ export interface KernelsAnswer {
 export interface KernelFamilyRow {
   bytes_per_second: number | null;
   count: number;
-  family:
-    | "attention"
-    | "communication"
-    | "convolution"
-    | "embedding"
-    | "fill"
-    | "fused"
-    | "indexing"
-    | "layout"
-    | "matrix"
-    | "memory_copy"
-    | "mixture_of_experts"
-    | "normalisation"
-    | "on_device"
-    | "optimizer"
-    | "other"
-    | "pointwise"
-    | "pooling"
-    | "python"
-    | "quantisation"
-    | "random"
-    | "reduction"
-    | "softmax"
-    | "sort"
-    | "to_device"
-    | "to_host";
+  family: Kind;
   flops_per_second: number | null;
   rated_share: number;
   roofline: number | null;
@@ -987,32 +951,7 @@ export interface KernelFamilyRow {
 export interface DeviceKernelRow {
   bytes_per_second: number | null;
   count: number;
-  family:
-    | "attention"
-    | "communication"
-    | "convolution"
-    | "embedding"
-    | "fill"
-    | "fused"
-    | "indexing"
-    | "layout"
-    | "matrix"
-    | "memory_copy"
-    | "mixture_of_experts"
-    | "normalisation"
-    | "on_device"
-    | "optimizer"
-    | "other"
-    | "pointwise"
-    | "pooling"
-    | "python"
-    | "quantisation"
-    | "random"
-    | "reduction"
-    | "softmax"
-    | "sort"
-    | "to_device"
-    | "to_host";
+  family: Kind;
   flops_per_second: number | null;
   key: string;
   known_by?: ("donor" | "exact" | "renamed" | "unique") | null;
@@ -1029,33 +968,7 @@ export interface DeviceKernelRow {
  * `filter` is a part of a name, an operator or a family, in any case, or the key of one row.
  */
 export interface KernelsQuery {
-  family?:
-    | ""
-    | "attention"
-    | "communication"
-    | "convolution"
-    | "embedding"
-    | "fill"
-    | "fused"
-    | "indexing"
-    | "layout"
-    | "matrix"
-    | "memory_copy"
-    | "mixture_of_experts"
-    | "normalisation"
-    | "on_device"
-    | "optimizer"
-    | "other"
-    | "pointwise"
-    | "pooling"
-    | "python"
-    | "quantisation"
-    | "random"
-    | "reduction"
-    | "softmax"
-    | "sort"
-    | "to_device"
-    | "to_host";
+  family?: Kind | null;
   filter?: string;
   limit?: number;
   offset?: number;
@@ -1842,33 +1755,7 @@ export interface Ledger {
  */
 export interface Entry {
   advice?: string | null;
-  cause:
-    | "allocation"
-    | "between_kernels"
-    | "communication"
-    | "compilation"
-    | "compute"
-    | "copy"
-    | "copy_setup"
-    | "cpu"
-    | "data_loading"
-    | "first_launch"
-    | "garbage_collection"
-    | "graph_capture"
-    | "graph_start"
-    | "host_communication"
-    | "host_work"
-    | "inside_graph"
-    | "launch_latency"
-    | "launch_pace"
-    | "profiler"
-    | "queued_unknown"
-    | "runtime_call"
-    | "stream_wait"
-    | "synchronisation"
-    | "unrecorded_host"
-    | "unrecorded_launch"
-    | "unrecorded_wait";
+  cause: Cause;
   communication?: Communication | null;
   confidence: "high" | "low" | "medium";
   count: number;
@@ -1876,34 +1763,7 @@ export interface Entry {
   finding_id?: string | null;
   hidden_ns?: number;
   id: string;
-  kind:
-    | (
-        | "attention"
-        | "convolution"
-        | "embedding"
-        | "fill"
-        | "fused"
-        | "indexing"
-        | "layout"
-        | "matrix"
-        | "memory_copy"
-        | "mixture_of_experts"
-        | "normalisation"
-        | "on_device"
-        | "optimizer"
-        | "other"
-        | "pointwise"
-        | "pooling"
-        | "python"
-        | "quantisation"
-        | "random"
-        | "reduction"
-        | "softmax"
-        | "sort"
-        | "to_device"
-        | "to_host"
-      )
-    | null;
+  kind: Kind | null;
   limit?: Limit | null;
   nothing_to_fix?: string | null;
   ns_by_step: number[];
@@ -1911,7 +1771,7 @@ export interface Entry {
   ns_total: number;
   owner: Owner;
   owners?: Owner[];
-  proof: "blocked" | "in-call" | "issuing" | "none" | "queued" | "silent";
+  proof: Proof;
   rate?: Rate | null;
   share: number;
   title: string;

@@ -24,7 +24,7 @@ export interface KernelColumnSpec {
 }
 
 /** Names of families, as in the ledger. */
-export const familyText = (family: Family): string => (family === 'communication' ? 'Communication' : KINDS[family]);
+export const familyText = (family: Family): string => KINDS[family];
 export const bytesPerSecond = (rate: number): string => flopsText(rate).replace('FLOP/s', 'B/s');
 export const columnBytesPerSecond = (rate: number): string => columnFlops(rate).replace('FLOP/s', 'B/s');
 

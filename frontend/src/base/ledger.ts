@@ -95,7 +95,7 @@ export const KINDS: Record<Kind, string> = {
   normalisation: 'Normalisation', softmax: 'Softmax', embedding: 'Embeddings', pooling: 'Pooling', reduction: 'Reductions', sort: 'Sorting',
   indexing: 'Indexing', pointwise: 'Pointwise operators', random: 'Random numbers', fused: 'Compiled kernels', quantisation: 'Quantisation', optimizer: 'Optimizer',
   memory_copy: 'Copies in memory', layout: 'Layout conversions', to_device: 'Copies to the device', to_host: 'Copies to the host',
-  on_device: 'Copies on the device', fill: 'Fills of memory', python: 'Python between operators', other: 'Other work',
+  on_device: 'Copies on the device', fill: 'Fills of memory', python: 'Python between operators', other: 'Other work', communication: 'Communication',
 };
 
 /** In the order of the bars. */

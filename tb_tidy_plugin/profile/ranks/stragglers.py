@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from tb_tidy_plugin.profile.ranks.run import GAUSSIAN, Meetings, Operation, Run
 from tb_tidy_plugin.trace.columns import ABSENT, Mask, Numbers, Times
 from tb_tidy_plugin.trace.sets import distinct
+from tb_tidy_plugin.words.causes import Cause
 
 CAP = 2
 """Limit of one step's weight, as a multiple of the middle one: an outlier is not a habit."""
@@ -27,10 +28,7 @@ AS_LATE = 0.5
 CLOCK_ERRORS = 2
 """Least lateness in units of the clocks' error."""
 
-_WAITS = frozenset(
-    {"communication", "host_communication", "stream_wait", "synchronisation", "queued_unknown"}
-    | {"unrecorded_launch", "unrecorded_wait"}
-)
+_WAITS = frozenset(cause.word for cause in Cause if cause.doing is None)
 """Entries of the ledger in which a rank communicates or waits: never why it is late."""
 
 _NEARLY_ALL = 2  # standard deviations that contain 95 % of a normal distribution

@@ -40,26 +40,9 @@ from collections.abc import Iterator
 
 import msgspec
 
-from tb_tidy_plugin.ledger.advice import KIND_TITLES
 from tb_tidy_plugin.profile.ranks.stragglers import Straggler, comparable_steps, straggler_of
 from tb_tidy_plugin.rulekit import Nanoseconds, Run, RunMatch, RunRule, Share, Threshold
-
-_WORK = {
-    "data_loading": "loading data",
-    "cpu:python": "Python between operators",
-    "host_work": "work of the host",
-    "launch_pace": "launching kernels",
-    "launch_latency": "the way of launches to the device",
-    "garbage_collection": "Python's garbage collection",
-    "compilation": "compiling",
-    "graph_capture": "capturing graphs",
-    "allocation": "allocating memory",
-    "first_launch": "loading kernels",
-    "runtime_call": "long calls of the runtime",
-    "profiler": "the profiler",
-    "unrecorded_host": "what was not recorded",
-}
-"""Entries of the ledger in words; those of the device and the processor are named by their kinds."""
+from tb_tidy_plugin.words.causes import Cause, Kind
 
 SHOWN_SHARE = 0.1  # work below this share of the lateness do not explain it
 SHOWN_RANKS, SHOWN_ENTRIES = 8, 2
@@ -193,5 +176,6 @@ def _clearly_more(found: Straggler) -> float:
 
 def _words(entry: str) -> str:
     cause, _, kind = entry.partition(":")
-    of_kind = next((title for each, title in KIND_TITLES.items() if each == kind), cause.replace("_", " "))
-    return _WORK.get(entry, of_kind)
+    titles = (each.title for each in Kind if each.word == kind)
+    doing = (each.doing for each in Cause if each.word == cause and each.doing)
+    return next(titles, None) or next(doing, cause)

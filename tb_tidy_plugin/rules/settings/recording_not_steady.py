@@ -34,14 +34,14 @@ from collections.abc import Iterator, Mapping
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin.ledger.account import OF_COMPILATION, OF_START_UP, account_of
-from tb_tidy_plugin.ledger.causes import NUMBER
-from tb_tidy_plugin.ledger.model import Cause, RecordingKind
+from tb_tidy_plugin.ledger.account import account_of
+from tb_tidy_plugin.ledger.model import RecordingKind
 from tb_tidy_plugin.profile.events.intervals import Intervals
 from tb_tidy_plugin.profile.host.critical import per_step
 from tb_tidy_plugin.rulekit import Match, Nanoseconds, Profile, Rule, Share
 from tb_tidy_plugin.trace.columns import ABSENT
 from tb_tidy_plugin.trace.sets import among, distinct
+from tb_tidy_plugin.words.causes import Cause
 
 _WARM_UP = "Record steady steps: run some steps first, or use `schedule(wait=5, warmup=2, active=5)`"
 
@@ -60,11 +60,17 @@ class _Kind(msgspec.Struct, frozen=True):
 
 _KINDS: Mapping[RecordingKind, _Kind] = {
     "start-up": _Kind(
-        OF_START_UP, "start-up: first launches, allocations and single long calls of the runtime", _WARM_UP
+        tuple(each for each in Cause if each.one_time == "start-up"),
+        "start-up: first launches, allocations and single long calls of the runtime",
+        _WARM_UP,
     ),
-    "compilation": _Kind(OF_COMPILATION, "compilation", f"{_WARM_UP}, so that everything is compiled before"),
+    "compilation": _Kind(
+        tuple(each for each in Cause if each.one_time == "compilation"),
+        "compilation",
+        f"{_WARM_UP}, so that everything is compiled before",
+    ),
     "capture": _Kind(
-        ("graph_capture",),
+        (Cause.GRAPH_CAPTURE,),
         "the capture of a graph, in which the device runs nothing",
         "Record replays: capture the graph before the recording begins",
     ),
@@ -110,7 +116,7 @@ class RecordingNotSteady(Rule[Evidence]):
         if kind is None:
             return
         segments = account.segments
-        here = among(segments.cause, [NUMBER[cause] for cause in kind.causes])
+        here = among(segments.cause, [cause.number for cause in kind.causes])
         called = here & (account.calls != ABSENT)
         if not called.any():
             return

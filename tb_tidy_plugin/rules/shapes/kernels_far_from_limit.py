@@ -54,16 +54,17 @@ from tb_tidy_plugin.rulekit import (
 )
 from tb_tidy_plugin.trace.columns import ABSENT
 from tb_tidy_plugin.trace.sets import among, distinct
+from tb_tidy_plugin.words.causes import Kind
 
 TUNED = 'Measure several kernels and keep the fastest: `torch.compile(mode="max-autotune")`'
 _ON_ROCM = "; on ROCm, `PYTORCH_TUNABLEOP_ENABLED=1` does so for products"
 LARGER = "Multiply more in one call (a larger batch), so that the device reads the factors less often"
 _FIXES = {
-    "convolution": (
+    Kind.CONVOLUTION: (
         "Set `torch.backends.cudnn.benchmark = True`, which measures several kernels and keeps the fastest, and keep "
         "model and input in channels_last"
     ),
-    "attention": (
+    Kind.ATTENTION: (
         "Measure the other backends of `scaled_dot_product_attention` (`torch.nn.attention.sdpa_kernel`), and use the "
         "newest version of the library that the kernel comes from"
     ),
@@ -108,7 +109,7 @@ class Evidence(msgspec.Struct, frozen=True):
         if kind in _FIXES:
             return _FIXES[kind]
         if self.moves:
-            return LARGER if kind == "matrix" else BY_BYTES
+            return LARGER if kind is Kind.MATRIX else BY_BYTES
         return f"{TUNED}{_ON_ROCM if self.on_rocm else ''}"
 
 

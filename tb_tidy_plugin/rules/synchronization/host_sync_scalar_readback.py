@@ -42,7 +42,6 @@ import numpy as np
 
 from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Splice, Spot, Unfixable, changes_behaviour
 from tb_tidy_plugin.ledger.account import account_of
-from tb_tidy_plugin.ledger.causes import NUMBER
 from tb_tidy_plugin.profile.events.calls import rows_of
 from tb_tidy_plugin.profile.events.intervals import Intervals, Spans, positions_of_each
 from tb_tidy_plugin.profile.host.transfers import device_readbacks, enclosing, read_loops
@@ -62,6 +61,7 @@ from tb_tidy_plugin.rulekit import (
     parse_frame,
 )
 from tb_tidy_plugin.trace.columns import ABSENT
+from tb_tidy_plugin.words.causes import Cause
 from tb_tidy_plugin.words.units import times
 
 _OTHERS = ("Optimizer.", "torch/optim/", "torch/amp/", "torch/cuda/amp/", "torch/profiler/", "enumerate(DataLoader)#")
@@ -199,7 +199,7 @@ def _idle_after(profile: Profile, reads: Rows) -> dict[int, Spans]:
     """The spans of the ledger's entry `synchronisation` after waits in each of `reads`, which must not nest."""
     account = account_of(profile)
     segments = account.segments
-    here = np.flatnonzero((segments.cause == NUMBER["synchronisation"]) & (account.calls != ABSENT))
+    here = np.flatnonzero((segments.cause == Cause.SYNCHRONISATION.number) & (account.calls != ABSENT))
     read = enclosing(profile, reads, profile.launched_by[account.calls[here]])
     here, read = here[read != ABSENT], read[read != ABSENT]
     found: dict[int, Spans] = dict.fromkeys(reads.tolist(), ())

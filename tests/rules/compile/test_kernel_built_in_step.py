@@ -11,6 +11,7 @@ from tb_tidy_plugin.profile.compiled.compilations import BUILDERS, Builder
 from tb_tidy_plugin.rulekit import Profile
 from tb_tidy_plugin.rulekit.testing import A100, draw, findings, matches_of, saving_ns
 from tb_tidy_plugin.rules.compile.kernel_built_in_step import FIX_OF_BUILDER, KernelBuiltInStep
+from tb_tidy_plugin.words.causes import Cause
 
 COMPILE = "triton/compiler/compiler.py(226): compile"
 FRAMES: dict[Builder, str] = {
@@ -57,7 +58,7 @@ class TestReports:
 
     def test_the_ledger_calls_it_compilation(self) -> None:
         causes = {entry.cause for entry in account_of(job(*[COMPILE] * 5)).ledger.entries}
-        assert "compilation" in causes
+        assert Cause.COMPILATION in causes
 
 
 class TestSaves:

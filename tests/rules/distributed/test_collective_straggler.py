@@ -60,7 +60,7 @@ class TestReports:
             ("compute:matrix", "matrix products"),
             ("cpu:python", "Python between operators"),
             ("launch_pace", "launching kernels"),
-            ("between_kernels", "between kernels"),
+            ("between_kernels", "pauses between kernels"),
         ],
     )
     def test_its_work_by_the_words_of_the_ledger(self, entry: str, words: str) -> None:

@@ -16,6 +16,7 @@ from tb_tidy_plugin.rulekit.testing import A100, draw, matches_of, reason_not_ch
 from tb_tidy_plugin.rules.launch.gpu_idle_host_bound import GpuIdleHostBound
 from tb_tidy_plugin.trace.columns import ABSENT
 from tb_tidy_plugin.trace.kineto import read_trace
+from tb_tidy_plugin.words.causes import Cause
 from tests.support.recordings import shared
 
 
@@ -115,7 +116,7 @@ class TestReports:
     def test_the_figure_of_the_ledger(self, pace: int) -> None:
         profile = job(pace, 10, frame="train.py(3): train")
         (finding,) = reported(profile)
-        (entry,) = (each for each in account_of(profile).ledger.entries if each.cause == "launch_pace")
+        (entry,) = (each for each in account_of(profile).ledger.entries if each.cause is Cause.LAUNCH_PACE)
         assert (finding.cost_ns, finding.share) == (entry.ns_per_step, entry.share)
 
     def test_it_is_one_finding_on_all_ranks(self) -> None:

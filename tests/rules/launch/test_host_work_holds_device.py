@@ -11,6 +11,7 @@ from tb_tidy_plugin.rulekit import Profile
 from tb_tidy_plugin.rulekit.testing import A100, draw, matches_of, saving_ns
 from tb_tidy_plugin.rules.launch.host_work_holds_device import HostWorkHoldsDevice
 from tb_tidy_plugin.trace.files import find_traces
+from tb_tidy_plugin.words.causes import Cause
 from tests.support.recordings import shared
 
 PREPARED = """
@@ -171,4 +172,4 @@ class TestRecordings:
         assert finding.share == pytest.approx(0.58, abs=0.01)
         assert "`normalize` (transformers/image_transforms.py:390) for 106 ms" in finding.message
         entry = report.ledger.entries[0]
-        assert (entry.cause, entry.finding_id) == ("host_work", finding.id)
+        assert (entry.cause, entry.finding_id) == (Cause.HOST_WORK, finding.id)

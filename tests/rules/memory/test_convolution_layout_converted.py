@@ -11,6 +11,7 @@ from tb_tidy_plugin.rulekit import Profile
 from tb_tidy_plugin.rulekit.testing import A100, MI300, Gpu, draw, matches_of, saving_ns
 from tb_tidy_plugin.rules.memory.convolution_layout_converted import ConvolutionLayoutConverted
 from tb_tidy_plugin.trace.files import find_traces
+from tb_tidy_plugin.words.causes import Kind
 from tests.support.recordings import shared
 
 TO, BACK = "void_cudnn::ops::nchwToNhwcKernel<__half>", "void_cudnn::ops::nhwcToNchwKernel<__half>"
@@ -83,4 +84,4 @@ class TestRecordings:
         (file,) = find_traces(shared("traces/mi300_ddp8_resnet_checkpoint"))
         report = read_file(file, Job(rules=(ConvolutionLayoutConverted(),))).report
         (finding,) = report.findings
-        assert {entry.finding_id for entry in report.ledger.entries if entry.kind == "layout"} == {finding.id}
+        assert {entry.finding_id for entry in report.ledger.entries if entry.kind is Kind.LAYOUT} == {finding.id}

@@ -12,6 +12,7 @@ from tb_tidy_plugin.report.model import Finding, Note
 from tb_tidy_plugin.rulekit import Profile
 from tb_tidy_plugin.rulekit.testing import A100, MI300, Gpu, draw, findings, matches_of, saving_ns
 from tb_tidy_plugin.rules.synchronization.host_sync_scalar_readback import HostSyncScalarReadback
+from tb_tidy_plugin.words.causes import Cause
 
 WORK = "    aten::mm 5-15 kernel=gemm@20-400"
 READ = "    aten::item 20-410 wait=25-408 copy=DtoH@400-405:4"
@@ -91,7 +92,7 @@ class TestReports:
     def test_the_figure_of_the_ledger(self) -> None:
         profile = step(WORK, READ, NEXT)
         (finding,) = findings(HostSyncScalarReadback, profile)
-        (entry,) = (each for each in account_of(profile).ledger.entries if each.cause == "synchronisation")
+        (entry,) = (each for each in account_of(profile).ledger.entries if each.cause is Cause.SYNCHRONISATION)
         assert (finding.cost_ns, finding.share) == (entry.ns_per_step, entry.share)
 
     def test_reads_in_every_second_step(self) -> None:

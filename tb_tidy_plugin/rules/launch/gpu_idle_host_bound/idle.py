@@ -9,12 +9,12 @@ import msgspec
 import numpy as np
 
 from tb_tidy_plugin.ledger.account import Account, account_of
-from tb_tidy_plugin.ledger.causes import NUMBER
 from tb_tidy_plugin.ledger.model import ordinary_steps
 from tb_tidy_plugin.profile.events.intervals import Intervals, positions_of_each
 from tb_tidy_plugin.trace.columns import ABSENT, HOST_TREE, Category, Numbers, Rows, Times
 from tb_tidy_plugin.trace.sets import among, distinct
 from tb_tidy_plugin.trace.strings import numbers_where
+from tb_tidy_plugin.words.causes import Cause
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.profile.profile import Profile
@@ -92,7 +92,7 @@ def host_bound_idle(profile: Profile) -> HostBoundIdle | None:
     """The time of the ledger's entry `launch_pace`; None if it has no such entry."""
     account = account_of(profile)
     segments, work = account.segments, profile.device_work
-    here = np.flatnonzero(segments.cause == NUMBER["launch_pace"])
+    here = np.flatnonzero(segments.cause == Cause.LAUNCH_PACE.number)
     if not len(here):
         return None
     starts, ends = segments.starts[here], segments.ends[here]
@@ -128,7 +128,7 @@ def _of_usual_steps(profile: Profile, account: Account) -> float:
     """The entry's part of the steps after the warm-up, or of all steps if all are warm-up."""
     marked = zip(profile.steps.items, profile.steps.oddities, strict=True)
     usual = ordinary_steps(account.ledger, {step.name for step, oddity in marked if oddity == "warmup"})
-    (entry,) = (each for each in account.ledger.entries if each.cause == "launch_pace")
+    (entry,) = (each for each in account.ledger.entries if each.cause is Cause.LAUNCH_PACE)
     steps = account.ledger.steps
     whole_ns = sum(steps[at].end_ns - steps[at].start_ns for at in usual)
     return sum(entry.ns_by_step[at] for at in usual) / max(whole_ns, 1)
