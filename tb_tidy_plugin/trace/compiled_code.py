@@ -47,7 +47,7 @@ class CompiledRegion(msgspec.Struct, frozen=True):
     graphs: Annotated[list[CompiledGraph], msgspec.Meta(max_length=10_000)] = []
 
 
-class CompilerReason(msgspec.Struct, frozen=True):
+class CompilerReason(msgspec.Struct, frozen=True, omit_defaults=True):
     """Why Dynamo or Inductor left its way, and where; `id` as of regions.
 
     Attributes:
