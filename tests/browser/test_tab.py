@@ -67,7 +67,6 @@ def test_opens_with_all_runs_to_choose_from(tab: Tab, logdir: Path) -> None:
     assert {path.name for path in logdir.iterdir()} == set(picker.locator("option").all_text_contents())
 
 
-@in_tensorboard
 def test_every_finding_of_the_report_is_listed_in_its_order(tab: Tab) -> None:
     options = rows(tab.open(run=UNTIDY))
     report = reported(UNTIDY)
@@ -93,7 +92,6 @@ def test_figures_are_those_of_the_report(tab: Tab) -> None:
     expect(main).to_contain_text(str(Nanoseconds(finding.cost_ns)))
 
 
-@in_tensorboard
 def test_click_through_to_the_source_line(tab: Tab) -> None:
     frame, report = tab.open(run=UNTIDY), reported(UNTIDY)
     finding = next(each for each in report.findings if each.places and each.places[0].own_code)
