@@ -1,7 +1,7 @@
 """Causes of time and kinds of work: everything that is stated of one, in one place.
 
-A new cause or kind is a member here; mypy reports an attribute that it lacks. Reports carry the words, so neither page
-names a cause. `ledger/causes.py` decides which cause a piece of time has.
+A new cause or kind is a member here; mypy reports an attribute that it lacks. `ledger/causes.py` decides which cause a
+piece of time has.
 """
 
 from __future__ import annotations
@@ -504,13 +504,3 @@ class Kind(KindTraits, _Stated):
 
 CAUSES: tuple[Cause, ...] = tuple(Cause)
 KINDS: tuple[Kind, ...] = tuple(Kind)
-
-
-def label_of(cause: Cause, kind: Kind | None) -> str:
-    """The entry's name in a legend."""
-    return cause.label if kind is None else kind.label
-
-
-def colour_of(cause: Cause, kind: Kind | None) -> Colour:
-    """The colour of the entry's part of a bar."""
-    return cause.group.colour if kind is None else kind.colour
