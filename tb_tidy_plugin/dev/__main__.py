@@ -67,11 +67,12 @@ def check_operators(native_functions: Path) -> None:
 
 @dev.command("new-rule")
 @click.argument("name", metavar="CATEGORY/NAME")
+@click.option("--calls", is_flag=True, help="The pattern is calls of a library function, found by their Python frames.")
 @click.pass_obj
-def new_rule(root: Path, name: str) -> None:
+def new_rule(root: Path, name: str, calls: bool) -> None:
     """Write a new rule and its test, with all sections in place."""
     try:
-        written = write_rule(root, name)
+        written = write_rule(root, name, calls=calls)
     except RuleNameError as error:
         raise click.UsageError(str(error)) from error
     for path in written:

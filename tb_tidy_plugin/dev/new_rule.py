@@ -15,7 +15,7 @@ FIRST_CODE, LAST_CODE = 101, 9999
 
 _CATEGORY = '"""TODO: what the patterns of this category have in common."""\n'
 
-RULE = '''"""TODO: the pattern in a few words.
+_PAGE = '''"""TODO: the pattern in a few words.
 
 ## What it finds
 TODO: what stands in the code and what of it the profile shows.
@@ -39,15 +39,16 @@ TODO: what `remedy` takes away, and why by this much.
 ## When it stays quiet
 TODO: the near misses, each with its test.
 """
+'''
 
+RULE = f'''{_PAGE}
 from collections.abc import Iterator
 
 import msgspec
 
-from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Remove, Rule
+import tb_tidy_plugin.rulekit as tt
 
 OPERATOR = "aten::todo"
-SHORTEST_NS = 1_000  # TODO: each threshold with its reason
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -59,27 +60,49 @@ class Evidence(msgspec.Struct, frozen=True):
     """
 
     op: str
-    time: Nanoseconds
+    time: tt.Nanoseconds
 
 
-class {class_name}(Rule[Evidence]):
+class {{class_name}}(tt.Rule[Evidence]):
     """TODO: the pattern in one sentence."""
 
-    code = "{code}"
-    needs = frozenset({{"shapes"}})
+    code = "{{code}}"
+    needs = frozenset({{{{"shapes"}}}})
     action = "TODO: what to do in a few words"
-    message = "`{{op}}` takes {{time}}"
-    why = "TODO: the numbers and thresholds that made the rule speak: {{time}} for one call"
-    fix = "TODO: what to do instead of `{{op}}`"
+    message = "`{{{{op}}}}` takes {{{{time}}}}"
+    why = "TODO: the numbers and thresholds behind the finding. Reported for {{{{min_call_ns}}}} per call or more"
+    fix = "TODO: what to do instead of `{{{{op}}}}`"
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+    min_call_ns = tt.Threshold(1_000, "TODO: why this number")
+
+    def detect(self, profile: tt.Profile) -> Iterator[tt.Match[Evidence]]:
         for row in profile.named(OPERATOR).tolist():
-            if profile.duration_ns(row) >= SHORTEST_NS:
-                evidence = Evidence(profile.name(row), Nanoseconds(profile.duration_ns(row)))
-                yield Match(anchor=row, events=(row,), evidence=evidence)
+            if profile.duration_ns(row) >= self.min_call_ns:
+                evidence = Evidence(profile.name(row), tt.Nanoseconds(profile.duration_ns(row)))
+                yield tt.Match(anchor=row, events=(row,), evidence=evidence)
 
-    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
-        yield Remove(match.events)
+    def remedy(self, profile: tt.Profile, match: tt.Match[Evidence]) -> Iterator[tt.Edit]:
+        yield tt.Remove(match.events)
+'''
+
+RULE_OF_CALLS = f'''{_PAGE}
+import tb_tidy_plugin.rulekit as tt
+
+
+class {{class_name}}(tt.LibraryCallRule):
+    """TODO: the pattern in one sentence."""
+
+    code = "{{code}}"
+    frames = r"^todo/library\\.py\\(\\d+\\): function$"
+    action = "TODO: what to do in a few words"
+    message = "`function()` runs {{{{times}}}} per step and takes {{{{time}}}}"
+    why = "TODO: the numbers behind the finding. Reported for {{{{min_call_ns}}}} per step or more"
+    fix = "TODO: what to do instead of `function()`"
+
+    min_call_ns = tt.Threshold(1_000, "TODO: why this number")
+
+    def is_worth(self, calls: tt.LibraryCalls) -> bool:
+        return calls.time >= self.min_call_ns
 '''
 
 TEST = '''"""{name}: what it reports, what that saves, and when it stays quiet."""
@@ -92,15 +115,13 @@ from tb_tidy_plugin.rulekit.testing import draw, matches_of, saving_ns
 from tb_tidy_plugin.rules.{category}.{module} import {class_name}
 
 SLOW = """
-    ProfilerStep#1        0-900
-      train.py(9): step   1-899
-        aten::todo        10-200  dims=64x64  types=float
+{drawing}
 """
 
 
 class TestReports:
     def test_todo(self) -> None:
-        assert len(matches_of({class_name}, draw(SLOW))) == 1
+        assert len(matches_of({class_name}, draw(SLOW))) == {matches}
         pytest.fail("to be written: what {name} reports")
 
 
@@ -112,17 +133,35 @@ class TestSaves:
 
 class TestStaysQuiet:
     def test_todo(self) -> None:
-        assert matches_of({class_name}, draw(SLOW.replace("10-200", "10-10"))) == ()
+        assert matches_of({class_name}, draw(SLOW.replace({near_miss}))) == ()
         pytest.fail("to be written: the near misses of {name}, one test each")
 '''
+
+_OPERATOR_DRAWN = """\
+    ProfilerStep#1        0-900
+      train.py(9): step   1-899
+        aten::todo        10-200  dims=64x64  types=float"""
+
+_CALLS_DRAWN = """\
+    ProfilerStep#1                            0-900
+      train.py(9): step                       1-899
+        todo/library.py(5): function          10-200
+    ProfilerStep#2                            1000-1900
+      train.py(9): step                       1001-1899
+        todo/library.py(5): function          1010-1200"""
 
 
 class RuleNameError(Exception):
     """A rule cannot have this name; the message says why."""
 
 
-def write_rule(root: Path, name: str) -> list[Path]:
+def write_rule(root: Path, name: str, *, calls: bool = False) -> list[Path]:
     """Writes the rule `category/name` and its test below `root`, and returns the files written.
+
+    Args:
+        root: the repository.
+        name: category and name.
+        calls: True for a rule whose pattern is calls of a library function in the steps.
 
     Raises:
         RuleNameError: the name breaks the naming rules or is taken.
@@ -143,10 +182,13 @@ def write_rule(root: Path, name: str) -> list[Path]:
         "name": "-".join(words),
         "class_name": "".join(word.capitalize() for word in words),
         "code": next_code(category),
+        "drawing": _CALLS_DRAWN if calls else _OPERATOR_DRAWN,
+        "matches": "2" if calls else "1",
+        "near_miss": '"library.py", "another.py"' if calls else '"10-200", "10-10"',
     }
     files = {
         folder / "__init__.py": _CATEGORY,
-        folder / f"{module}.py": RULE.format(**values),
+        folder / f"{module}.py": (RULE_OF_CALLS if calls else RULE).format(**values),
         root / "tests" / "rules" / category / f"test_{module}.py": TEST.format(**values),
     }
     return [path for path, text in files.items() if _written(path, text)]

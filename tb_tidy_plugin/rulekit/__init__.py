@@ -8,12 +8,13 @@ from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.ranks.run import Run
 from tb_tidy_plugin.rulekit import made
 from tb_tidy_plugin.rulekit.edits import Edit, Overlap, Remove, Scale, Unblock
+from tb_tidy_plugin.rulekit.library_calls import CallRule, EngineFunctionRule, LibraryCallRule, LibraryCalls
 from tb_tidy_plugin.rulekit.rule import AnyRule, Benchmark, DeviceKind, Match, Rule, known_dtype
 from tb_tidy_plugin.rulekit.run_rule import RunMatch, RunRule
 from tb_tidy_plugin.rulekit.statements import chain_of, fitting
 from tb_tidy_plugin.rulekit.thresholds import Threshold
 from tb_tidy_plugin.sources.constructors import Made
-from tb_tidy_plugin.sources.frames import parse_frame
+from tb_tidy_plugin.sources.frames import is_own_code, parse_frame
 from tb_tidy_plugin.torchfacts import aten
 from tb_tidy_plugin.trace.columns import Category, Rows
 from tb_tidy_plugin.words.units import Bytes, Nanoseconds, Share, Sizes
@@ -30,13 +31,17 @@ __all__ = [
     "Benchmark",
     "Bytes",
     "Call",
+    "CallRule",
     "Category",
     "Code",
     "Confidence",
     "DeviceKind",
     "Edit",
+    "EngineFunctionRule",
     "Inputs",
     "Intervals",
+    "LibraryCallRule",
+    "LibraryCalls",
     "Made",
     "Match",
     "Nanoseconds",
@@ -57,6 +62,7 @@ __all__ = [
     "aten",
     "chain_of",
     "fitting",
+    "is_own_code",
     "known_dtype",
     "made",
     "parse_frame",

@@ -37,6 +37,9 @@ LIBRARIES = frozenset(
 COMMON_USER_NAMES = frozenset({"code", "profile", "test", "trace", "statistics", "types", "queue", "secrets"})
 """Modules of the standard library whose names people also give to their own scripts."""
 
+_LOOPS_OF_TORCH = ("Optimizer.", "enumerate(DataLoader)#")
+"""Annotations around PyTorch's own loops."""
+
 
 class _CallStack(msgspec.Struct):
     text: str = msgspec.field(name="Call stack", default="")
@@ -110,6 +113,15 @@ def parse_frame(name: str) -> Frame | None:
     """
     match = FRAME.fullmatch(name)
     return None if match is None else frame_of(match["file"], int(match["line"]), match["function"])
+
+
+def is_own_code(name: str) -> bool | None:
+    """True if an event's name is that of the user's own function; None if it does not name a function.
+
+    False for the loops of PyTorch's optimizers and data loaders, whose annotations stand for their functions.
+    """
+    frame = parse_frame(name)
+    return frame.own_code if frame else False if name.startswith(_LOOPS_OF_TORCH) else None
 
 
 def frame_of(file: str, line: int, function: str) -> Frame | None:

@@ -13,10 +13,11 @@ from tests.support.copied import Copy, copy_package
 
 RULE = "tb_tidy_plugin/rules/weather/rain_in_step.py"
 TEST = "tests/rules/weather/test_rain_in_step.py"
+TEST_OF_CALLS = "tests/rules/weather/test_snow_in_step.py"
 
 
-def run(root: Path, name: str) -> Result:
-    return CliRunner().invoke(dev, ["new-rule", name], obj=root)
+def run(root: Path, *arguments: str) -> Result:
+    return CliRunner().invoke(dev, ["new-rule", *arguments], obj=root)
 
 
 @pytest.fixture(scope="module")
@@ -29,6 +30,8 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Copy:
         f"wrote {RULE}",
         f"wrote {TEST}",
     ]
+    of_calls = run(copied.root, "weather/snow-in-step", "--calls")
+    assert of_calls.exit_code == 0, of_calls.output
     return copied
 
 
@@ -45,17 +48,20 @@ def test_the_rule_is_found_and_has_a_page(copy: Copy) -> None:
         "-c",
         "from tb_tidy_plugin.rules import all_rules\n"
         "from tb_tidy_plugin.rulekit.page import page_of\n"
-        "rule, = (rule for rule in all_rules() if rule.name() == 'rain-in-step')\n"
-        "print(rule.__name__, rule.category(), len(page_of(rule).sections))",
+        "for rule in all_rules():\n"
+        "    if rule.category() == 'weather': print(rule.__name__, rule.needs, len(page_of(rule).sections))",
     )
-    assert shown.stdout == "RainInStep weather 5\n", shown.stderr
+    expected = "RainInStep frozenset({'shapes'}) 5\nSnowInStep frozenset({'stacks'}) 5\n"
+    assert shown.stdout == expected, shown.stderr
 
 
-def test_its_test_fails_until_it_is_written(copy: Copy) -> None:
-    tested = copy.python("-m", "pytest", "-q", "-p", "no:cacheprovider", TEST)
+@pytest.mark.parametrize("test", [TEST, TEST_OF_CALLS])
+def test_its_test_fails_until_it_is_written(copy: Copy, test: str) -> None:
+    tested = copy.python("-m", "pytest", "-q", "-p", "no:cacheprovider", test)
     assert tested.returncode == 1, tested.stdout + tested.stderr
     assert "3 failed" in tested.stdout
     assert "Failed: to be written" in tested.stdout
+    assert "AssertionError" not in tested.stdout  # what comes before holds
 
 
 def test_a_file_that_is_there_is_kept(copy: Copy) -> None:

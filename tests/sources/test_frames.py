@@ -6,7 +6,7 @@ import pytest
 
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.rulekit.testing import A100, draw, row_of
-from tb_tidy_plugin.sources.frames import Frame, parse_frame, stack_of
+from tb_tidy_plugin.sources.frames import Frame, is_own_code, parse_frame, stack_of
 from tb_tidy_plugin.sources.places import place_of
 from tb_tidy_plugin.trace.kineto import read_trace
 from tests.support.recordings import shared
@@ -42,6 +42,22 @@ def test_names_of_frames(name: str) -> None:
 )
 def test_what_has_no_file(name: str) -> None:
     assert parse_frame(name) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("train.py(12): step", True),
+        ("torch/optim/adam.py(3): step", False),
+        ("Optimizer.step#Adam.step", False),
+        ("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", False),
+        ("nn.Module: Linear_0", None),
+        ("aten::mm", None),
+        ("my optimizer", None),
+    ],
+)
+def test_own_code(name: str, expected: bool | None) -> None:
+    assert is_own_code(name) is expected
 
 
 GENERATED = "zj/czjnfejbdxv64ttdmw7oj5j4zjc6uf3iyojdsx47yei3jacna2c4.py"

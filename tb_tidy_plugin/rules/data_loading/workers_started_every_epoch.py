@@ -33,10 +33,9 @@ import msgspec
 from tb_tidy_plugin.fixes.change import Change, Spot, changes_behaviour
 from tb_tidy_plugin.profile.events.calls import rows_of
 from tb_tidy_plugin.profile.host.callers import calls_in_steps
-from tb_tidy_plugin.rulekit import Category, Code, Made, Match, Nanoseconds, Profile, Rule, Threshold, made
+from tb_tidy_plugin.rulekit import CallRule, Category, Code, Made, Match, Nanoseconds, Profile, Rows, Threshold, made
 from tb_tidy_plugin.trace.sets import among
 
-ITERATORS = r"^torch/utils/data/dataloader\.py\(\d+\): _get_iterator$"
 STOPS = r"^torch/utils/data/dataloader\.py\(\d+\): _shutdown_workers$"
 STARTS_PROCESS = r"^multiprocessing/process\.py\(\d+\): start$"
 
@@ -53,11 +52,12 @@ class Evidence(msgspec.Struct, frozen=True):
     time: Nanoseconds
 
 
-class WorkersStartedEveryEpoch(Rule[Evidence]):
+class WorkersStartedEveryEpoch(CallRule[Evidence]):
     """Loader workers restarted for each epoch."""
 
     code = "TT150"
-    needs = frozenset({"stacks"})
+    frames = r"^torch/utils/data/dataloader\.py\(\d+\): _get_iterator$"
+    in_most_steps = False
     action = "Keep the workers of the `DataLoader` between epochs"
     message = "A `DataLoader` starts its workers again for each epoch, which takes {time} per step"
     why = "It starts {processes} processes {starts} times in the profile. Reported for {min_starts} starts or more"
@@ -69,20 +69,18 @@ class WorkersStartedEveryEpoch(Rule[Evidence]):
 
     min_starts = Threshold(2, "within the recorded steps: every job starts its workers once")
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
-        processes = profile.matching(STARTS_PROCESS, Category.PYTHON)
-        starts = calls_in_steps(profile, ITERATORS)
-        each = profile.covering(processes, starts)
-        starts = starts[among(starts, each)]
+    def matches(self, profile: Profile, rows: Rows) -> Iterator[Match[Evidence]]:
+        each = profile.covering(profile.matching(STARTS_PROCESS, Category.PYTHON), rows)
+        starts = rows[among(rows, each)]
         if len(starts) < self.min_starts:
             return
-        rows = [*starts[1:].tolist(), *calls_in_steps(profile, STOPS).tolist()]
+        restarts = [*starts[1:].tolist(), *calls_in_steps(profile, STOPS).tolist()]
         evidence = Evidence(
             starts=len(starts),
             processes=round(int(among(each, starts).sum()) / len(starts)),
-            time=Nanoseconds(profile.per_step_ns(rows_of(rows))),
+            time=Nanoseconds(profile.per_step_ns(rows_of(restarts))),
         )
-        yield Match(int(starts[1]), tuple(sorted(rows)), evidence)
+        yield Match(int(starts[1]), tuple(sorted(restarts)), evidence)
 
     def made_by(self, evidence: Evidence) -> Made:
         return made.loader("dataloader_persistent_workers=True")

@@ -29,22 +29,17 @@ Barriers in fewer than half of the steps, such as those around a checkpoint, and
 take less than 50 µs per step. Recordings without marked steps.
 """
 
-from collections.abc import Iterator
-
 from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Spot
-from tb_tidy_plugin.profile.host.callers import WaitingCalls, usual_calls, waiting_calls
-from tb_tidy_plugin.rulekit import Code, Match, Profile, Rule, Threshold
-
-BARRIERS = r"^torch/distributed/distributed_c10d\.py\(\d+\): (?:monitored_)?barrier$"
+from tb_tidy_plugin.rulekit import Code, LibraryCallRule, LibraryCalls, Threshold
 
 
-class BarrierInStep(Rule[WaitingCalls]):
+class BarrierInStep(LibraryCallRule):
     """Barrier in each step."""
 
     code = "TT1350"
-    needs = frozenset({"stacks"})
+    frames = r"^torch/distributed/distributed_c10d\.py\(\d+\): (?:monitored_)?barrier$"
     action = "Remove `barrier()` from the step"
-    message = "All ranks wait for one another in `barrier()` {times} per step, for {held} on this rank"
+    message = "All ranks wait for one another in `barrier()` {times} per step, for {time} on this rank"
     why = "At least half of the steps have a barrier. Reported for {min_wait_ns} per step or more"
     fix = "Remove `barrier()` from the step: collectives already wait for the data that they exchange"
     caveat = "A rank that reads a file written by another rank still needs a barrier."
@@ -52,12 +47,10 @@ class BarrierInStep(Rule[WaitingCalls]):
 
     min_wait_ns = Threshold(50_000, "per step; a barrier takes 20 to 50 µs even if all ranks arrive together")
 
-    def detect(self, profile: Profile) -> Iterator[Match[WaitingCalls]]:
-        rows = usual_calls(profile, BARRIERS)
-        if evidence := waiting_calls(profile, rows, self.min_wait_ns):
-            yield from (Match(row, (row,), evidence) for row in rows.tolist())
+    def is_worth(self, calls: LibraryCalls) -> bool:
+        return calls.time >= self.min_wait_ns
 
-    def fixer(self, code: Code, spot: Spot, evidence: WaitingCalls) -> Change:
+    def fixer(self, code: Code, spot: Spot, evidence: LibraryCalls) -> Change:
         splice = code.without_statement(spot.lines, "barrier", "monitored_barrier")
         return Change(
             (splice,),

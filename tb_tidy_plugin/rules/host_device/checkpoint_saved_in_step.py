@@ -33,32 +33,16 @@ Small states that take less than 1 % of the steps. Recordings without marked ste
 
 from collections.abc import Iterator
 
-import msgspec
+from tb_tidy_plugin.rulekit import Edit, LibraryCallRule, LibraryCalls, Match, Overlap, Profile, Threshold
 
-from tb_tidy_plugin.profile.host.callers import usual_calls
-from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Overlap, Profile, Rule, Threshold
-
-SAVES = r"^torch/(?:serialization|distributed/checkpoint/state_dict_saver)\.py\(\d+\): save$"
 _COPY = 0.1  # of the time, which stays in line
 
 
-class Evidence(msgspec.Struct, frozen=True):
-    """The checkpoints of a profile.
-
-    Attributes:
-        count: their number. steps: of the profile. time: per step.
-    """
-
-    count: int
-    steps: int
-    time: Nanoseconds
-
-
-class CheckpointSavedInStep(Rule[Evidence]):
+class CheckpointSavedInStep(LibraryCallRule):
     """Checkpoint written while the step waits."""
 
     code = "TT250"
-    needs = frozenset({"stacks"})
+    frames = r"^torch/(?:serialization|distributed/checkpoint/state_dict_saver)\.py\(\d+\): save$"
     action = "Save checkpoints less often, and in the background"
     message = "Saving checkpoints in the step takes {time} per step"
     why = (
@@ -69,10 +53,5 @@ class CheckpointSavedInStep(Rule[Evidence]):
 
     min_share = Threshold(0.01, "below this share the state is small and a change is not worth it")
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
-        rows = usual_calls(profile, SAVES)
-        evidence = Evidence(len(rows), len(profile.steps.items), Nanoseconds(profile.per_step_ns(rows)))
-        yield from (Match(row, (row,), evidence) for row in rows.tolist())
-
-    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
+    def remedy(self, profile: Profile, match: Match[LibraryCalls]) -> Iterator[Edit]:
         yield Overlap(match.events, left=_COPY)

@@ -34,10 +34,8 @@ import msgspec
 import numpy as np
 
 from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Spot
-from tb_tidy_plugin.profile.host.callers import usual_calls
-from tb_tidy_plugin.rulekit import Category, Code, Match, Nanoseconds, Profile, Rows, Rule
+from tb_tidy_plugin.rulekit import CallRule, Category, Code, Match, Nanoseconds, Profile, Rows
 
-EMPTIES = r"^torch/(?:cuda|xpu|mps)/(?:memory|__init__)\.py\(\d+\): empty_cache$"
 _ALLOCATES = r"^(?:cuda|hip)Malloc(?:Async)?$"
 
 
@@ -60,11 +58,11 @@ class Evidence(msgspec.Struct, frozen=True):
         return f"; `cudaMalloc` then takes {self.allocating} per step" if self.allocations else ""
 
 
-class CacheEmptiedInStep(Rule[Evidence]):
+class CacheEmptiedInStep(CallRule[Evidence]):
     """Cached device memory freed in each step."""
 
     code = "TT1250"
-    needs = frozenset({"stacks"})
+    frames = r"^torch/(?:cuda|xpu|mps)/(?:memory|__init__)\.py\(\d+\): empty_cache$"
     action = "Remove `empty_cache()` from the step"
     message = "`empty_cache()` runs in the steps and takes {time} per step{again}"
     why = "The profile contains {count} calls. Reported if half of the steps have one"
@@ -74,9 +72,8 @@ class CacheEmptiedInStep(Rule[Evidence]):
     )
     caveat = "Other processes on the device have less memory."
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
-        rows = usual_calls(profile, EMPTIES)
-        allocations = _allocations(profile) if len(rows) else rows
+    def matches(self, profile: Profile, rows: Rows) -> Iterator[Match[Evidence]]:
+        allocations = _allocations(profile)
         evidence = Evidence(
             count=len(rows),
             time=Nanoseconds(profile.per_step_ns(rows)),

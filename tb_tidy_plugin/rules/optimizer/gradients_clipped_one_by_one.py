@@ -33,11 +33,9 @@ import msgspec
 
 from tb_tidy_plugin.fixes.change import SAME_UP_TO_ROUNDING, Change, Spot, Unfixable
 from tb_tidy_plugin.profile.events.calls import rows_of
-from tb_tidy_plugin.profile.host.callers import calls_in_steps
-from tb_tidy_plugin.rulekit import Code, Match, Nanoseconds, Profile, Rule, Threshold
+from tb_tidy_plugin.rulekit import CallRule, Code, Match, Nanoseconds, Profile, Rows, Threshold
 from tb_tidy_plugin.torchfacts import aten
 
-CLIPS = r"^torch/nn/utils/clip_grad\.py\(\d+\): clip_grad_(?:norm|value)_$"
 NAMES = ("clip_grad_norm_", "clip_grad_value_")
 TOGETHER = "_foreach_"
 
@@ -54,11 +52,13 @@ class Evidence(msgspec.Struct, frozen=True):
     time: Nanoseconds
 
 
-class GradientsClippedOneByOne(Rule[Evidence]):
+class GradientsClippedOneByOne(CallRule[Evidence]):
     """Gradients clipped one parameter at a time."""
 
     code = "TT351"
     needs = frozenset({"stacks", "device", "steps"})
+    frames = r"^torch/nn/utils/clip_grad\.py\(\d+\): clip_grad_(?:norm|value)_$"
+    in_most_steps = False
     reads_operators = True
     action = "Clip all gradients in one call"
     message = "Gradients of {parameters} parameters are clipped one at a time: {operators} operators, {time} per step"
@@ -69,9 +69,9 @@ class GradientsClippedOneByOne(Rule[Evidence]):
 
     min_parameters = Threshold(10, "per call; for fewer parameters the loop costs little more than one joint call")
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+    def matches(self, profile: Profile, rows: Rows) -> Iterator[Match[Evidence]]:
         found: list[tuple[int, int, int]] = []
-        for row in calls_in_steps(profile, CLIPS).tolist():
+        for row in rows.tolist():
             operators = Counter(aten.without_overload(profile.name(each)) for each in profile.calls.operators_in([row]))
             parameters = max(operators.values(), default=0)
             is_together = any(aten.short_name(name).startswith(TOGETHER) for name in operators)

@@ -30,13 +30,7 @@ Functions that run while the device works. Functions inside an iteration's mark,
 Recordings of one iteration, without Python functions, or in which the device waits only a small part of the time.
 """
 
-from collections.abc import Iterator
-
-import msgspec
-
-from tb_tidy_plugin.profile.serving.iterations import functions_that_hold_up, share_held_up
-from tb_tidy_plugin.rulekit import Match, Nanoseconds, Profile, Rule, Share, Threshold
-from tb_tidy_plugin.words.units import times
+from tb_tidy_plugin.rulekit import EngineFunctionRule, Threshold
 
 _PARTS = {
     "scheduler": r"(?:^|/)(?:scheduler\w*|schedule_batch|schedule_policy|kv_cache_manager|block_manager)\.py\(|"
@@ -46,32 +40,12 @@ _PARTS = {
 """Files of the scheduler's and the sampler's functions in vLLM and SGLang."""
 
 
-class Evidence(msgspec.Struct, frozen=True):
-    """Calls of one function.
-
-    Attributes:
-        part: scheduler or sampler. function: its file and name. calls: number of calls that the device waits for.
-        time: total waiting time.
-        share: of the serving time, for all functions of the part.
-    """
-
-    part: str
-    function: str
-    calls: int
-    time: Nanoseconds
-    share: Share
-
-    @property
-    def how_often(self) -> str:
-        """The number of calls that the device waits for."""
-        return times(self.calls)
-
-
-class HostWorkBetweenIterations(Rule[Evidence]):
+class HostWorkBetweenIterations(EngineFunctionRule):
     """Scheduling and sampling that the device waits for."""
 
     code = "TT1509"
-    needs = frozenset({"stacks", "device"})
+    parts = _PARTS
+    inside = False
     action = "Schedule the next batch while the device works"
     message = "Between iterations the device waits {time} for the {part}: `{function}`, {how_often}"
     why = "All functions of the {part} delay it for {share} of the time. Reported above {min_waiting}"
@@ -82,15 +56,3 @@ class HostWorkBetweenIterations(Rule[Evidence]):
     left = (0.5, 0.0, 1.0)
 
     min_waiting = Threshold(0.03, "of the time; shorter pauses between two batches are normal")
-
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
-        for part, files in _PARTS.items():
-            found = functions_that_hold_up(profile, files, inside=False)
-            share = share_held_up(profile, found)
-            if share <= self.min_waiting:
-                continue
-            for function in found:
-                calls, time = function.calls, Nanoseconds(function.waits_ns)
-                evidence = Evidence(part, function.name, len(calls), time, Share(share))
-                for row, spans in calls.items():
-                    yield Match(row, (row,), evidence, subject=part, confidence="medium", lost=spans)

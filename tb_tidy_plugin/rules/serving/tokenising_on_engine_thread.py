@@ -37,13 +37,7 @@ Tokenisers on other threads or in other processes, and those that run while the 
 functions, or in which the device waits only a small part of the time.
 """
 
-from collections.abc import Iterator
-
-import msgspec
-
-from tb_tidy_plugin.profile.serving.iterations import functions_that_hold_up, share_held_up
-from tb_tidy_plugin.rulekit import Match, Nanoseconds, Profile, Rule, Share, Threshold
-from tb_tidy_plugin.words.units import times
+from tb_tidy_plugin.rulekit import EngineFunctionRule, Threshold
 
 TOKENISER = (
     r"(?:^|/)(?:de)?tokeni[sz](?:er|ation)\w*\.py\(|(?:^|/)(?:tokenization|detokenizer)_\w+\.py\(|"
@@ -51,31 +45,15 @@ TOKENISER = (
 )
 """Files of vLLM, SGLang and transformers, and the compiled functions of `tokenizers`."""
 
-
-class Evidence(msgspec.Struct, frozen=True):
-    """Calls of one function.
-
-    Attributes:
-        function: its file and name. calls: number of calls that the device waits for. time: total waiting time.
-        share: of the serving time, for all such functions.
-    """
-
-    function: str
-    calls: int
-    time: Nanoseconds
-    share: Share
-
-    @property
-    def how_often(self) -> str:
-        """The number of calls that the device waits for."""
-        return times(self.calls)
+_PARTS = {"": TOKENISER}
 
 
-class TokenisingOnEngineThread(Rule[Evidence]):
+class TokenisingOnEngineThread(EngineFunctionRule):
     """Tokenisers that the device waits for."""
 
     code = "TT1510"
-    needs = frozenset({"stacks", "device"})
+    parts = _PARTS
+    inside = True
     action = "Tokenise in another process"
     message = "The device waits {time} for a tokeniser on the engine's thread: `{function}`, {how_often}"
     why = "All such functions delay it for {share} of the time. Reported above {min_waiting}"
@@ -86,14 +64,3 @@ class TokenisingOnEngineThread(Rule[Evidence]):
     left = (0.0, 0.0, 1.0)
 
     min_waiting = Threshold(0.02, "of the time; less is hardly worth another process")
-
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
-        found = functions_that_hold_up(profile, TOKENISER, inside=True)
-        share = share_held_up(profile, found)
-        if share <= self.min_waiting:
-            return
-        for function in found:
-            calls, time = function.calls, Nanoseconds(function.waits_ns)
-            evidence = Evidence(function.name, len(calls), time, Share(share))
-            for row, spans in calls.items():
-                yield Match(row, (row,), evidence, confidence="medium", lost=spans)

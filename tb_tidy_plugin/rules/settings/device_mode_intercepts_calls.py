@@ -36,10 +36,7 @@ from collections.abc import Iterator
 import msgspec
 
 from tb_tidy_plugin.profile.events.calls import rows_of
-from tb_tidy_plugin.profile.host.callers import calls_in_steps
-from tb_tidy_plugin.rulekit import Match, Nanoseconds, Profile, Rule, Threshold
-
-INTERCEPTED = r"^torch/utils/_device\.py\(\d+\): __torch_function__$"
+from tb_tidy_plugin.rulekit import CallRule, Match, Nanoseconds, Profile, Rows, Threshold
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -53,11 +50,12 @@ class Evidence(msgspec.Struct, frozen=True):
     own: Nanoseconds
 
 
-class DeviceModeInterceptsCalls(Rule[Evidence]):
+class DeviceModeInterceptsCalls(CallRule[Evidence]):
     """Default device intercepts each call."""
 
     code = "TT1452"
-    needs = frozenset({"stacks"})
+    frames = r"^torch/utils/_device\.py\(\d+\): __torch_function__$"
+    in_most_steps = False
     action = "Set the default device only while the model is created"
     message = "A default device intercepts {calls} calls per step, which takes {own}"
     why = (
@@ -69,8 +67,7 @@ class DeviceModeInterceptsCalls(Rule[Evidence]):
 
     min_calls = Threshold(100, "per step; fewer take about 0.2 ms")
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
-        rows = calls_in_steps(profile, INTERCEPTED)
+    def matches(self, profile: Profile, rows: Rows) -> Iterator[Match[Evidence]]:
         calls = profile.per_step_count(rows)
         if calls < self.min_calls:
             return

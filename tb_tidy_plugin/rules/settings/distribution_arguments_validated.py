@@ -28,35 +28,19 @@ Distributions created with `validate_args=False`, whose frames run no operator. 
 1 % of the step. Recordings without marked steps or without stacks.
 """
 
-from collections.abc import Iterator
-
-import msgspec
-
 from tb_tidy_plugin.fixes.change import Change, Spot, Unfixable, changes_behaviour
 from tb_tidy_plugin.profile.events.calls import rows_of
-from tb_tidy_plugin.profile.host.callers import calls_in_steps
-from tb_tidy_plugin.rulekit import Code, Match, Profile, Rule, Threshold
-
-_CHECKS = r"^torch/distributions/distribution\.py\(\d+\): (?:__init__|_validate_sample)$"
+from tb_tidy_plugin.rulekit import Code, LibraryCallRule, LibraryCalls, Profile, Rows, Threshold
 
 
-class Evidence(msgspec.Struct, frozen=True):
-    """The checks of a profile.
-
-    Attributes:
-        checks: per step.
-    """
-
-    checks: int
-
-
-class DistributionArgumentsValidated(Rule[Evidence]):
+class DistributionArgumentsValidated(LibraryCallRule):
     """Arguments of distributions validated on each call."""
 
     code = "TT1450"
-    needs = frozenset({"stacks"})
+    frames = r"^torch/distributions/distribution\.py\(\d+\): (?:__init__|_validate_sample)$"
+    in_most_steps = False
     action = "Switch the checks of distributions off"
-    message = "Distributions check their arguments {checks} times per step"
+    message = "Distributions check their arguments {calls} times per step"
     why = (
         "`Distribution.__init__` and `_validate_sample` run operators and read their results. Reported for "
         "{min_checks} checks per step or more"
@@ -70,15 +54,13 @@ class DistributionArgumentsValidated(Rule[Evidence]):
     min_share = Threshold(0.01, "of the step; less is not worth giving up a check that finds errors")
     min_checks = Threshold(2, "per step; a single check costs little")
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
-        frames = calls_in_steps(profile, _CHECKS)
-        rows = rows_of(row for row in frames.tolist() if profile.calls.operators_in([row]))
-        checks = profile.per_step_count(rows)
-        if checks >= self.min_checks:
-            evidence = Evidence(round(checks))
-            yield from (Match(row, (row,), evidence) for row in rows.tolist())
+    def chosen(self, profile: Profile, rows: Rows) -> Rows:
+        return rows_of(row for row in rows.tolist() if profile.calls.operators_in([row]))
 
-    def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
+    def is_worth(self, calls: LibraryCalls) -> bool:
+        return calls.per_step >= self.min_checks
+
+    def fixer(self, code: Code, spot: Spot, evidence: LibraryCalls) -> Change:
         function = "set_default_validate_args"
         if any(code.callee(call).endswith(f".{function}") for call in code.calls):
             raise Unfixable(f"The file calls `{function}` already.")

@@ -38,10 +38,8 @@ import msgspec
 
 from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Spot, Unfixable
 from tb_tidy_plugin.profile.events.calls import BUILT_IN, rows_of
-from tb_tidy_plugin.profile.host.callers import calls_in_steps
-from tb_tidy_plugin.rulekit import Code, Edit, Match, Nanoseconds, Profile, Remove, Rule, Scale, Threshold
+from tb_tidy_plugin.rulekit import CallRule, Code, Edit, Match, Nanoseconds, Profile, Remove, Rows, Scale, Threshold
 
-COLLECTIONS = r"^Python GC$"
 COLLECT = BUILT_IN + "function collect>"
 LEFT_FROZEN = (0.1, 0.0, 0.5)
 
@@ -68,11 +66,12 @@ class Evidence(msgspec.Struct, frozen=True):
         return "Remove `gc.collect()` from the step" if self.explicit else "Call `gc.collect(); gc.freeze()` once"
 
 
-class GarbageCollectedInStep(Rule[Evidence]):
+class GarbageCollectedInStep(CallRule[Evidence]):
     """Python's garbage collector stops the step."""
 
     code = "TT1451"
-    needs = frozenset({"stacks"})
+    frames = r"^Python GC$"
+    in_most_steps = False
     action = "Keep garbage collection out of the steps"
     message = "{who} collects garbage in the steps, which takes {time} per step"
     why = "Number of collections in the profile: {count}; the longest takes {longest}"
@@ -84,13 +83,13 @@ class GarbageCollectedInStep(Rule[Evidence]):
 
     min_share = Threshold(0.01, "collecting the youngest generation takes less in any program")
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
-        rows = calls_in_steps(profile, COLLECTIONS).tolist()
+    def matches(self, profile: Profile, rows: Rows) -> Iterator[Match[Evidence]]:
+        collections = rows.tolist()
         explicit = {
-            row for row in rows if (above := profile.parent(row)) is not None and profile.name(above) == COLLECT
+            row for row in collections if (above := profile.parent(row)) is not None and profile.name(above) == COLLECT
         }
         for kind in (True, False):
-            own = [row for row in rows if (row in explicit) is kind]
+            own = [row for row in collections if (row in explicit) is kind]
             for row in own:
                 evidence = Evidence(
                     explicit=kind,

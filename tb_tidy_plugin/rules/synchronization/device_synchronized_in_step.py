@@ -35,34 +35,33 @@ from collections.abc import Iterator
 
 from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Spot
 from tb_tidy_plugin.profile.events.calls import rows_of
-from tb_tidy_plugin.profile.host.callers import WaitingCalls, usual_calls, waiting_calls
-from tb_tidy_plugin.rulekit import Code, Edit, Match, Profile, Rule, Threshold, Unblock
+from tb_tidy_plugin.rulekit import Code, Edit, LibraryCallRule, LibraryCalls, Match, Profile, Rows, Threshold, Unblock
 
-_WAITS = r"^torch/(?:cuda/__init__|xpu/__init__|accelerator/__init__|cuda/streams)\.py\(\d+\): synchronize$"
 OF_PROFILER = "torch/profiler/"
 
 
-class DeviceSynchronizedInStep(Rule[WaitingCalls]):
+class DeviceSynchronizedInStep(LibraryCallRule):
     """Host waits for the whole device in each step."""
 
     code = "TT851"
     needs = frozenset({"stacks", "device"})
+    frames = r"^torch/(?:cuda/__init__|xpu/__init__|accelerator/__init__|cuda/streams)\.py\(\d+\): synchronize$"
     action = "Remove `synchronize()` from the step"
-    message = "`synchronize()` makes the host wait for the device {times} per step, for {held}"
+    message = "`synchronize()` makes the host wait for the device {times} per step, for {time}"
     why = "At least half of the steps have such a call. Reported for {min_wait_ns} per step or more"
     fix = "Remove `synchronize()` from the step, and measure times with `torch.cuda.Event`"
 
     min_wait_ns = Threshold(50_000, "per step; a shorter wait leaves the device idle only for a few launches")
 
-    def detect(self, profile: Profile) -> Iterator[Match[WaitingCalls]]:
-        frames = usual_calls(profile, _WAITS).tolist()
-        rows = rows_of(row for row in frames if not profile.calls.caller_name(row).startswith(OF_PROFILER))
-        if evidence := waiting_calls(profile, rows, self.min_wait_ns):
-            yield from (Match(row, (row,), evidence) for row in rows.tolist())
+    def chosen(self, profile: Profile, rows: Rows) -> Rows:
+        return rows_of(row for row in rows.tolist() if not profile.calls.caller_name(row).startswith(OF_PROFILER))
 
-    def remedy(self, profile: Profile, match: Match[WaitingCalls]) -> Iterator[Edit]:
+    def is_worth(self, calls: LibraryCalls) -> bool:
+        return calls.time >= self.min_wait_ns
+
+    def remedy(self, profile: Profile, match: Match[LibraryCalls]) -> Iterator[Edit]:
         yield Unblock(match.anchor)
 
-    def fixer(self, code: Code, spot: Spot, evidence: WaitingCalls) -> Change:
+    def fixer(self, code: Code, spot: Spot, evidence: LibraryCalls) -> Change:
         splice = code.without_statement(spot.lines, "synchronize")
         return Change((splice,), SAME_RESULTS, "No time is measured with it, and no other library waits for it.")

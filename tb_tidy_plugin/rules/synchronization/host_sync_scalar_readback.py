@@ -58,7 +58,7 @@ from tb_tidy_plugin.rulekit import (
     Scale,
     Threshold,
     Unblock,
-    parse_frame,
+    is_own_code,
 )
 from tb_tidy_plugin.trace.columns import ABSENT
 from tb_tidy_plugin.words.causes import Cause
@@ -162,7 +162,7 @@ class HostSyncScalarReadback(Rule[Evidence]):
                 yield from (Match(row, (row,), evidence, lost=idle[row]) for row in rows)
 
     def _loops(self, profile: Profile) -> Iterator[Match[Evidence]]:
-        loops = {loop.calls[0]: (loop.calls, reads) for loop, reads in read_loops(profile, _is_own)}
+        loops = {loop.calls[0]: (loop.calls, reads) for loop, reads in read_loops(profile, is_own_code)}
         for firsts in _by_place(profile, loops):
             values = round(profile.per_step_count(rows_of(row for first in firsts for row in loops[first][1])))
             spans = {at: (profile.start_ns(at), profile.end_ns(loops[at][0][-1])) for at in firsts}
@@ -219,15 +219,9 @@ def _by_place(profile: Profile, rows: Iterable[int]) -> list[list[int]]:
 
 def _place(profile: Profile, row: int) -> str:
     """The name of the nearest caller that is the user's own or one of `_OTHERS`; empty for none."""
-    while (name := profile.calls.caller_name(row)) and not _is_own(name) and not name.startswith(_OTHERS):
+    while (name := profile.calls.caller_name(row)) and not is_own_code(name) and not name.startswith(_OTHERS):
         row = int(profile.calls.caller[row])
     return name
-
-
-def _is_own(caller: str) -> bool | None:
-    """True if a caller is the user's own function; None if it is not a function."""
-    frame = parse_frame(caller)
-    return frame.own_code if frame else False if caller.startswith(_OTHERS) else None
 
 
 def _anchor(profile: Profile, first: int) -> int:

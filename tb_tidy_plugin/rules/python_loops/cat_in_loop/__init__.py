@@ -53,7 +53,7 @@ from tb_tidy_plugin.rulekit import (
     Sizes,
     Threshold,
     fitting,
-    parse_frame,
+    is_own_code,
 )
 from tb_tidy_plugin.rules.python_loops.cat_in_loop.growth import growing_tensors, is_read_between
 
@@ -97,7 +97,7 @@ class CatInLoop(Rule[Evidence]):
     )
 
     def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
-        for series in growing_tensors(profile, round(self.min_calls), _is_own):
+        for series in growing_tensors(profile, round(self.min_calls), is_own_code):
             if not is_read_between(profile, series):
                 yield self._match(profile, series)
 
@@ -134,8 +134,3 @@ class CatInLoop(Rule[Evidence]):
         from tb_tidy_plugin.fixes.growing import collected
 
         return collected(code, spot)
-
-
-def _is_own(function: str) -> bool | None:
-    frame = parse_frame(function)
-    return frame.own_code if frame else None

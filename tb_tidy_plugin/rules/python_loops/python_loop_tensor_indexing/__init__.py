@@ -58,7 +58,7 @@ from tb_tidy_plugin.rulekit import (
     Threshold,
     aten,
     fitting,
-    parse_frame,
+    is_own_code,
 )
 from tb_tidy_plugin.rules.python_loops.python_loop_tensor_indexing.pieces import (
     PICKS,
@@ -69,7 +69,6 @@ from tb_tidy_plugin.rules.python_loops.python_loop_tensor_indexing.pieces import
     time_of_loop,
 )
 
-_OTHERS = ("enumerate(DataLoader)#", "Optimizer.")  # annotations around PyTorch's own loops
 MIN_ALIKE = 0.7  # of the groups: conditions and inner loops make them differ; in straight code hardly two are alike
 _STORES = aten.names("in_place", "copy_ fill_")  # right after a pick: `x[i] = …`
 _SHOWN, NO_CALLER = 8, -1
@@ -147,7 +146,7 @@ class PythonLoopTensorIndexing(Rule[Evidence]):
         by_place: dict[str, list[Match[Evidence]]] = {}
         for loop, match in _whole(profile, [*self._found(profile)]):
             caller = profile.calls.caller_name(loop.calls[0])
-            by_place.setdefault(caller if _is_own(caller) else "", []).append(match)
+            by_place.setdefault(caller if is_own_code(caller) else "", []).append(match)
         for matches in by_place.values():
             runs = profile.per_step_count(rows_of(match.events[0] for match in matches)) / len(matches)
             share = profile.share_of_step(round(runs * sum(match.evidence.time for match in matches)))
@@ -157,11 +156,11 @@ class PythonLoopTensorIndexing(Rule[Evidence]):
     def _found(self, profile: Profile) -> Iterator[tuple[Loop, Match[Evidence]]]:
         work = host_work(profile)
         known: set[int] = set()
-        for loop in loops_over_pieces(profile, round(self.min_iterations), _is_own):
+        for loop in loops_over_pieces(profile, round(self.min_iterations), is_own_code):
             if loop.alike >= MIN_ALIKE and (match := self._match(profile, loop, work)):
                 known.update(loop.calls)
                 yield loop, match
-        for loop in loops_over_items(profile, round(self.min_equal), _is_own):
+        for loop in loops_over_items(profile, round(self.min_equal), is_own_code):
             if known.isdisjoint(loop.calls) and (match := self._match(profile, loop, work, is_of_items=True)):
                 yield loop, match
 
@@ -241,8 +240,3 @@ def _whole(profile: Profile, found: Iterable[_Found]) -> list[_Found]:
         if 2 * sum(each.evidence.time for _, each in kept[outside:]) <= match.evidence.time:
             kept[outside:] = [(loop, match)]
     return kept
-
-
-def _is_own(caller: str) -> bool | None:
-    frame = parse_frame(caller)
-    return frame.own_code if frame else False if caller.startswith(_OTHERS) else None
