@@ -1,4 +1,4 @@
-"""Tools that every rule needs. For other queries on a profile, a rule imports from `profile`."""
+"""Tools that every rule needs, as `tt`. For other queries on a profile, a rule imports from `profile`."""
 
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,6 @@ from tb_tidy_plugin.rulekit.statements import chain_of, fitting
 from tb_tidy_plugin.rulekit.thresholds import Threshold
 from tb_tidy_plugin.sources.constructors import Made
 from tb_tidy_plugin.sources.frames import is_own_code, parse_frame
-from tb_tidy_plugin.torchfacts import aten
 from tb_tidy_plugin.trace.columns import Category, Rows
 from tb_tidy_plugin.words.units import Bytes, Nanoseconds, Share, Sizes
 from tb_tidy_plugin.words.vocabulary import Confidence
@@ -59,7 +58,6 @@ __all__ = [
     "Sizes",
     "Threshold",
     "Unblock",
-    "aten",
     "chain_of",
     "fitting",
     "is_own_code",

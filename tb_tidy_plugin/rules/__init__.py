@@ -7,23 +7,23 @@ import pkgutil
 from functools import cache
 from pathlib import Path
 
-from tb_tidy_plugin.rulekit import AnyRule, Rule, RunRule
+import tb_tidy_plugin.rulekit as tt
 
 
 @cache
-def all_rules() -> tuple[type[Rule], ...]:
+def all_rules() -> tuple[type[tt.Rule], ...]:
     """Every rule over one profile, by code."""
-    return tuple(rule for rule in catalogue() if issubclass(rule, Rule))
+    return tuple(rule for rule in catalogue() if issubclass(rule, tt.Rule))
 
 
 @cache
-def all_run_rules() -> tuple[type[RunRule], ...]:
+def all_run_rules() -> tuple[type[tt.RunRule], ...]:
     """Every rule over the ranks of a run, by code."""
-    return tuple(rule for rule in catalogue() if issubclass(rule, RunRule))
+    return tuple(rule for rule in catalogue() if issubclass(rule, tt.RunRule))
 
 
 @cache
-def catalogue() -> tuple[type[AnyRule], ...]:
+def catalogue() -> tuple[type[tt.AnyRule], ...]:
     """Every rule of either kind, by code."""
     categories = [importlib.import_module(f"{__name__}.{category.name}") for category in pkgutil.iter_modules(__path__)]
     found = [
@@ -34,13 +34,13 @@ def catalogue() -> tuple[type[AnyRule], ...]:
     return tuple(sorted(found, key=lambda rule: int(rule.code.removeprefix("TT"))))
 
 
-def _rule_in(module_name: str) -> type[AnyRule]:
+def _rule_in(module_name: str) -> type[tt.AnyRule]:
     module = importlib.import_module(module_name)
     rules = [value for value in vars(module).values() if isinstance(value, type) and value.__module__ == module_name]
-    (rule,) = [value for value in rules if issubclass(value, AnyRule)]
+    (rule,) = [value for value in rules if issubclass(value, tt.AnyRule)]
     return rule
 
 
-def source_of(rule: type[AnyRule]) -> Path:
+def source_of(rule: type[tt.AnyRule]) -> Path:
     """The source file of a rule; `__init__.py` of its folder if its detectors lie beside it."""
     return Path(str(importlib.import_module(rule.__module__).__file__))

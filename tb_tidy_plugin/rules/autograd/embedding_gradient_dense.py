@@ -37,9 +37,10 @@ from math import prod
 
 import msgspec
 
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.fixes.change import SAME_UP_TO_ROUNDING, Change, Spot, Unfixable
 from tb_tidy_plugin.profile.events.calls import rows_of
-from tb_tidy_plugin.rulekit import Call, Code, Edit, Match, Nanoseconds, Profile, Rule, Scale, Share, Threshold, aten
+from tb_tidy_plugin.torchfacts import aten
 from tb_tidy_plugin.words.units import Count
 
 _GRADIENTS = aten.by_name("known", {"embedding_dense_backward": 2, "_embedding_bag_dense_backward": 5})
@@ -69,11 +70,11 @@ class Evidence(msgspec.Struct, frozen=True):
     rows: Count
     width: int
     used: Count
-    share: Share
-    time: Nanoseconds
+    share: tt.Share
+    time: tt.Nanoseconds
 
 
-class EmbeddingGradientDense(Rule[Evidence]):
+class EmbeddingGradientDense(tt.Rule[Evidence]):
     """Dense gradient of an embedding that a batch uses sparsely."""
 
     code = "TT1151"
@@ -91,11 +92,11 @@ class EmbeddingGradientDense(Rule[Evidence]):
         "sparse gradients only with gloo."
     )
 
-    min_share = Threshold(0.01, "less is not worth a separate optimizer")
-    min_rows = Threshold(10_000, "smaller tables fit into a cache")
-    max_used = Threshold(0.1, "of the table; with more rows, sorting the indices costs as much as the zeros save")
+    min_share = tt.Threshold(0.01, "less is not worth a separate optimizer")
+    min_rows = tt.Threshold(10_000, "smaller tables fit into a cache")
+    max_used = tt.Threshold(0.1, "of the table; with more rows, sorting the indices costs as much as the zeros save")
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+    def detect(self, profile: tt.Profile) -> Iterator[tt.Match[Evidence]]:
         found: dict[tuple[int, int, int], list[int]] = {}
         for row in profile.named(*_GRADIENTS).tolist():
             given = profile.inputs(row)
@@ -113,18 +114,18 @@ class EmbeddingGradientDense(Rule[Evidence]):
                 rows=Count(rows_of_table),
                 width=width,
                 used=Count(used),
-                share=Share(used / rows_of_table),
-                time=Nanoseconds(profile.per_step_ns(rows_of(calls))),
+                share=tt.Share(used / rows_of_table),
+                time=tt.Nanoseconds(profile.per_step_ns(rows_of(calls))),
             )
             for row in calls:
                 forward = profile.forward_of(row)
                 anchor = row if forward is None else forward
-                yield Match(anchor, (row,), evidence, subject=f"{rows_of_table}x{width}")
+                yield tt.Match(anchor, (row,), evidence, subject=f"{rows_of_table}x{width}")
 
-    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
-        yield Scale(match.events, max(match.evidence.share, LEAST_LEFT), 0.0, _MOST_LEFT)
+    def remedy(self, profile: tt.Profile, match: tt.Match[Evidence]) -> Iterator[tt.Edit]:
+        yield tt.Scale(match.events, max(match.evidence.share, LEAST_LEFT), 0.0, _MOST_LEFT)
 
-    def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
+    def fixer(self, code: tt.Code, spot: Spot, evidence: Evidence) -> Change:
         found = [made for call in code.calls_on(spot.lines) if (made := _lookup(code, call)) is not None]
         sizes = [code.source(call.args[0].value).replace("_", "") if call.args else "" for call in found]
         exact = [call for call, size in zip(found, sizes, strict=True) if size == str(int(evidence.rows))]
@@ -146,7 +147,7 @@ class EmbeddingGradientDense(Rule[Evidence]):
         return Change(tuple(splices), SAME_UP_TO_ROUNDING, check)
 
 
-def _weights(profile: Profile) -> set[tuple[int, ...]]:
+def _weights(profile: tt.Profile) -> set[tuple[int, ...]]:
     """Shapes of factors of products, as rows and columns of a table that may be the same tensor."""
     found: set[tuple[int, ...]] = set()
     for given in set(profile.inputs_of(profile.named(*_PRODUCTS))):
@@ -155,7 +156,7 @@ def _weights(profile: Profile) -> set[tuple[int, ...]]:
     return found
 
 
-def _lookup(code: Code, call: Call) -> "Call | None":
+def _lookup(code: tt.Code, call: tt.Call) -> "tt.Call | None":
     """The call that decides whether a table's gradient is sparse, if `call` looks up its rows."""
     if code.qualified(call.func) == "torch.nn.functional.embedding":
         return call
@@ -164,7 +165,7 @@ def _lookup(code: Code, call: Call) -> "Call | None":
     return made[0] if is_module and code.is_call(made[0]) else None
 
 
-def _takes_sparse(code: Code, call: Call) -> bool:
+def _takes_sparse(code: tt.Code, call: tt.Call) -> bool:
     """True if an optimizer, as created, takes sparse gradients."""
     positions = sum(arg.keyword is None for arg in call.args)
     most = TAKE_SPARSE.get(code.qualified(call.func).rpartition(".")[2], 0)

@@ -32,9 +32,10 @@ from collections.abc import Iterator
 
 import msgspec
 
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.fixes.change import SAME_UP_TO_ROUNDING, Change, Splice, Spot, Unfixable
 from tb_tidy_plugin.profile.events.calls import rows_of
-from tb_tidy_plugin.rulekit import Code, Edit, Inputs, Match, Nanoseconds, Profile, Rule, Scale, Sizes, Threshold, aten
+from tb_tidy_plugin.torchfacts import aten
 
 ACCUMULATES = aten.names("in_place", "_index_put_impl_ index_put_")
 _NODE = "IndexBackward0"
@@ -52,13 +53,13 @@ class Evidence(msgspec.Struct, frozen=True):
         time: of accumulating, per step, for all tables of these shapes.
     """
 
-    table: Sizes
-    picked: Sizes
+    table: tt.Sizes
+    picked: tt.Sizes
     on_gpu: bool
-    time: Nanoseconds
+    time: tt.Nanoseconds
 
 
-class IndexGradientAccumulated(Rule[Evidence]):
+class IndexGradientAccumulated(tt.Rule[Evidence]):
     """Gradient of an index accumulated element by element."""
 
     code = "TT1150"
@@ -70,10 +71,10 @@ class IndexGradientAccumulated(Rule[Evidence]):
     fix = "Pick rows with `table.index_select(0, index)` or `torch.nn.functional.embedding(index, table)`"
     caveat = "Sums of gradients differ in their last bits."
 
-    min_share = Threshold(0.01, "less is not worth a different call")
+    min_share = tt.Threshold(0.01, "less is not worth a different call")
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
-        found: dict[tuple[Sizes, Sizes], list[tuple[int, int]]] = {}
+    def detect(self, profile: tt.Profile) -> Iterator[tt.Match[Evidence]]:
+        found: dict[tuple[tt.Sizes, tt.Sizes], list[tuple[int, int]]] = {}
         for row in profile.named(*ACCUMULATES).tolist():
             above, forward = profile.parent(row), profile.forward_of(row)
             if above is None or forward is None or profile.name(above) != _NODE:
@@ -86,13 +87,13 @@ class IndexGradientAccumulated(Rule[Evidence]):
             on_gpu = bool(len(profile.device_activity_of_all(rows)))
             if not on_gpu and profile.settings.threads.intra_op == 1:
                 continue
-            evidence = Evidence(table, picked, on_gpu, Nanoseconds(profile.per_step_ns(rows)))
-            yield from (Match(forward, (row,), evidence, subject=str(table)) for row, forward in calls)
+            evidence = Evidence(table, picked, on_gpu, tt.Nanoseconds(profile.per_step_ns(rows)))
+            yield from (tt.Match(forward, (row,), evidence, subject=str(table)) for row, forward in calls)
 
-    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
-        yield Scale(match.events, *(_ON_GPU if match.evidence.on_gpu else _ON_CPU))
+    def remedy(self, profile: tt.Profile, match: tt.Match[Evidence]) -> Iterator[tt.Edit]:
+        yield tt.Scale(match.events, *(_ON_GPU if match.evidence.on_gpu else _ON_CPU))
 
-    def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
+    def fixer(self, code: tt.Code, spot: Spot, evidence: Evidence) -> Change:
         found = code.indexed_by_names(spot.lines)
         if len({code.source(picked.value) for picked, _ in found}) != 1:
             raise Unfixable("The lines do not select rows of one tensor by a named index.")
@@ -115,9 +116,9 @@ class IndexGradientAccumulated(Rule[Evidence]):
         return Change(tuple(splices), SAME_UP_TO_ROUNDING, check)
 
 
-def _picked(given: Inputs) -> tuple[Sizes, Sizes] | None:
+def _picked(given: tt.Inputs) -> tuple[tt.Sizes, tt.Sizes] | None:
     """Shapes of the table and of its picked rows; None if more than the first dimension is indexed."""
     table, picked = given.shape(0), given.shape(2)
     if table is None or picked is None or len(table) < ROWS or given.scalar(_ACCUMULATE) != "True":
         return None
-    return (Sizes(table), Sizes(picked)) if picked[-len(table) + 1 :] == table[1:] else None
+    return (tt.Sizes(table), tt.Sizes(picked)) if picked[-len(table) + 1 :] == table[1:] else None

@@ -44,10 +44,10 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.profile.compiled.compilations import skip_reasons
 from tb_tidy_plugin.profile.compiled.graphs import compiled_graphs_of, region_id
 from tb_tidy_plugin.profile.events.calls import rows_of
-from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Rule, Scale, Threshold
 
 _CURES: Mapping[str, str] = {
     r"mutat": (
@@ -77,7 +77,7 @@ class Evidence(msgspec.Struct, frozen=True):
     file: str
     line: int
     launches: int
-    idle: Nanoseconds
+    idle: tt.Nanoseconds
 
     @property
     def what(self) -> str:
@@ -95,7 +95,7 @@ class Evidence(msgspec.Struct, frozen=True):
         return next((cure for pattern, cure in _CURES.items() if re.search(pattern, self.reason)), OTHERWISE)
 
 
-class CudaGraphsSkipped(Rule[Evidence]):
+class CudaGraphsSkipped(tt.Rule[Evidence]):
     """CUDA graphs skipped in a compiled function."""
 
     code = "TT1005"
@@ -106,9 +106,9 @@ class CudaGraphsSkipped(Rule[Evidence]):
     fix = "{cure}"
     caveat = "CUDA graphs need constant shapes and keep their own memory."
 
-    min_launches = Threshold(8, "per call; inputs are copied for a graph, so fewer launches gain little")
+    min_launches = tt.Threshold(8, "per call; inputs are copied for a graph, so fewer launches gain little")
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+    def detect(self, profile: tt.Profile) -> Iterator[tt.Match[Evidence]]:
         if not (skips := skip_reasons(profile)):
             return
         code = profile.metadata.captured.compiled
@@ -126,10 +126,10 @@ class CudaGraphsSkipped(Rule[Evidence]):
                     file=skip.file,
                     line=skip.line,
                     launches=launches,
-                    idle=Nanoseconds(idle.total_ns),
+                    idle=tt.Nanoseconds(idle.total_ns),
                 )
-                yield Match(call.row, (call.row,), evidence, skip.id, lost=idle.spans)
+                yield tt.Match(call.row, (call.row,), evidence, skip.id, lost=idle.spans)
 
-    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
+    def remedy(self, profile: tt.Profile, match: tt.Match[Evidence]) -> Iterator[tt.Edit]:
         launches = match.evidence.launches
-        yield Scale(match.events, factor=2 / launches, low=1 / launches, high=0.5)
+        yield tt.Scale(match.events, factor=2 / launches, low=1 / launches, high=0.5)

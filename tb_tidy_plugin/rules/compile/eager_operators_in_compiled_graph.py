@@ -48,10 +48,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.profile.compiled.graphs import eager_operators
 from tb_tidy_plugin.profile.events.calls import rows_of
 from tb_tidy_plugin.profile.host.critical import slower_side
-from tb_tidy_plugin.rulekit import Match, Nanoseconds, Profile, Rule, Threshold
 from tb_tidy_plugin.torchfacts import aten
 from tb_tidy_plugin.trace.columns import ABSENT
 
@@ -80,7 +80,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
     names: tuple[str, ...]
     operators: int
-    time: Nanoseconds
+    time: tt.Nanoseconds
     custom: str
     is_complex: bool
     least: int
@@ -120,7 +120,7 @@ class Evidence(msgspec.Struct, frozen=True):
         return "Compute with real and imaginary parts in separate tensors, or on the result of `torch.view_as_real`"
 
 
-class EagerOperatorsInCompiledGraph(Rule[Evidence]):
+class EagerOperatorsInCompiledGraph(tt.Rule[Evidence]):
     """Eager operators inside a compiled graph."""
 
     code = "TT1004"
@@ -135,32 +135,32 @@ class EagerOperatorsInCompiledGraph(Rule[Evidence]):
     caveat = "Fused operators round less often, so results differ in their last bits."
     left = (0.1, 0.0, 0.5)
 
-    min_share = Threshold(0.01, "less is not worth rewriting a function")
-    min_operators = Threshold(2, "in a custom operator; a single one may belong to the custom kernel beside it")
+    min_share = tt.Threshold(0.01, "less is not worth rewriting a function")
+    min_operators = tt.Threshold(2, "in a custom operator; a single one may belong to the custom kernel beside it")
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+    def detect(self, profile: tt.Profile) -> Iterator[tt.Match[Evidence]]:
         for (_, custom), rows in _by_call(profile).items():
             if len(rows) >= (1 if custom == ABSENT else self.min_operators):
                 yield self._match(profile, custom, rows)
 
-    def _match(self, profile: Profile, custom: int, rows: Sequence[int]) -> Match[Evidence]:
+    def _match(self, profile: tt.Profile, custom: int, rows: Sequence[int]) -> tt.Match[Evidence]:
         name = "" if custom == ABSENT else profile.name(custom)
         names = [aten.short_name(_name(profile, row)) for row in rows]
         is_complex = any(COMPLEX in dtype for given in profile.inputs_of(rows_of(rows)) for dtype in given.dtypes)
         evidence = Evidence(
             names=tuple(sorted(set(names), key=lambda each: (-names.count(each), names.index(each)))),
             operators=len(rows),
-            time=Nanoseconds(profile.covered(rows_of(slower_side(profile, rows))).total_ns),
+            time=tt.Nanoseconds(profile.covered(rows_of(slower_side(profile, rows))).total_ns),
             custom=name,
             is_complex=is_complex,
             least=int(self.min_operators),
         )
         is_sure = bool(name) or is_complex
         anchor = rows[0] if custom == ABSENT else custom
-        return Match(anchor, slower_side(profile, rows), evidence, name, "high" if is_sure else "medium")
+        return tt.Match(anchor, slower_side(profile, rows), evidence, name, "high" if is_sure else "medium")
 
 
-def _by_call(profile: Profile) -> Mapping[tuple[int, int], list[int]]:
+def _by_call(profile: tt.Profile) -> Mapping[tuple[int, int], list[int]]:
     """Fusible operators, by the call of a generated graph and the custom operator in it, which may be `ABSENT`."""
     found: dict[tuple[int, int], list[int]] = {}
     for each in eager_operators(profile):
@@ -170,5 +170,5 @@ def _by_call(profile: Profile) -> Mapping[tuple[int, int], list[int]]:
     return found
 
 
-def _name(profile: Profile, row: int) -> str:
+def _name(profile: tt.Profile, row: int) -> str:
     return aten.without_overload(profile.name(row))

@@ -40,9 +40,9 @@ from collections.abc import Iterator
 import msgspec
 import numpy as np
 
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.profile.compiled.compilations import is_lookup, whole_calls
 from tb_tidy_plugin.profile.events.calls import rows_of
-from tb_tidy_plugin.rulekit import Match, Nanoseconds, Profile, Rule, Share, Threshold
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -53,8 +53,8 @@ class Evidence(msgspec.Struct, frozen=True):
     """
 
     calls: int
-    time: Nanoseconds
-    share: Share
+    time: tt.Nanoseconds
+    share: tt.Share
 
     @property
     def counted(self) -> str:
@@ -62,7 +62,7 @@ class Evidence(msgspec.Struct, frozen=True):
         return "1 compiled call" if self.calls == 1 else f"{self.calls} compiled calls"
 
 
-class GuardsTakeLong(Rule[Evidence]):
+class GuardsTakeLong(tt.Rule[Evidence]):
     """Slow guards of compiled code."""
 
     code = "TT1007"
@@ -82,11 +82,11 @@ class GuardsTakeLong(Rule[Evidence]):
     )
     left = (0.2, 0.1, 0.6)
 
-    max_calls = Threshold(3, "per step; with more calls, prologues also cost time, and one region for all is better")
-    min_share = Threshold(0.03, "of the step; less is not worth an unsafe setting")
-    min_lookup_ns = Threshold(500_000, "per step; steps in which less matters are too short for a model")
+    max_calls = tt.Threshold(3, "per step; with more calls, prologues also cost time, and one region for all is better")
+    min_share = tt.Threshold(0.03, "of the step; less is not worth an unsafe setting")
+    min_lookup_ns = tt.Threshold(500_000, "per step; steps in which less matters are too short for a model")
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+    def detect(self, profile: tt.Profile) -> Iterator[tt.Match[Evidence]]:
         if profile.steps.basis == "whole_trace":
             return
         calls = dict(whole_calls(profile))
@@ -99,5 +99,5 @@ class GuardsTakeLong(Rule[Evidence]):
         step_ns = max(1, sum(step.duration_ns for step in steps.items) / len(steps.items))
         is_slow = usual_ns >= max(self.min_lookup_ns, self.min_share * step_ns)
         if count <= self.max_calls and is_slow:
-            evidence = Evidence(round(count), Nanoseconds(time_ns), Share(profile.share_of_step(time_ns) or 0.0))
-            yield from (Match(region, (row,), evidence) for region, row in lookups.items())
+            evidence = Evidence(round(count), tt.Nanoseconds(time_ns), tt.Share(profile.share_of_step(time_ns) or 0.0))
+            yield from (tt.Match(region, (row,), evidence) for region, row in lookups.items())

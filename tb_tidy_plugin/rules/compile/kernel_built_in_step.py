@@ -35,9 +35,9 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.profile.compiled.compilations import Builder, builds
 from tb_tidy_plugin.profile.events.calls import rows_of
-from tb_tidy_plugin.rulekit import Category, Match, Nanoseconds, Profile, Rule, Share, Threshold, parse_frame
 from tb_tidy_plugin.trace.columns import ABSENT
 
 FIX_OF_BUILDER: Mapping[Builder, str] = {
@@ -66,8 +66,8 @@ class Evidence(msgspec.Struct, frozen=True):
 
     builder: Builder
     builds: int
-    time: Nanoseconds
-    share: Share
+    time: tt.Nanoseconds
+    share: tt.Share
 
     @property
     def what(self) -> str:
@@ -79,7 +79,7 @@ class Evidence(msgspec.Struct, frozen=True):
         return FIX_OF_BUILDER[self.builder]
 
 
-class KernelBuiltInStep(Rule[Evidence]):
+class KernelBuiltInStep(tt.Rule[Evidence]):
     """Kernels built inside steps."""
 
     code = "TT1006"
@@ -92,12 +92,12 @@ class KernelBuiltInStep(Rule[Evidence]):
     )
     fix = "{cure}"
 
-    warm_up_steps = Threshold(2, "kernels are built at their first call")
-    min_builds = Threshold(
+    warm_up_steps = tt.Threshold(2, "kernels are built at their first call")
+    min_builds = tt.Threshold(
         2, "after the warm-up; a single build may be for the last, smaller batch or a first validation"
     )
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+    def detect(self, profile: tt.Profile) -> Iterator[tt.Match[Evidence]]:
         if profile.steps.basis == "whole_trace":
             return
         for builder, rows in builds(profile).items():
@@ -111,28 +111,28 @@ class KernelBuiltInStep(Rule[Evidence]):
                 if len(late) >= self.min_builds:
                     yield from self._matches(profile, builder, own if self._goes_on(profile, own, late) else late)
 
-    def _goes_on(self, profile: Profile, own: list[int], late: list[int]) -> bool:
+    def _goes_on(self, profile: tt.Profile, own: list[int], late: list[int]) -> bool:
         """True if a function builds no less often after the warm-up than in it."""
         after = len(profile.steps.items) - self.warm_up_steps
         return (len(own) - len(late)) * after <= len(late) * self.warm_up_steps
 
-    def _matches(self, profile: Profile, builder: Builder, rows: list[int]) -> Iterator[Match[Evidence]]:
+    def _matches(self, profile: tt.Profile, builder: Builder, rows: list[int]) -> Iterator[tt.Match[Evidence]]:
         time_ns = profile.covered(rows_of(rows)).total_ns
         evidence = Evidence(
             builder=builder,
             builds=len(rows),
-            time=Nanoseconds(time_ns),
-            share=Share(profile.share_of_step(time_ns // len(profile.steps.items)) or 0.0),
+            time=tt.Nanoseconds(time_ns),
+            share=tt.Share(profile.share_of_step(time_ns // len(profile.steps.items)) or 0.0),
         )
-        yield from (Match(row, (row,), evidence, builder) for row in rows)
+        yield from (tt.Match(row, (row,), evidence, builder) for row in rows)
 
 
-def _caller(profile: Profile, row: int) -> str:
+def _caller(profile: tt.Profile, row: int) -> str:
     """The user's own function around a row; empty if there is none."""
     for above in profile.ancestors(row):
         if (
-            profile.category(above) is Category.PYTHON
-            and (frame := parse_frame(profile.name(above)))
+            profile.category(above) is tt.Category.PYTHON
+            and (frame := tt.parse_frame(profile.name(above)))
             and frame.own_code
         ):
             return profile.name(above)

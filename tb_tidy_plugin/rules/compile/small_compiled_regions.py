@@ -37,9 +37,9 @@ from collections.abc import Iterator
 import msgspec
 import numpy as np
 
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.profile.compiled.compilations import time_around, whole_calls
 from tb_tidy_plugin.profile.events.calls import rows_of
-from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Rule, Scale, Share, Threshold
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -51,11 +51,11 @@ class Evidence(msgspec.Struct, frozen=True):
     """
 
     regions: int
-    time: Nanoseconds
-    share: Share
+    time: tt.Nanoseconds
+    share: tt.Share
 
 
-class SmallCompiledRegions(Rule[Evidence]):
+class SmallCompiledRegions(tt.Rule[Evidence]):
     """Many small compiled regions instead of one."""
 
     code = "TT1003"
@@ -71,10 +71,10 @@ class SmallCompiledRegions(Rule[Evidence]):
     )
     caveat = "One large graph takes longer to compile than equal parts, which share their code."
 
-    min_regions = Threshold(4, "per step; sound programs also compile a model, a loss and an optimizer separately")
-    min_share = Threshold(0.03, "of the step; larger regions can stay separate")
+    min_regions = tt.Threshold(4, "per step; sound programs also compile a model, a loss and an optimizer separately")
+    min_share = tt.Threshold(0.03, "of the step; larger regions can stay separate")
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+    def detect(self, profile: tt.Profile) -> Iterator[tt.Match[Evidence]]:
         if profile.steps.basis == "whole_trace":
             return
         calls, steps = dict(whole_calls(profile)), profile.steps
@@ -89,11 +89,11 @@ class SmallCompiledRegions(Rule[Evidence]):
             share = float(of_steps.sum() / max(lengths.sum(), 1))
             around = {region: time_around(profile, region, rows) for region, rows in calls.items() if rows}
             around_ns = sum(end - start for spans in around.values() for start, end in spans)
-            per_step = Nanoseconds(around_ns / len(profile.steps.items))
-            evidence = Evidence(round(regions), per_step, Share(share))
+            per_step = tt.Nanoseconds(around_ns / len(profile.steps.items))
+            evidence = Evidence(round(regions), per_step, tt.Share(share))
             for region, spans in around.items():
-                yield Match(region, (region, *calls[region]), evidence, lost=spans)
+                yield tt.Match(region, (region, *calls[region]), evidence, lost=spans)
 
-    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
+    def remedy(self, profile: tt.Profile, match: tt.Match[Evidence]) -> Iterator[tt.Edit]:
         left = 1 / match.evidence.regions
-        yield Scale(match.events, factor=left, low=left, high=0.5)
+        yield tt.Scale(match.events, factor=left, low=left, high=0.5)

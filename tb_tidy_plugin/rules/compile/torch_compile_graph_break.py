@@ -47,10 +47,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.profile.compiled.compilations import BrokenCall, CodePiece, break_reasons, broken_calls, time_apart
 from tb_tidy_plugin.profile.events.calls import rows_of
 from tb_tidy_plugin.profile.host.transfers import READS
-from tb_tidy_plugin.rulekit import Category, Match, Nanoseconds, Profile, Rule, Threshold, parse_frame
 
 _LINE = re.compile(r"^.*torch_dynamo_resume_in_(?P<function>.{1,500})_at_(?P<line>\d{1,9})$")
 DISABLED = re.compile(r"^torch/_dynamo/(?:eval_frame\.py\(\d+\): _fn|decorators\.py\(\d+\): graph_break)$")
@@ -72,7 +72,7 @@ class Evidence(msgspec.Struct, frozen=True):
     function: str
     line: int
     more: int
-    time: Nanoseconds
+    time: tt.Nanoseconds
     reads_back: bool
     reason: str = ""
 
@@ -95,7 +95,7 @@ class Evidence(msgspec.Struct, frozen=True):
         return "; the break reads a value back" if self.reads_back else ""
 
 
-class TorchCompileGraphBreak(Rule[Evidence]):
+class TorchCompileGraphBreak(tt.Rule[Evidence]):
     """Graph breaks in compiled code."""
 
     code = "TT1001"
@@ -111,10 +111,10 @@ class TorchCompileGraphBreak(Rule[Evidence]):
     )
     left = (0.0, 0.0, 0.5)
 
-    min_breaks = Threshold(1, "per step; rarer breaks are outside of the loop")
+    min_breaks = tt.Threshold(1, "per step; rarer breaks are outside of the loop")
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
-        by_cause: dict[str, list[Match[Evidence]]] = {}
+    def detect(self, profile: tt.Profile) -> Iterator[tt.Match[Evidence]]:
+        by_cause: dict[str, list[tt.Match[Evidence]]] = {}
         reasons = break_reasons(profile)
         for call in broken_calls(profile):
             for cause, pieces in _by_cause(profile, call).items():
@@ -127,21 +127,21 @@ class TorchCompileGraphBreak(Rule[Evidence]):
                 yield from matches
 
     def _match(
-        self, profile: Profile, cause: CodePiece, pieces: Sequence[CodePiece], reasons: Mapping[tuple[str, int], str]
-    ) -> Match[Evidence]:
+        self, profile: tt.Profile, cause: CodePiece, pieces: Sequence[CodePiece], reasons: Mapping[tuple[str, int], str]
+    ) -> tt.Match[Evidence]:
         events = tuple(row for piece in pieces for row in (*piece.overhead, *piece.eager))
         lost = profile.covered(rows_of(events)).plus(time_apart(profile, pieces))
         line = _LINE.match(profile.name(cause.resumed)) if cause.resumed >= 0 else None
-        frame = parse_frame(profile.name(cause.resumed)) if line else None
+        frame = tt.parse_frame(profile.name(cause.resumed)) if line else None
         reads_back = any(profile.name(row) in READS for piece in pieces for row in piece.gap)
-        return Match(
+        return tt.Match(
             anchor=cause.resumed if line else cause.region,
             events=events,
             evidence=Evidence(
                 function=line["function"] if line else "",
                 line=int(line["line"]) if line else 0,
                 more=len(pieces),
-                time=Nanoseconds(lost.total_ns),
+                time=tt.Nanoseconds(lost.total_ns),
                 reads_back=reads_back,
                 reason=reasons.get((frame.file, frame.line), "") if frame else "",
             ),
@@ -150,7 +150,7 @@ class TorchCompileGraphBreak(Rule[Evidence]):
         )
 
 
-def _by_cause(profile: Profile, call: BrokenCall) -> Mapping[CodePiece, list[CodePiece]]:
+def _by_cause(profile: tt.Profile, call: BrokenCall) -> Mapping[CodePiece, list[CodePiece]]:
     """The pieces of a call by the break that caused them, without requested breaks.
 
     Each piece belongs to the first break inside it, else to the break before it, else to the next one.
@@ -165,14 +165,14 @@ def _by_cause(profile: Profile, call: BrokenCall) -> Mapping[CodePiece, list[Cod
     return {cause: pieces for cause, pieces in found.items() if not _is_asked_for(profile, cause)}
 
 
-def _is_asked_for(profile: Profile, cause: CodePiece) -> bool:
+def _is_asked_for(profile: tt.Profile, cause: CodePiece) -> bool:
     """True if a function excluded from compilation ran in the gap, or `graph_break` itself."""
     for row in cause.gap:
-        if profile.category(row) is Category.PYTHON and DISABLED.match(profile.name(row)):
+        if profile.category(row) is tt.Category.PYTHON and DISABLED.match(profile.name(row)):
             names = [profile.name(below) for below in profile.subtree(row)]
             if names[0].endswith("graph_break"):
                 return True
-            frames = [frame for name in names if (frame := parse_frame(name)) is not None]
+            frames = [frame for name in names if (frame := tt.parse_frame(name)) is not None]
             if any(frame.own_code for frame in frames) and not any(name.startswith(_COMPILED) for name in names):
                 return True
     return False

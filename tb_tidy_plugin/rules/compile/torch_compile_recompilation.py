@@ -38,12 +38,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.fixes.change import SAME_UP_TO_ROUNDING, Change, Spot, Unfixable
 from tb_tidy_plugin.profile.compiled.compilations import Compilation, compilations, recompile_reasons
 from tb_tidy_plugin.profile.events.calls import rows_of
-from tb_tidy_plugin.rulekit import Category, Code, Made, Match, Nanoseconds, Profile, Rule, Share, Threshold
 
-_COMPILED = Made("compiled function", "call", "torch.compile".__eq__, "")
+_COMPILED = tt.Made("compiled function", "call", "torch.compile".__eq__, "")
 STATIC_NUMBER = "integer attributes of the nn.Module"
 """Part of Dynamo's hint about a guard on a number of a module, which `dynamic=True` leaves static."""
 SIZE = re.compile(
@@ -69,8 +69,8 @@ class Evidence(msgspec.Struct, frozen=True):
     number: str
     variants: int
     late: int
-    time: Nanoseconds
-    share: Share
+    time: tt.Nanoseconds
+    share: tt.Share
     reason: str = ""
     sizes: tuple[tuple[str, int], ...] = ()
 
@@ -100,7 +100,7 @@ class Evidence(msgspec.Struct, frozen=True):
         return f"`{self.name}`" if self.name else f"function {self.number}" if self.number else "functions"
 
 
-class TorchCompileRecompilation(Rule[Evidence]):
+class TorchCompileRecompilation(tt.Rule[Evidence]):
     """Function recompiled repeatedly."""
 
     code = "TT1002"
@@ -117,12 +117,12 @@ class TorchCompileRecompilation(Rule[Evidence]):
         "for each size."
     )
 
-    warm_up_steps = Threshold(2, "Dynamo compiles for the first sizes, then once more for changing sizes")
-    min_variants = Threshold(
+    warm_up_steps = tt.Threshold(2, "Dynamo compiles for the first sizes, then once more for changing sizes")
+    min_variants = tt.Threshold(
         2, "after the warm-up; a single one may be for the last, smaller batch or a first validation"
     )
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+    def detect(self, profile: tt.Profile) -> Iterator[tt.Match[Evidence]]:
         found, by_function = compilations(profile), dict[str, list[Compilation]]()
         reasons = recompile_reasons(profile)
         has_numbers = any(each.function for each in found)
@@ -135,7 +135,7 @@ class TorchCompileRecompilation(Rule[Evidence]):
             if len(late) >= self.min_variants:
                 yield from self._matches(profile, function, again, len(late), reasons)
 
-    def not_applicable(self, profile: Profile) -> str | None:
+    def not_applicable(self, profile: tt.Profile) -> str | None:
         if profile.steps.basis != "whole_trace" or not compilations(profile):
             return None
         return (
@@ -145,12 +145,12 @@ class TorchCompileRecompilation(Rule[Evidence]):
 
     def _matches(
         self,
-        profile: Profile,
+        profile: tt.Profile,
         function: str,
         again: Sequence[Compilation],
         late: int,
         reasons: Mapping[str, str],
-    ) -> Iterator[Match[Evidence]]:
+    ) -> Iterator[tt.Match[Evidence]]:
         rows = rows_of(each.row for each in again)
         time_ns = profile.covered(rows).total_ns
         anchor, name = _place(profile, function, again)
@@ -160,18 +160,18 @@ class TorchCompileRecompilation(Rule[Evidence]):
             number=function,
             variants=len({_variant(each) for each in again}),
             late=late,
-            time=Nanoseconds(time_ns),
-            share=Share(profile.share_of_step(time_ns // len(profile.steps.items)) or 0.0),
+            time=tt.Nanoseconds(time_ns),
+            share=tt.Share(profile.share_of_step(time_ns // len(profile.steps.items)) or 0.0),
             reason=reasons.get(f"{function}/{max(each.variant for each in again)}", ""),
             sizes=tuple(dict.fromkeys(size for reason in failed for size in _sizes(reason))),
         )
         for each in again:
-            yield Match(anchor, (each.row,), evidence, function, "high" if function else "medium")
+            yield tt.Match(anchor, (each.row,), evidence, function, "high" if function else "medium")
 
-    def made_by(self, evidence: Evidence) -> Made:
+    def made_by(self, evidence: Evidence) -> tt.Made:
         return _COMPILED
 
-    def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
+    def fixer(self, code: tt.Code, spot: Spot, evidence: Evidence) -> Change:
         if STATIC_NUMBER in evidence.reason:
             if _NUMBERS in code.text:
                 raise Unfixable(f"The file sets `{_NUMBERS}` already.")
@@ -193,11 +193,13 @@ def _variant(compilation: Compilation) -> int:
     return compilation.variant if compilation.variant >= 0 else -compilation.row - 1
 
 
-def _place(profile: Profile, function: str, again: Sequence[Compilation]) -> tuple[int, str]:
+def _place(profile: tt.Profile, function: str, again: Sequence[Compilation]) -> tuple[int, str]:
     """A frame of the compiled function in one of its calls, and its name; else the place of its first recompilation."""
-    regions = profile.matching(rf"^Torch-Compiled Region: {function}/", Category.OPERATOR) if function else rows_of(())
+    regions = (
+        profile.matching(rf"^Torch-Compiled Region: {function}/", tt.Category.OPERATOR) if function else rows_of(())
+    )
     for region in regions.tolist():
         for row in profile.subtree(region)[1:2]:
-            if profile.category(row) is Category.PYTHON:
+            if profile.category(row) is tt.Category.PYTHON:
                 return row, profile.name(row).rsplit(": ", 1)[-1]
     return again[0].row, ""

@@ -52,6 +52,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.fixes.change import Change, Spot, changes_behaviour
 from tb_tidy_plugin.ledger.host_work import LoadingPart, loading_functions
 from tb_tidy_plugin.profile.host.loading import (
@@ -60,22 +61,6 @@ from tb_tidy_plugin.profile.host.loading import (
     asleep_share,
     batches_by_place,
     workers_hiding,
-)
-from tb_tidy_plugin.rulekit import (
-    Benchmark,
-    Code,
-    Edit,
-    Made,
-    Match,
-    Nanoseconds,
-    Overlap,
-    Profile,
-    Rows,
-    Rule,
-    Share,
-    Threshold,
-    made,
-    parse_frame,
 )
 from tb_tidy_plugin.words.units import plural
 
@@ -99,16 +84,16 @@ class Evidence(msgspec.Struct, frozen=True):
         at_once: number of workers that hide the loading.
     """
 
-    loading: Nanoseconds
-    rest: Nanoseconds
-    share: Share
+    loading: tt.Nanoseconds
+    rest: tt.Nanoseconds
+    share: tt.Share
     where: str
     largest: str
     per_batch: float
     batches: int
     steps: int
-    longest: Nanoseconds
-    asleep: Share
+    longest: tt.Nanoseconds
+    asleep: tt.Share
     cores_available: int
     cores_used: int
     at_once: int
@@ -154,7 +139,7 @@ class Evidence(msgspec.Struct, frozen=True):
         return self.asleep + (best - self.asleep) * (KEPT_ON_BUSY_CORES if used >= cores else 1.0)
 
 
-class DataloaderNumWorkersZero(Rule[Evidence]):
+class DataloaderNumWorkersZero(tt.Rule[Evidence]):
     """Batches loaded in the training process."""
 
     code = "TT101"
@@ -173,28 +158,28 @@ class DataloaderNumWorkersZero(Rule[Evidence]):
         "worker holds a copy of the dataset object and draws random numbers of its own."
     )
 
-    min_share = Threshold(
+    min_share = tt.Threshold(
         0.05, "below this share, the step does not wait for loading; also the limit of torch-tb-profiler"
     )
-    min_ns = Threshold(1_000_000, "handing a batch over from a worker itself costs up to 1 ms per step")
+    min_ns = tt.Threshold(1_000_000, "handing a batch over from a worker itself costs up to 1 ms per step")
 
-    def not_applicable(self, profile: Profile) -> str | None:
+    def not_applicable(self, profile: tt.Profile) -> str | None:
         if profile.settings.threads.available_cores == 1:
             return "The process may use only one core, which a worker would take from the step."
         return None
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+    def detect(self, profile: tt.Profile) -> Iterator[tt.Match[Evidence]]:
         for rows in batches_by_place(profile, WITHOUT_WORKERS):
             loading_ns = profile.per_step_ns(rows)
             usual_ns = min(loading_ns, _usual_ns(profile, rows))
             if (profile.share_of_step(usual_ns) or 0.0) >= self.min_share and usual_ns >= self.min_ns:
                 yield from self._matches(profile, rows, loading_ns, profile.share_of_step(loading_ns) or 0.0)
 
-    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
+    def remedy(self, profile: tt.Profile, match: tt.Match[Evidence]) -> Iterator[tt.Edit]:
         left = min(HANDING_OVER_NS / max(profile.duration_ns(match.anchor), 1), 1.0)
-        yield Overlap(match.events, match.evidence.at_once, max(left, 1 - match.evidence.hidden))
+        yield tt.Overlap(match.events, match.evidence.at_once, max(left, 1 - match.evidence.hidden))
 
-    def benchmark(self, evidence: Evidence) -> Benchmark | None:
+    def benchmark(self, evidence: Evidence) -> tt.Benchmark | None:
         """A loader and a step with the recorded durations, each keeping a core busy meanwhile."""
         loading, step = (min(each, LONGEST_NS) / 1e9 for each in (evidence.loading, evidence.rest))
         setup = (
@@ -209,33 +194,35 @@ class DataloaderNumWorkersZero(Rule[Evidence]):
             f"result = []\nfor batch in {loader}:\n    work({step:.6f})\n    result.append(batch)"
             for loader in ("alone", "beside")
         )
-        return Benchmark(before, after, setup, devices=("cpu",))
+        return tt.Benchmark(before, after, setup, devices=("cpu",))
 
-    def _matches(self, profile: Profile, rows: Rows, loading_ns: int, share: float) -> Iterator[Match[Evidence]]:
+    def _matches(
+        self, profile: tt.Profile, rows: tt.Rows, loading_ns: int, share: float
+    ) -> Iterator[tt.Match[Evidence]]:
         cores = profile.settings.threads.available_cores or 0
         parts = _largest_parts(profile, rows)
         evidence = Evidence(
-            loading=Nanoseconds(loading_ns),
-            rest=Nanoseconds(max((profile.steps.median_ns or 0) - loading_ns, 0)),
-            share=Share(share),
+            loading=tt.Nanoseconds(loading_ns),
+            rest=tt.Nanoseconds(max((profile.steps.median_ns or 0) - loading_ns, 0)),
+            share=tt.Share(share),
             where=_where(profile, rows, parts),
             largest=_short(profile, parts[0]) if parts else "",
             per_batch=parts[0].per_batch if parts else 0.0,
             batches=len(rows),
             steps=len(profile.steps.items),
-            longest=Nanoseconds(max(profile.duration_ns(row) for row in rows.tolist())),
-            asleep=Share(asleep_share(profile, rows)),
+            longest=tt.Nanoseconds(max(profile.duration_ns(row) for row in rows.tolist())),
+            asleep=tt.Share(asleep_share(profile, rows)),
             cores_available=cores,
             cores_used=_cores_used(profile, cores),
             at_once=workers_hiding(share, cores),
         )
         for row in rows.tolist():
-            yield Match(anchor=row, events=(row,), evidence=evidence)
+            yield tt.Match(anchor=row, events=(row,), evidence=evidence)
 
-    def made_by(self, evidence: Evidence) -> Made:
-        return made.loader(f"dataloader_num_workers={evidence.at_once}")
+    def made_by(self, evidence: Evidence) -> tt.Made:
+        return tt.made.loader(f"dataloader_num_workers={evidence.at_once}")
 
-    def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
+    def fixer(self, code: tt.Code, spot: Spot, evidence: Evidence) -> Change:
         loader = code.constructor(code.iterated_on(spot.lines), self.made_by(evidence))
         workers = {"num_workers": str(evidence.at_once)}
         splices = code.with_arguments(loader, workers | {"persistent_workers": "True"}, instead_of="0")
@@ -243,37 +230,37 @@ class DataloaderNumWorkersZero(Rule[Evidence]):
         return Change(tuple(splices), changes_behaviour(how), "The dataset uses no CUDA tensors, and can be pickled.")
 
 
-def _usual_ns(profile: Profile, rows: Rows) -> int:
+def _usual_ns(profile: tt.Profile, rows: tt.Rows) -> int:
     """Loading time of a step if all batches were like the shorter half of them."""
     lengths_ns = sorted(profile.duration_ns(row) for row in rows.tolist())
     return round(lengths_ns[(len(rows) - 1) // 2] * profile.per_step_count(rows))
 
 
-def _largest_parts(profile: Profile, rows: Rows) -> list[LoadingPart]:
+def _largest_parts(profile: tt.Profile, rows: tt.Rows) -> list[LoadingPart]:
     """The functions or operators that each take a large part of the loading."""
     loading_ns = max(profile.covered(rows).total_ns, 1)
     parts = loading_functions(profile, rows)[:_MOST_NAMED]
     return [part for part in parts if part.time_ns >= LEAST_NAMED * loading_ns]
 
 
-def _where(profile: Profile, rows: Rows, parts: Sequence[LoadingPart]) -> str:
+def _where(profile: tt.Profile, rows: tt.Rows, parts: Sequence[LoadingPart]) -> str:
     """Each of the parts with its share of the loading and its line."""
     loading_ns = max(profile.covered(rows).total_ns, 1)
     named = []
     for part in parts:
-        frame = parse_frame(profile.name(part.row))
+        frame = tt.parse_frame(profile.name(part.row))
         line = f" ({frame.file}:{frame.line})" if frame is not None else ""
-        named.append(f"{Share(part.time_ns / loading_ns)} of it in `{_short(profile, part)}`{line}")
+        named.append(f"{tt.Share(part.time_ns / loading_ns)} of it in `{_short(profile, part)}`{line}")
     return "".join(f", {each}" for each in named)
 
 
-def _short(profile: Profile, part: LoadingPart) -> str:
+def _short(profile: tt.Profile, part: LoadingPart) -> str:
     """The name of a function without its file, or of an operator."""
-    frame = parse_frame(profile.name(part.row))
+    frame = tt.parse_frame(profile.name(part.row))
     return profile.name(part.row) if frame is None else frame.function
 
 
-def _cores_used(profile: Profile, available: int) -> int:
+def _cores_used(profile: tt.Profile, available: int) -> int:
     """Number of cores that a step itself uses, at least most of the time: one if a device does the work."""
     if "device" in profile.recorded:
         return 1

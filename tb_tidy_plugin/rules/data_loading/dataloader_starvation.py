@@ -37,6 +37,7 @@ from itertools import pairwise
 
 import msgspec
 
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.profile.host.critical import device_idle
 from tb_tidy_plugin.profile.host.loading import (
     WITH_WORKERS,
@@ -44,21 +45,6 @@ from tb_tidy_plugin.profile.host.loading import (
     is_first_batch,
     loader_with_workers,
     waits_for_workers,
-)
-from tb_tidy_plugin.rulekit import (
-    Category,
-    Edit,
-    Intervals,
-    Made,
-    Match,
-    Nanoseconds,
-    Profile,
-    Rows,
-    Rule,
-    Scale,
-    Share,
-    Threshold,
-    made,
 )
 
 MOST_FASTER, MOST_FASTER_WAITING = 2.0, 4.0  # of loading by more workers; the second if it is known how long they wait
@@ -80,14 +66,14 @@ class Evidence(msgspec.Struct, frozen=True):
         faster: speed-up of loading by more workers, as far as cores are known, at most 2, or 4 with `busy`.
     """
 
-    waiting: Nanoseconds
-    share: Share
+    waiting: tt.Nanoseconds
+    share: tt.Share
     waited: int
     batches: int
-    longest: Nanoseconds
+    longest: tt.Nanoseconds
     apart: int
     given: str
-    busy: Share | None
+    busy: tt.Share | None
     faster: float
 
     @property
@@ -118,7 +104,7 @@ class Evidence(msgspec.Struct, frozen=True):
         )
 
 
-class DataloaderStarvation(Rule[Evidence]):
+class DataloaderStarvation(tt.Rule[Evidence]):
     """Data loader workers slower than the step."""
 
     code = "TT102"
@@ -135,13 +121,15 @@ class DataloaderStarvation(Rule[Evidence]):
     )
     caveat = "Each worker holds its own copy of the dataset object and `prefetch_factor` batches in memory."
 
-    min_share = Threshold(
+    min_share = tt.Threshold(
         0.05, "below this share, the step does not wait for loading; also the limit of torch-tb-profiler"
     )
-    min_wait_ns = Threshold(1_000_000, "fetching a batch that is ready costs 0.1 to 1 ms, with any number of workers")
-    min_waits = Threshold(2, "a single wait may be a pause of the disk or the start of an epoch")
+    min_wait_ns = tt.Threshold(
+        1_000_000, "fetching a batch that is ready costs 0.1 to 1 ms, with any number of workers"
+    )
+    min_waits = tt.Threshold(2, "a single wait may be a pause of the disk or the start of an epoch")
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+    def detect(self, profile: tt.Profile) -> Iterator[tt.Match[Evidence]]:
         idle = device_idle(profile)
         for rows in batches_by_place(profile, WITH_WORKERS):
             later = rows[~is_first_batch(profile, rows)]
@@ -153,40 +141,40 @@ class DataloaderStarvation(Rule[Evidence]):
                 evidence = self._evidence(profile, lost, long, share, waiting_ns)
                 yield from _matches(profile, later, {at: lost[at] for at in long}, evidence)
 
-    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
+    def remedy(self, profile: tt.Profile, match: tt.Match[Evidence]) -> Iterator[tt.Edit]:
         gone = (1 - 1 / match.evidence.faster) / match.evidence.share
-        yield Scale(match.events, factor=max(1 - gone, 0.0), low=0.0, high=1.0)
+        yield tt.Scale(match.events, factor=max(1 - gone, 0.0), low=0.0, high=1.0)
 
-    def made_by(self, evidence: Evidence) -> Made:
-        return made.loader("dataloader_num_workers=…")
+    def made_by(self, evidence: Evidence) -> tt.Made:
+        return tt.made.loader("dataloader_num_workers=…")
 
     def _evidence(
-        self, profile: Profile, lost: Sequence[Intervals], long: Sequence[int], share: float, waiting_ns: int
+        self, profile: tt.Profile, lost: Sequence[tt.Intervals], long: Sequence[int], share: float, waiting_ns: int
     ) -> Evidence:
         busy = profile.metadata.captured.workers_busy
         return Evidence(
-            waiting=Nanoseconds(waiting_ns),
-            share=Share(share),
+            waiting=tt.Nanoseconds(waiting_ns),
+            share=tt.Share(share),
             waited=len(long),
             batches=len(lost),
-            longest=Nanoseconds(max(lost[at].total_ns for at in long)),
+            longest=tt.Nanoseconds(max(lost[at].total_ns for at in long)),
             apart=_apart(long),
             given=_given(profile),
-            busy=None if busy is None else Share(busy),
+            busy=None if busy is None else tt.Share(busy),
             faster=_faster(profile, busy),
         )
 
 
 def _matches(
-    profile: Profile, rows: Rows, waits: dict[int, Intervals], evidence: Evidence
-) -> Iterator[Match[Evidence]]:
-    has_functions = bool((profile.table.category == Category.PYTHON).any())
+    profile: tt.Profile, rows: tt.Rows, waits: dict[int, tt.Intervals], evidence: Evidence
+) -> Iterator[tt.Match[Evidence]]:
+    has_functions = bool((profile.table.category == tt.Category.PYTHON).any())
     for at, wait in waits.items():
         row = int(rows[at])
-        yield Match(row, (row,), evidence, confidence="high" if has_functions else "medium", lost=wait.spans)
+        yield tt.Match(row, (row,), evidence, confidence="high" if has_functions else "medium", lost=wait.spans)
 
 
-def _usual(long: list[int], lost: Sequence[Intervals]) -> list[int]:
+def _usual(long: list[int], lost: Sequence[tt.Intervals]) -> list[int]:
     """The long waits without one outlier: a pause, or the start of an epoch, which may not be visible."""
     *_, second, longest = sorted((0, 0, *(lost[at].total_ns for at in long)))
     return [at for at in long if longest <= OUTLIER * second or lost[at].total_ns < longest]
@@ -204,7 +192,7 @@ def _apart(waited: Sequence[int]) -> int:
     return min(apart)
 
 
-def _given(profile: Profile) -> str:
+def _given(profile: tt.Profile) -> str:
     """The loader's options, if they were captured and only one loader has workers."""
     loader, cores = loader_with_workers(profile), profile.settings.threads.available_cores
     if loader is None or not cores:
@@ -212,7 +200,7 @@ def _given(profile: Profile) -> str:
     return f" (`num_workers={loader.num_workers}`, {cores} cores available, `prefetch_factor={loader.prefetch_factor}`)"
 
 
-def _faster(profile: Profile, busy: float | None) -> float:
+def _faster(profile: tt.Profile, busy: float | None) -> float:
     """Speed-up by more workers, limited to what the cores can compute."""
     loader, cores = loader_with_workers(profile), profile.settings.threads.available_cores
     workers = (loader and loader.num_workers) or profile.metadata.captured.workers

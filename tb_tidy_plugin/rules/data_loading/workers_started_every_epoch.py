@@ -30,10 +30,10 @@ from collections.abc import Iterator
 
 import msgspec
 
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.fixes.change import Change, Spot, changes_behaviour
 from tb_tidy_plugin.profile.events.calls import rows_of
 from tb_tidy_plugin.profile.host.callers import calls_in_steps
-from tb_tidy_plugin.rulekit import CallRule, Category, Code, Made, Match, Nanoseconds, Profile, Rows, Threshold, made
 from tb_tidy_plugin.trace.sets import among
 
 STOPS = r"^torch/utils/data/dataloader\.py\(\d+\): _shutdown_workers$"
@@ -49,10 +49,10 @@ class Evidence(msgspec.Struct, frozen=True):
 
     starts: int
     processes: int
-    time: Nanoseconds
+    time: tt.Nanoseconds
 
 
-class WorkersStartedEveryEpoch(CallRule[Evidence]):
+class WorkersStartedEveryEpoch(tt.CallRule[Evidence]):
     """Loader workers restarted for each epoch."""
 
     code = "TT150"
@@ -67,10 +67,10 @@ class WorkersStartedEveryEpoch(CallRule[Evidence]):
         "dataset."
     )
 
-    min_starts = Threshold(2, "within the recorded steps: every job starts its workers once")
+    min_starts = tt.Threshold(2, "within the recorded steps: every job starts its workers once")
 
-    def matches(self, profile: Profile, rows: Rows) -> Iterator[Match[Evidence]]:
-        each = profile.covering(profile.matching(STARTS_PROCESS, Category.PYTHON), rows)
+    def matches(self, profile: tt.Profile, rows: tt.Rows) -> Iterator[tt.Match[Evidence]]:
+        each = profile.covering(profile.matching(STARTS_PROCESS, tt.Category.PYTHON), rows)
         starts = rows[among(rows, each)]
         if len(starts) < self.min_starts:
             return
@@ -78,14 +78,14 @@ class WorkersStartedEveryEpoch(CallRule[Evidence]):
         evidence = Evidence(
             starts=len(starts),
             processes=round(int(among(each, starts).sum()) / len(starts)),
-            time=Nanoseconds(profile.per_step_ns(rows_of(restarts))),
+            time=tt.Nanoseconds(profile.per_step_ns(rows_of(restarts))),
         )
-        yield Match(int(starts[1]), tuple(sorted(restarts)), evidence)
+        yield tt.Match(int(starts[1]), tuple(sorted(restarts)), evidence)
 
-    def made_by(self, evidence: Evidence) -> Made:
-        return made.loader("dataloader_persistent_workers=True")
+    def made_by(self, evidence: Evidence) -> tt.Made:
+        return tt.made.loader("dataloader_persistent_workers=True")
 
-    def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
+    def fixer(self, code: tt.Code, spot: Spot, evidence: Evidence) -> Change:
         loader = code.constructor(code.iterated_on(spot.lines), self.made_by(evidence))
         splices = code.with_arguments(loader, {"persistent_workers": "True"}, instead_of="False")
         how = "later random numbers differ, because workers are seeded only once"

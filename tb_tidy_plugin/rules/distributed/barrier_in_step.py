@@ -29,11 +29,11 @@ Barriers in fewer than half of the steps, such as those around a checkpoint, and
 take less than 50 µs per step. Recordings without marked steps.
 """
 
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Spot
-from tb_tidy_plugin.rulekit import Code, LibraryCallRule, LibraryCalls, Threshold
 
 
-class BarrierInStep(LibraryCallRule):
+class BarrierInStep(tt.LibraryCallRule):
     """Barrier in each step."""
 
     code = "TT1350"
@@ -45,12 +45,12 @@ class BarrierInStep(LibraryCallRule):
     caveat = "A rank that reads a file written by another rank still needs a barrier."
     left = (0.5, 0.0, 1.0)
 
-    min_wait_ns = Threshold(50_000, "per step; a barrier takes 20 to 50 µs even if all ranks arrive together")
+    min_wait_ns = tt.Threshold(50_000, "per step; a barrier takes 20 to 50 µs even if all ranks arrive together")
 
-    def is_worth(self, calls: LibraryCalls) -> bool:
+    def is_worth(self, calls: tt.LibraryCalls) -> bool:
         return calls.time >= self.min_wait_ns
 
-    def fixer(self, code: Code, spot: Spot, evidence: LibraryCalls) -> Change:
+    def fixer(self, code: tt.Code, spot: Spot, evidence: tt.LibraryCalls) -> Change:
         splice = code.without_statement(spot.lines, "barrier", "monitored_barrier")
         return Change(
             (splice,),

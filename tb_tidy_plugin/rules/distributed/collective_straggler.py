@@ -40,8 +40,8 @@ from collections.abc import Iterator
 
 import msgspec
 
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.profile.ranks.stragglers import Straggler, comparable_steps, straggler_of
-from tb_tidy_plugin.rulekit import Nanoseconds, Run, RunMatch, RunRule, Share, Threshold
 from tb_tidy_plugin.words.causes import Cause, Kind
 
 SHOWN_SHARE = 0.1  # work below this share of the lateness do not explain it
@@ -62,14 +62,14 @@ class Evidence(msgspec.Struct, frozen=True):
 
     ranks: tuple[int, ...]
     kind: str
-    lost: Nanoseconds
-    share: Share
+    lost: tt.Nanoseconds
+    share: tt.Share
     last: int
     steps: int
     by_chance: float
-    late: Nanoseconds
-    more_on: tuple[tuple[str, Nanoseconds], ...]
-    error: Nanoseconds
+    late: tt.Nanoseconds
+    more_on: tuple[tuple[str, tt.Nanoseconds], ...]
+    error: tt.Nanoseconds
     meetings: int
 
     @property
@@ -98,7 +98,7 @@ class Evidence(msgspec.Struct, frozen=True):
         return f"it spends more time on {_words(self.more_on[0][0])}"
 
 
-class CollectiveStraggler(RunRule[Evidence]):
+class CollectiveStraggler(tt.RunRule[Evidence]):
     """A rank that comes last step after step."""
 
     code = "TT1302"
@@ -111,13 +111,13 @@ class CollectiveStraggler(RunRule[Evidence]):
     fix = "Give each rank as much work as the others, or find what slows this one down: {advice}"
     caveat = "Distributing samples differently changes the batches of each rank."
 
-    min_share = Threshold(0.05, "ranks of a balanced job that shared their cores differed by 3.4 % over eight steps")
-    min_steps = Threshold(3, "fewer steps cannot show a pattern")
-    min_steadiness = Threshold(
+    min_share = tt.Threshold(0.05, "ranks of a balanced job that shared their cores differed by 3.4 % over eight steps")
+    min_steps = tt.Threshold(3, "fewer steps cannot show a pattern")
+    min_steadiness = tt.Threshold(
         5, "standard errors; in four steps, chance alone reaches this in less than one run in a hundred"
     )
 
-    def not_applicable(self, run: Run) -> str | None:
+    def not_applicable(self, run: tt.Run) -> str | None:
         steps, needed = comparable_steps(run), max(self.min_steps, 2)  # one step has no spread
         if steps >= needed:
             return None
@@ -132,11 +132,11 @@ class CollectiveStraggler(RunRule[Evidence]):
             "the same ones on all ranks, with a `schedule` and `prof.step()`."
         )
 
-    def detect(self, run: Run) -> Iterator[RunMatch[Evidence]]:
+    def detect(self, run: tt.Run) -> Iterator[tt.RunMatch[Evidence]]:
         found = straggler_of(run, steadiness=self.min_steadiness)
         if found is None or found.last_in < _clearly_more(found):
             return
-        yield RunMatch(
+        yield tt.RunMatch(
             ranks=found.ranks,
             evidence=_evidence(run, found),
             cost_ns=found.lost_ns,
@@ -148,19 +148,19 @@ class CollectiveStraggler(RunRule[Evidence]):
         )
 
 
-def _evidence(run: Run, found: Straggler) -> Evidence:
+def _evidence(run: tt.Run, found: Straggler) -> Evidence:
     entries = [entry for entry, by_ns in found.extra_ns.items() if by_ns >= SHOWN_SHARE * found.lost_ns]
     return Evidence(
         ranks=found.ranks,
         kind=found.operation.kind,
-        lost=Nanoseconds(found.lost_ns),
-        share=Share(min(found.lost_ns / run.step_ns, 1.0) if run.step_ns else 0),
+        lost=tt.Nanoseconds(found.lost_ns),
+        share=tt.Share(min(found.lost_ns / run.step_ns, 1.0) if run.step_ns else 0),
         last=found.last_in,
         steps=found.steps,
         by_chance=_chance(found) * found.steps,
-        late=Nanoseconds(found.late_ns),
-        more_on=tuple((entry, Nanoseconds(found.extra_ns[entry])) for entry in entries[:SHOWN_ENTRIES]),
-        error=Nanoseconds(run.clock_error_ns),
+        late=tt.Nanoseconds(found.late_ns),
+        more_on=tuple((entry, tt.Nanoseconds(found.extra_ns[entry])) for entry in entries[:SHOWN_ENTRIES]),
+        error=tt.Nanoseconds(run.clock_error_ns),
         meetings=len(run.meetings),
     )
 

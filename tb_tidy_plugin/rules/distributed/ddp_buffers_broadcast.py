@@ -30,11 +30,11 @@ from collections.abc import Iterator
 
 import msgspec
 
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.fixes.change import Change, Spot, changes_behaviour
 from tb_tidy_plugin.profile.events.calls import rows_of
 from tb_tidy_plugin.profile.host.critical import clipped_to_steps, critical_time, per_step
 from tb_tidy_plugin.profile.work.training import BROADCAST, COPY, buffer_broadcasts
-from tb_tidy_plugin.rulekit import Code, Match, Nanoseconds, Profile, Rule, Share, Threshold, made
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -47,11 +47,11 @@ class Evidence(msgspec.Struct, frozen=True):
 
     buffers: int
     broadcasts: int
-    time: Nanoseconds
-    share: Share
+    time: tt.Nanoseconds
+    share: tt.Share
 
 
-class DdpBuffersBroadcast(Rule[Evidence]):
+class DdpBuffersBroadcast(tt.Rule[Evidence]):
     """Buffers broadcast before each forward pass of DistributedDataParallel."""
 
     code = "TT1304"
@@ -68,9 +68,9 @@ class DdpBuffersBroadcast(Rule[Evidence]):
         "checkpoint contains those of the rank that writes it."
     )
 
-    min_share = Threshold(0.005, "smaller shares are within the noise between steps")
+    min_share = tt.Threshold(0.005, "smaller shares are within the noise between steps")
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+    def detect(self, profile: tt.Profile) -> Iterator[tt.Match[Evidence]]:
         passes = buffer_broadcasts(profile)
         operators = [row for each in passes for row in each]
         if not operators:
@@ -80,20 +80,20 @@ class DdpBuffersBroadcast(Rule[Evidence]):
         share = profile.share_of_time(time_ns)
         names = [profile.name(row) for row in max(passes, key=len)]
         if share >= self.min_share:
-            yield Match(
+            yield tt.Match(
                 anchor=operators[0],
                 events=tuple(operators),
                 evidence=Evidence(
                     buffers=names.count(COPY),
                     broadcasts=names.count(BROADCAST),
-                    time=Nanoseconds(time_ns),
-                    share=Share(share),
+                    time=tt.Nanoseconds(time_ns),
+                    share=tt.Share(share),
                 ),
                 lost=time.spans,
             )
 
-    def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
-        wrapper = code.constructor([], made.distributed("ddp_broadcast_buffers=False"))
+    def fixer(self, code: tt.Code, spot: Spot, evidence: Evidence) -> Change:
+        wrapper = code.constructor([], tt.made.distributed("ddp_broadcast_buffers=False"))
         splices = code.with_arguments(wrapper, {"broadcast_buffers": "False"}, instead_of="True")
         how = "each rank keeps its own buffers, such as running statistics"
         return Change(tuple(splices), changes_behaviour(how), "Buffers need not be the same on all ranks.")

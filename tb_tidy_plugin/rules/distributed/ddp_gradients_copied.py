@@ -28,11 +28,11 @@ from collections.abc import Iterator
 
 import msgspec
 
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Spot
 from tb_tidy_plugin.profile.events.calls import rows_of
 from tb_tidy_plugin.profile.host.critical import clipped_to_steps, critical_time, per_step
 from tb_tidy_plugin.profile.work.training import gradient_copies
-from tb_tidy_plugin.rulekit import Code, Match, Nanoseconds, Profile, Rule, Share, Threshold, made
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -44,8 +44,8 @@ class Evidence(msgspec.Struct, frozen=True):
     """
 
     per_step: float
-    time: Nanoseconds
-    share: Share
+    time: tt.Nanoseconds
+    share: tt.Share
 
     @property
     def copies(self) -> str:
@@ -53,7 +53,7 @@ class Evidence(msgspec.Struct, frozen=True):
         return f"{self.per_step:.3g}"
 
 
-class DdpGradientsCopied(Rule[Evidence]):
+class DdpGradientsCopied(tt.Rule[Evidence]):
     """Gradients copied out of the buckets of DistributedDataParallel."""
 
     code = "TT1303"
@@ -73,9 +73,9 @@ class DdpGradientsCopied(Rule[Evidence]):
         "`zero_grad(set_to_none=False)`."
     )
 
-    min_share = Threshold(0.005, "smaller shares are within the noise between steps")
+    min_share = tt.Threshold(0.005, "smaller shares are within the noise between steps")
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+    def detect(self, profile: tt.Profile) -> Iterator[tt.Match[Evidence]]:
         operators = gradient_copies(profile).tolist()
         if not operators:
             return
@@ -83,18 +83,18 @@ class DdpGradientsCopied(Rule[Evidence]):
         time_ns = per_step(profile, clipped_to_steps(profile, time))
         share = profile.share_of_time(time_ns)
         if share >= self.min_share:
-            yield Match(
+            yield tt.Match(
                 anchor=operators[0],
                 events=tuple(operators),
                 evidence=Evidence(
                     per_step=profile.per_step_count(rows_of(operators)),
-                    time=Nanoseconds(time_ns),
-                    share=Share(share),
+                    time=tt.Nanoseconds(time_ns),
+                    share=tt.Share(share),
                 ),
                 lost=time.spans,
             )
 
-    def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
-        wrapper = code.constructor([], made.distributed())
+    def fixer(self, code: tt.Code, spot: Spot, evidence: Evidence) -> Change:
+        wrapper = code.constructor([], tt.made.distributed())
         splices = code.with_arguments(wrapper, {"gradient_as_bucket_view": "True"}, instead_of="False")
         return Change(tuple(splices), SAME_RESULTS, "No code calls `detach_()` on gradients.")

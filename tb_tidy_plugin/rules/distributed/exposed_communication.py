@@ -40,8 +40,8 @@ from collections.abc import Iterator
 
 import msgspec
 
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.profile.ranks.collectives import ExposedKind, exposed_collectives
-from tb_tidy_plugin.rulekit import Bytes, Edit, Match, Nanoseconds, Overlap, Profile, Rule, Share, Threshold
 
 _GRADIENTS = (
     "Let `DistributedDataParallel` send gradients in buckets while the backward pass runs (`bucket_cap_mb` sets their "
@@ -67,12 +67,12 @@ class Evidence(msgspec.Struct, frozen=True):
 
     kind: str
     per_step: float
-    bytes_per_step: Bytes | None
-    exposed: Nanoseconds
-    share: Share
+    bytes_per_step: tt.Bytes | None
+    exposed: tt.Nanoseconds
+    share: tt.Share
     on_device: bool
-    total: Nanoseconds
-    waiting: Nanoseconds
+    total: tt.Nanoseconds
+    waiting: tt.Nanoseconds
 
     @property
     def lane(self) -> str:
@@ -113,7 +113,7 @@ class Evidence(msgspec.Struct, frozen=True):
         return _ADVICE.get(self.kind, ASYNC)
 
 
-class ExposedCommunication(Rule[Evidence]):
+class ExposedCommunication(tt.Rule[Evidence]):
     """Collectives that run in line with the step."""
 
     code = "TT1301"
@@ -126,20 +126,20 @@ class ExposedCommunication(Rule[Evidence]):
     fix = "{advice}"
     caveat = "A compressed gradient is less precise."
 
-    min_share = Threshold(
+    min_share = tt.Threshold(
         0.05, "below this share, the step does not wait for communication; TraceLens has the same limit"
     )
-    min_sent_share = Threshold(0.5, "if less of the exposed time is spent on sending, confidence is low")
+    min_sent_share = tt.Threshold(0.5, "if less of the exposed time is spent on sending, confidence is low")
 
-    def not_applicable(self, profile: Profile) -> str | None:
+    def not_applicable(self, profile: tt.Profile) -> str | None:
         return "The job has one rank." if profile.metadata.world_size == 1 else None
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+    def detect(self, profile: tt.Profile) -> Iterator[tt.Match[Evidence]]:
         for found in exposed_collectives(profile):
             evidence = self._evidence(profile, found)
             sent_share = found.sending_ns / (found.sending_ns + found.waiting_ns)
             for rows, spans in found.steps:
-                yield Match(
+                yield tt.Match(
                     anchor=found.issue,
                     events=tuple(rows.tolist()),
                     evidence=evidence,
@@ -148,17 +148,17 @@ class ExposedCommunication(Rule[Evidence]):
                     lost=spans,
                 )
 
-    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
-        yield Overlap(match.events)
+    def remedy(self, profile: tt.Profile, match: tt.Match[Evidence]) -> Iterator[tt.Edit]:
+        yield tt.Overlap(match.events)
 
-    def _evidence(self, profile: Profile, found: ExposedKind) -> Evidence:
+    def _evidence(self, profile: tt.Profile, found: ExposedKind) -> Evidence:
         return Evidence(
             kind=found.kind,
             per_step=found.per_step,
-            bytes_per_step=None if found.bytes_per_step is None else Bytes(found.bytes_per_step),
-            exposed=Nanoseconds(found.sending_ns),
-            share=Share(profile.share_of_step(found.sending_ns) or 0.0),
+            bytes_per_step=None if found.bytes_per_step is None else tt.Bytes(found.bytes_per_step),
+            exposed=tt.Nanoseconds(found.sending_ns),
+            share=tt.Share(profile.share_of_step(found.sending_ns) or 0.0),
             on_device="device" in profile.recorded,
-            total=Nanoseconds(found.total_ns),
-            waiting=Nanoseconds(found.waiting_ns),
+            total=tt.Nanoseconds(found.total_ns),
+            waiting=tt.Nanoseconds(found.waiting_ns),
         )

@@ -36,21 +36,11 @@ from collections.abc import Iterator
 
 import msgspec
 
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.profile.events.calls import rows_of
 from tb_tidy_plugin.profile.host.critical import slower_side
 from tb_tidy_plugin.profile.work.pointwise import DecoderPiece, decoder_pieces
 from tb_tidy_plugin.profile.work.training import gradients_of, their_backward
-from tb_tidy_plugin.rulekit import (
-    Edit,
-    Match,
-    Nanoseconds,
-    Profile,
-    Rule,
-    Scale,
-    Share,
-    Sizes,
-    Threshold,
-)
 
 BEYOND_BYTES = 1.25  # times as long as its bytes alone allow for one kernel; it also reduces, or computes sines
 COMPILE = "`torch.compile` the model, or use the Liger kernels (`apply_liger_kernel_to_…`)"
@@ -74,12 +64,12 @@ class Evidence(msgspec.Struct, frozen=True):
 
     piece: str
     operators: tuple[str, ...]
-    shape: Sizes
+    shape: tt.Sizes
     gradients: int
-    time: Nanoseconds
+    time: tt.Nanoseconds
     bytes_ratio: float
-    expected: Share
-    best: Share
+    expected: tt.Share
+    best: tt.Share
 
     @property
     def count(self) -> int:
@@ -105,7 +95,7 @@ class Evidence(msgspec.Struct, frozen=True):
         return _FIXES[self.piece]
 
 
-class DecoderPiecesWrittenOut(Rule[Evidence]):
+class DecoderPiecesWrittenOut(tt.Rule[Evidence]):
     """RMSNorm, rotary embedding or gated activation written out."""
 
     code = "TT704"
@@ -120,33 +110,33 @@ class DecoderPiecesWrittenOut(Rule[Evidence]):
     fix = "{fix}"
     caveat = "One kernel rounds less often, so results differ in their last bits."
 
-    min_share = Threshold(0.01, "less is not worth compiling a model or replacing its functions")
+    min_share = tt.Threshold(0.01, "less is not worth compiling a model or replacing its functions")
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+    def detect(self, profile: tt.Profile) -> Iterator[tt.Match[Evidence]]:
         for piece in decoder_pieces(profile):
             yield self._match(profile, piece)
 
-    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
-        yield Scale(match.events, match.evidence.expected, match.evidence.best, 1.0)
+    def remedy(self, profile: tt.Profile, match: tt.Match[Evidence]) -> Iterator[tt.Edit]:
+        yield tt.Scale(match.events, match.evidence.expected, match.evidence.best, 1.0)
 
-    def _match(self, profile: Profile, piece: DecoderPiece) -> Match[Evidence]:
+    def _match(self, profile: tt.Profile, piece: DecoderPiece) -> tt.Match[Evidence]:
         gradients = gradients_of(profile, piece.operators)
         events = slower_side(profile, (*piece.operators, *gradients))
         is_on_device = events[0] >= profile.tree.size
         best = piece.least_bytes / piece.moved_bytes if is_on_device else 1 / len(piece.operators)
         expected = min(BEYOND_BYTES * best, 1.0) if is_on_device else best
-        return Match(
+        return tt.Match(
             anchor=piece.operators[0],
             events=events,
             evidence=Evidence(
                 piece=piece.name,
                 operators=tuple(profile.name(row) for row in piece.operators),
-                shape=Sizes(piece.shape),
+                shape=tt.Sizes(piece.shape),
                 gradients=len(gradients),
-                time=Nanoseconds(profile.covered(rows_of(events)).total_ns),
+                time=tt.Nanoseconds(profile.covered(rows_of(events)).total_ns),
                 bytes_ratio=piece.moved_bytes / piece.least_bytes,
-                expected=Share(expected),
-                best=Share(best),
+                expected=tt.Share(expected),
+                best=tt.Share(best),
             ),
             subject=piece.name,
         )

@@ -36,30 +36,13 @@ from math import prod
 
 import msgspec
 
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.fixes.change import SAME_UP_TO_ROUNDING, Change, Spot, Unfixable
 from tb_tidy_plugin.profile.events.calls import rows_of
 from tb_tidy_plugin.profile.host.critical import slower_side
 from tb_tidy_plugin.profile.work.pointwise import Chain, part_left, pointwise_chains
 from tb_tidy_plugin.profile.work.training import gradients_of, their_backward
-from tb_tidy_plugin.rulekit import (
-    TORCH_DTYPES,
-    Benchmark,
-    Category,
-    Code,
-    Edit,
-    Match,
-    Nanoseconds,
-    Profile,
-    Rule,
-    Scale,
-    Share,
-    Sizes,
-    Threshold,
-    aten,
-    chain_of,
-    fitting,
-    known_dtype,
-)
+from tb_tidy_plugin.torchfacts import aten
 
 COMPILED_CALL = 8  # operators that take about as long as the guards and the call of a compiled function (15 to 20 µs)
 SHORT_PERIOD = 4  # operators that a hand-written average or update takes for each parameter
@@ -80,14 +63,14 @@ class Evidence(msgspec.Struct, frozen=True):
         on_device: True if the device takes longer than the host.
     """
 
-    shape: Sizes
+    shape: tt.Sizes
     dtype: str
     chain: tuple[str, ...]
     gradients: int
-    time: Nanoseconds
+    time: tt.Nanoseconds
     ratio: int
-    expected: Share
-    best: Share
+    expected: tt.Share
+    best: tt.Share
     on_device: bool
 
     @property
@@ -106,7 +89,7 @@ class Evidence(msgspec.Struct, frozen=True):
         return names + (" …" if len(self.chain) > SUMMARY else "")
 
 
-class ElementwiseOpFlood(Rule[Evidence]):
+class ElementwiseOpFlood(tt.Rule[Evidence]):
     """Pointwise operators in a row."""
 
     code = "TT702"
@@ -127,14 +110,14 @@ class ElementwiseOpFlood(Rule[Evidence]):
     fix = "Compile the function with `torch.compile`, or call a single operator if torch has one that does all of it"
     caveat = "A fused operator rounds less often, so results differ in their last bits."
 
-    min_share = Threshold(0.01, "less is not worth compiling or rewriting a function")
-    min_operators = Threshold(8, "shorter chains are ordinary code: a residual, a gate, a loss of a few terms")
-    min_operators_small = Threshold(
+    min_share = tt.Threshold(0.01, "less is not worth compiling or rewriting a function")
+    min_operators = tt.Threshold(8, "shorter chains are ordinary code: a residual, a gate, a loss of a few terms")
+    min_operators_small = tt.Threshold(
         24, "a compiled call costs as much as about eight operators, so fewer gain little or nothing"
     )
-    min_bytes = Threshold(262_144, "smaller tensors stay in the cache of a CPU; measured from 30,000 elements on")
+    min_bytes = tt.Threshold(262_144, "smaller tensors stay in the cache of a CPU; measured from 30,000 elements on")
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+    def detect(self, profile: tt.Profile) -> Iterator[tt.Match[Evidence]]:
         for chain in pointwise_chains(profile, int(self.min_operators)):
             gradients = gradients_of(profile, chain.operators)
             if chain.restarts > RESTARTS * len(chain.operators) or _is_per_tensor(chain, gradients):
@@ -144,49 +127,49 @@ class ElementwiseOpFlood(Rule[Evidence]):
             if is_large or len(chain.operators) >= self.min_operators_small:
                 yield self._match(profile, chain, events, len(gradients), is_large)
 
-    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
-        yield Scale(match.events, match.evidence.expected, match.evidence.best, 1.0)
+    def remedy(self, profile: tt.Profile, match: tt.Match[Evidence]) -> Iterator[tt.Edit]:
+        yield tt.Scale(match.events, match.evidence.expected, match.evidence.best, 1.0)
 
-    def benchmark(self, evidence: Evidence) -> Benchmark | None:
+    def benchmark(self, evidence: Evidence) -> tt.Benchmark | None:
         """The same operators in a row, with their backward pass; not used on a CPU: alone, memory is warm."""
-        chain, shape, dtype = chain_of(evidence.chain), tuple(evidence.shape), known_dtype(evidence.dtype)
-        if chain is None or "float" not in dtype or not fitting(1, 16 * (evidence.count + 2) * prod(shape)):
+        chain, shape, dtype = tt.chain_of(evidence.chain), tuple(evidence.shape), tt.known_dtype(evidence.dtype)
+        if chain is None or "float" not in dtype or not tt.fitting(1, 16 * (evidence.count + 2) * prod(shape)):
             return None
         grad, after = (True, "\nresult.sum().backward()") if evidence.gradients else (False, "")
         x = f"x = torch.rand({shape}, dtype=torch.{dtype}, device=device, requires_grad={grad})"
         setup = f"import torch\nimport torch.nn.functional as F\n{x}\n{chain}\ncompiled = torch.compile(chain)"
-        return Benchmark(
+        return tt.Benchmark(
             f"result = chain(x){after}", f"result = compiled(x){after}", setup, of_events=evidence.on_device
         )
 
-    def _fills_memory(self, profile: Profile, chain: Chain) -> bool:
+    def _fills_memory(self, profile: tt.Profile, chain: Chain) -> bool:
         """True if the host itself computes on tensors too large for its cache."""
         on_device = len(profile.device_activity_of_all(rows_of(chain.operators)))
         return not on_device and chain.least_bytes / 2 >= self.min_bytes
 
     def _match(
-        self, profile: Profile, chain: Chain, events: tuple[int, ...], gradients: int, is_large: bool
-    ) -> Match[Evidence]:
+        self, profile: tt.Profile, chain: Chain, events: tuple[int, ...], gradients: int, is_large: bool
+    ) -> tt.Match[Evidence]:
         expected, best = part_left(profile, chain, events[0] >= profile.tree.size) if is_large else _launches(chain)
-        dtype = TORCH_DTYPES.get(profile.inputs(chain.operators[0]).dtype(0), "")
-        return Match(
+        dtype = tt.TORCH_DTYPES.get(profile.inputs(chain.operators[0]).dtype(0), "")
+        return tt.Match(
             anchor=_caller(profile, chain),
             events=events,
             evidence=Evidence(
-                shape=Sizes(chain.shape),
+                shape=tt.Sizes(chain.shape),
                 dtype=dtype,
                 chain=tuple(chain.names),
                 gradients=gradients,
-                time=Nanoseconds(profile.covered(rows_of(events)).total_ns),
+                time=tt.Nanoseconds(profile.covered(rows_of(events)).total_ns),
                 ratio=round(2 * chain.moved_bytes / (chain.least_bytes + chain.most_bytes)),
-                expected=Share(expected),
-                best=Share(best),
+                expected=tt.Share(expected),
+                best=tt.Share(best),
                 on_device=events[0] >= profile.tree.size,
             ),
             confidence="medium" if 2 * chain.period <= len(chain.names) else "high",
         )
 
-    def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
+    def fixer(self, code: tt.Code, spot: Spot, evidence: Evidence) -> Change:
         found = code.functions(spot.function)
         if len(found) != 1 or found[0].decorators or not code.is_pure(found[0]):
             raise Unfixable("The operators do not have their own function, which could be compiled.")
@@ -202,11 +185,11 @@ def _is_per_tensor(chain: Chain, gradients: list[int]) -> bool:
     return not gradients and chain.period <= SHORT_PERIOD and 2 * chain.period <= len(chain.names)
 
 
-def _caller(profile: Profile, chain: Chain) -> int:
+def _caller(profile: tt.Profile, chain: Chain) -> int:
     """The Python function that runs the whole chain, or its first operator if none was recorded."""
     first, last = chain.operators[0], chain.operators[-1]
     around = (above for above in profile.ancestors(first) if last in profile.subtree(above))
-    return next((above for above in around if profile.category(above) is Category.PYTHON), first)
+    return next((above for above in around if profile.category(above) is tt.Category.PYTHON), first)
 
 
 def _launches(chain: Chain) -> tuple[float, float]:

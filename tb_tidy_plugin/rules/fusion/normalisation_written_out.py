@@ -37,11 +37,12 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.profile.events.calls import rows_of
 from tb_tidy_plugin.profile.host.critical import slower_side
 from tb_tidy_plugin.profile.work.pointwise import PieceCall, calls_around
 from tb_tidy_plugin.profile.work.training import gradients_of
-from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Rule, Scale, Shape, Share, Sizes, Threshold, aten
+from tb_tidy_plugin.torchfacts import aten
 
 MEANS = aten.names("known", "mean")
 _LONGEST = 16  # operators after a mean that are examined
@@ -92,10 +93,10 @@ class Evidence(msgspec.Struct, frozen=True):
     """
 
     operators: tuple[str, ...]
-    shape: Sizes
-    reduced: Sizes
+    shape: tt.Sizes
+    reduced: tt.Sizes
     gradients: int
-    time: Nanoseconds
+    time: tt.Nanoseconds
     instead: str
 
     @property
@@ -108,16 +109,16 @@ class Evidence(msgspec.Struct, frozen=True):
         return ", ".join(f"`{name.rpartition('::')[2]}`" for name in self.operators)
 
     @property
-    def left(self) -> Share:
+    def left(self) -> tt.Share:
         """The part of the time that one operator leaves."""
-        return Share(_LEFT[self.instead][0])
+        return tt.Share(_LEFT[self.instead][0])
 
     @property
     def advice(self) -> str:
         return _FIXES[self.instead]
 
 
-class NormalisationWrittenOut(Rule[Evidence]):
+class NormalisationWrittenOut(tt.Rule[Evidence]):
     """LayerNorm or BatchNorm written out."""
 
     code = "TT705"
@@ -132,9 +133,9 @@ class NormalisationWrittenOut(Rule[Evidence]):
     fix = "{advice}"
     caveat = "One operator rounds less often, so results differ in their last bits. `std` divides by n - 1."
 
-    min_share = Threshold(0.005, "one call replaces a few lines, so even a small gain is worth it")
+    min_share = tt.Threshold(0.005, "one call replaces a few lines, so even a small gain is worth it")
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+    def detect(self, profile: tt.Profile) -> Iterator[tt.Match[Evidence]]:
         seen: set[int] = set()
         for calls, at in calls_around(profile, MEANS, 0, _LONGEST):
             found = _norm(calls[at:])
@@ -143,26 +144,26 @@ class NormalisationWrittenOut(Rule[Evidence]):
                 seen.update(call.row for call in mine)
                 yield self._match(profile, mine, reduced)
 
-    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
-        yield Scale(match.events, *_LEFT[match.evidence.instead])
+    def remedy(self, profile: tt.Profile, match: tt.Match[Evidence]) -> Iterator[tt.Edit]:
+        yield tt.Scale(match.events, *_LEFT[match.evidence.instead])
 
-    def _match(self, profile: Profile, mine: Sequence[PieceCall], reduced: Shape) -> Match[Evidence]:
+    def _match(self, profile: tt.Profile, mine: Sequence[PieceCall], reduced: tt.Shape) -> tt.Match[Evidence]:
         operators = [call.row for call in mine]
         gradients = gradients_of(profile, operators)
         events = slower_side(profile, (*operators, *gradients))
         shape = mine[0].shape
         evidence = Evidence(
             operators=tuple(profile.name(row) for row in operators),
-            shape=Sizes(shape),
-            reduced=Sizes(reduced),
+            shape=tt.Sizes(shape),
+            reduced=tt.Sizes(reduced),
             gradients=len(gradients),
-            time=Nanoseconds(profile.covered(rows_of(events)).total_ns),
+            time=tt.Nanoseconds(profile.covered(rows_of(events)).total_ns),
             instead=_instead(shape, reduced),
         )
-        return Match(operators[0], events, evidence, subject=evidence.instead)
+        return tt.Match(operators[0], events, evidence, subject=evidence.instead)
 
 
-def _norm(calls: Sequence[PieceCall]) -> tuple[list[PieceCall], Shape] | None:
+def _norm(calls: Sequence[PieceCall]) -> tuple[list[PieceCall], tt.Shape] | None:
     """The operators of a norm that begins with the first of these, and the shape of its statistics."""
     reduced = _reduced(calls)
     if reduced is None:
@@ -171,7 +172,7 @@ def _norm(calls: Sequence[PieceCall]) -> tuple[list[PieceCall], Shape] | None:
     return (list(calls[: found.end()]), reduced) if found else None
 
 
-def _letter(call: PieceCall, shape: Shape, reduced: Shape) -> str:
+def _letter(call: PieceCall, shape: tt.Shape, reduced: tt.Shape) -> str:
     """The role of an operator in a norm of tensors of one shape: a letter of `FORM`."""
     name = f"aten::{call.name}"
     if call.shape == reduced:
@@ -183,7 +184,7 @@ def _letter(call: PieceCall, shape: Shape, reduced: Shape) -> str:
     return OF_TENSORS.get(name, OTHER) if shape in call.shapes else OTHER
 
 
-def _reduced(calls: Sequence[PieceCall]) -> Shape | None:
+def _reduced(calls: Sequence[PieceCall]) -> tt.Shape | None:
     """The shape of the mean that the next difference subtracts; None if it subtracts something else."""
     shape = calls[0].shape
     for call in calls[1:]:
@@ -193,13 +194,13 @@ def _reduced(calls: Sequence[PieceCall]) -> Shape | None:
     return None
 
 
-def _is_reduced(reduced: Shape, shape: Shape) -> bool:
+def _is_reduced(reduced: tt.Shape, shape: tt.Shape) -> bool:
     """True if a shape is that of statistics over some dimensions of a tensor, but not over all."""
     same = len(reduced) == len(shape) and all(each in {1, size} for each, size in zip(reduced, shape, strict=True))
     return same and reduced != shape and any(size > 1 for size in reduced)
 
 
-def _instead(shape: Shape, reduced: Shape) -> str:
+def _instead(shape: tt.Shape, reduced: tt.Shape) -> str:
     """The operator for these dimensions."""
     over = [at for at, size in enumerate(reduced) if size == 1 and shape[at] > 1]
     if _BATCH in over:

@@ -33,12 +33,12 @@ Small states that take less than 1 % of the steps. Recordings without marked ste
 
 from collections.abc import Iterator
 
-from tb_tidy_plugin.rulekit import Edit, LibraryCallRule, LibraryCalls, Match, Overlap, Profile, Threshold
+import tb_tidy_plugin.rulekit as tt
 
 _COPY = 0.1  # of the time, which stays in line
 
 
-class CheckpointSavedInStep(LibraryCallRule):
+class CheckpointSavedInStep(tt.LibraryCallRule):
     """Checkpoint written while the step waits."""
 
     code = "TT250"
@@ -51,7 +51,7 @@ class CheckpointSavedInStep(LibraryCallRule):
     fix = "Save every few hundred steps, and write in the background with `torch.distributed.checkpoint.async_save`"
     caveat = "A background write needs memory for a copy of the state, and a crash loses the steps since the last save."
 
-    min_share = Threshold(0.01, "below this share the state is small and a change is not worth it")
+    min_share = tt.Threshold(0.01, "below this share the state is small and a change is not worth it")
 
-    def remedy(self, profile: Profile, match: Match[LibraryCalls]) -> Iterator[Edit]:
-        yield Overlap(match.events, left=_COPY)
+    def remedy(self, profile: tt.Profile, match: tt.Match[tt.LibraryCalls]) -> Iterator[tt.Edit]:
+        yield tt.Overlap(match.events, left=_COPY)

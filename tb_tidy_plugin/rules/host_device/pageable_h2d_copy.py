@@ -37,28 +37,10 @@ from collections.abc import Iterator
 
 import msgspec
 
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Spot, Unfixable
 from tb_tidy_plugin.profile.host.callers import recurring
 from tb_tidy_plugin.profile.host.transfers import copied_input, copying_operator, exposed_copies, pinned_bytes_per_ns
-from tb_tidy_plugin.rulekit import (
-    TORCH_DTYPES,
-    Benchmark,
-    Bytes,
-    Category,
-    Code,
-    Edit,
-    Made,
-    Match,
-    Nanoseconds,
-    Profile,
-    Rule,
-    Scale,
-    Sizes,
-    Threshold,
-    fitting,
-    known_dtype,
-    made,
-)
 
 PAGEABLE = r"(?:HtoD|HostToDevice).{0,100}\(Pageable"
 NO_STEPS = {"whole_trace", "none"}
@@ -76,11 +58,11 @@ class Evidence(msgspec.Struct, frozen=True):
     """
 
     operator: str
-    size: Bytes
-    shape: Sizes
+    size: tt.Bytes
+    shape: tt.Sizes
     dtype: str
-    time: Nanoseconds
-    host: Nanoseconds
+    time: tt.Nanoseconds
+    host: tt.Nanoseconds
     bytes_per_ns: float | None
     pinned_bytes_per_ns: float
     is_measured: bool
@@ -100,7 +82,7 @@ class Evidence(msgspec.Struct, frozen=True):
         return "as other copies here do" if self.is_measured else "typical of this device"
 
 
-class PageableH2dCopy(Rule[Evidence]):
+class PageableH2dCopy(tt.Rule[Evidence]):
     """Copy to the GPU from memory that is not pinned."""
 
     code = "TT203"
@@ -119,9 +101,9 @@ class PageableH2dCopy(Rule[Evidence]):
         "is done. Calling `tensor.pin_memory()` right before the copy only moves the cost: let the loader pin."
     )
 
-    min_bytes = Threshold(65_536, "smaller copies take as long as their launch from either kind of memory")
+    min_bytes = tt.Threshold(65_536, "smaller copies take as long as their launch from either kind of memory")
 
-    def not_applicable(self, profile: Profile) -> str | None:
+    def not_applicable(self, profile: tt.Profile) -> str | None:
         if profile.platform == "rocm":
             return "ROCm's traces do not say whether the memory of a copy was pinned."
         if profile.steps.basis in NO_STEPS:
@@ -131,9 +113,9 @@ class PageableH2dCopy(Rule[Evidence]):
             )
         return None
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+    def detect(self, profile: tt.Profile) -> Iterator[tt.Match[Evidence]]:
         table = profile.table
-        rows = profile.matching(PAGEABLE, Category.COPY)
+        rows = profile.matching(PAGEABLE, tt.Category.COPY)
         rows = rows[(table.bytes[rows] >= self.min_bytes) & (profile.launched_by[rows] >= 0)]
         causes = profile.launched_by[rows]
         again = set(recurring(profile, causes).tolist())
@@ -149,37 +131,37 @@ class PageableH2dCopy(Rule[Evidence]):
                 shape, dtype = copied_input(profile, operator)
                 evidence = Evidence(
                     operator=profile.name(operator),
-                    size=Bytes(size),
-                    shape=Sizes(shape if shape != (0,) else ()),
-                    dtype=TORCH_DTYPES.get(dtype, dtype),
-                    time=Nanoseconds(time.total_ns),
-                    host=Nanoseconds(profile.duration_ns(operator)),
+                    size=tt.Bytes(size),
+                    shape=tt.Sizes(shape if shape != (0,) else ()),
+                    dtype=tt.TORCH_DTYPES.get(dtype, dtype),
+                    time=tt.Nanoseconds(time.total_ns),
+                    host=tt.Nanoseconds(profile.duration_ns(operator)),
                     bytes_per_ns=size / time_ns if time_ns else None,
                     pinned_bytes_per_ns=speed,
                     is_measured=is_measured,
                     remains=min(needed_ns / lost_ns, 1.0),
                 )
-                yield Match(operator, (operator,), evidence, lost=time.spans)
+                yield tt.Match(operator, (operator,), evidence, lost=time.spans)
 
-    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
-        yield Scale(match.events, factor=match.evidence.remains, low=0.0, high=1.0)
+    def remedy(self, profile: tt.Profile, match: tt.Match[Evidence]) -> Iterator[tt.Edit]:
+        yield tt.Scale(match.events, factor=match.evidence.remains, low=0.0, high=1.0)
 
-    def benchmark(self, evidence: Evidence) -> Benchmark | None:
-        dtype, shape = known_dtype(evidence.dtype), tuple(evidence.shape)
-        if not dtype or not shape or not fitting(1, 4 * evidence.size):
+    def benchmark(self, evidence: Evidence) -> tt.Benchmark | None:
+        dtype, shape = tt.known_dtype(evidence.dtype), tuple(evidence.shape)
+        if not dtype or not shape or not tt.fitting(1, 4 * evidence.size):
             return None
         made = f"torch.zeros({shape}, dtype=torch.{dtype}"
-        return Benchmark(
+        return tt.Benchmark(
             before="result = pageable.to(device)\ntorch.cuda.synchronize()",
             after="result = pinned.to(device, non_blocking=True)\ntorch.cuda.synchronize()",
             setup=f"import torch\npageable = {made})\npinned = {made}, pin_memory=True)",
             devices=("cuda",), of_events=True,
         )  # fmt: skip
 
-    def made_by(self, evidence: Evidence) -> Made:
-        return made.loader("dataloader_pin_memory=True")
+    def made_by(self, evidence: Evidence) -> tt.Made:
+        return tt.made.loader("dataloader_pin_memory=True")
 
-    def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
+    def fixer(self, code: tt.Code, spot: Spot, evidence: Evidence) -> Change:
         copies = [call for method in ("to", "cuda") for call in code.methods_on(spot.lines, method)]
         if not copies:
             raise Unfixable("The lines do not call `to` or `cuda`.")

@@ -33,28 +33,11 @@ from collections.abc import Iterator
 
 import msgspec
 
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Splice, Spot, Unfixable, changes_behaviour
 from tb_tidy_plugin.profile.events.inputs import tensor_bytes
 from tb_tidy_plugin.profile.host.transfers import copied_input, copying_operator
-from tb_tidy_plugin.rulekit import (
-    TORCH_DTYPES,
-    Benchmark,
-    Bytes,
-    Category,
-    Code,
-    Edit,
-    Match,
-    Nanoseconds,
-    Profile,
-    Remove,
-    Rule,
-    Shape,
-    Sizes,
-    Threshold,
-    aten,
-    fitting,
-    known_dtype,
-)
+from tb_tidy_plugin.torchfacts import aten
 
 _FACTORIES = aten.names(
     "factory",
@@ -88,14 +71,14 @@ class Evidence(msgspec.Struct, frozen=True):
     factory: str
     move: str
     distance: int
-    size: Bytes
-    shape: Sizes
+    size: tt.Bytes
+    shape: tt.Sizes
     dtype: str
-    fill_time: Nanoseconds
-    copy_time: Nanoseconds
+    fill_time: tt.Nanoseconds
+    copy_time: tt.Nanoseconds
 
 
-class TensorCreatedOnCpuThenMoved(Rule[Evidence]):
+class TensorCreatedOnCpuThenMoved(tt.Rule[Evidence]):
     """A factory or a fill on the CPU, then a copy of the same shape and dtype to the GPU."""
 
     code = "TT201"
@@ -110,13 +93,13 @@ class TensorCreatedOnCpuThenMoved(Rule[Evidence]):
     fix = "Pass `device=` where the tensor is made"
     caveat = "Random numbers made on the GPU differ from those made on the CPU with the same seed."
 
-    min_bytes = Threshold(1024, "below this, launch overhead outweighs the copy")
-    max_distance = Threshold(
+    min_bytes = tt.Threshold(1024, "below this, launch overhead outweighs the copy")
+    max_distance = tt.Threshold(
         5, "a trace does not show that two operators use the same tensor, so they must be near each other"
     )
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
-        causes = profile.launched_by[profile.matching(_TO_DEVICE, Category.COPY)]
+    def detect(self, profile: tt.Profile) -> Iterator[tt.Match[Evidence]]:
+        causes = profile.launched_by[profile.matching(_TO_DEVICE, tt.Category.COPY)]
         moves = {copying_operator(profile, cause) for cause in causes[causes >= 0].tolist()}
         taken: set[int] = set()
         for move in sorted(move for move in moves if move is not None):
@@ -129,23 +112,23 @@ class TensorCreatedOnCpuThenMoved(Rule[Evidence]):
                 taken.add(made)
                 yield self._match(profile, made, move, near.index(made) + 1)
 
-    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
+    def remedy(self, profile: tt.Profile, match: tt.Match[Evidence]) -> Iterator[tt.Edit]:
         made, move = match.events
-        yield Remove((_first_below(profile, made, _FILLS), _first_below(profile, move, _COPY)))
+        yield tt.Remove((_first_below(profile, made, _FILLS), _first_below(profile, move, _COPY)))
 
-    def benchmark(self, evidence: Evidence) -> Benchmark | None:
-        factory, dtype, shape = evidence.factory, known_dtype(evidence.dtype), tuple(evidence.shape)
-        is_small = fitting(1, 2 * evidence.size) > 0
+    def benchmark(self, evidence: Evidence) -> tt.Benchmark | None:
+        factory, dtype, shape = evidence.factory, tt.known_dtype(evidence.dtype), tuple(evidence.shape)
+        is_small = tt.fitting(1, 2 * evidence.size) > 0
         if aten.PREFIX + factory not in MEASURED or not dtype or not shape or not is_small:
             return None
         name = "made" if factory.startswith("rand") else "result"  # random numbers differ from device to device
         made = f"{name} = torch.{factory}({shape}, dtype=torch.{dtype}"
         before, after = f"{made}).to(device)", f"{made}, device=device)"
-        return Benchmark(before, after, "import torch", devices=("cuda", "mps", "xpu"), of_events=True)
+        return tt.Benchmark(before, after, "import torch", devices=("cuda", "mps", "xpu"), of_events=True)
 
-    def _match(self, profile: Profile, made: int, move: int, distance: int) -> Match[Evidence]:
+    def _match(self, profile: tt.Profile, made: int, move: int, distance: int) -> tt.Match[Evidence]:
         shape, dtype = copied_input(profile, move)
-        return Match(
+        return tt.Match(
             anchor=move,
             events=(made, move),
             confidence="high" if distance == 1 else "medium",
@@ -153,15 +136,15 @@ class TensorCreatedOnCpuThenMoved(Rule[Evidence]):
                 factory=_called(profile, made),
                 move=_called(profile, move),
                 distance=distance,
-                size=Bytes(tensor_bytes(shape, dtype) or 0),
-                shape=Sizes(shape),
-                dtype=TORCH_DTYPES.get(dtype, dtype),
-                fill_time=Nanoseconds(profile.duration_ns(made)),
-                copy_time=Nanoseconds(profile.duration_ns(move)),
+                size=tt.Bytes(tensor_bytes(shape, dtype) or 0),
+                shape=tt.Sizes(shape),
+                dtype=tt.TORCH_DTYPES.get(dtype, dtype),
+                fill_time=tt.Nanoseconds(profile.duration_ns(made)),
+                copy_time=tt.Nanoseconds(profile.duration_ns(move)),
             ),
         )
 
-    def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
+    def fixer(self, code: tt.Code, spot: Spot, evidence: Evidence) -> Change:
         splices: list[Splice] = []
         made: set[str] = set()
         for move in [call for method in ("to", "cuda") for call in code.methods_on(spot.lines, method)]:
@@ -179,7 +162,7 @@ class TensorCreatedOnCpuThenMoved(Rule[Evidence]):
         return Change(tuple(splices), changes_behaviour(how) if made & RANDOM else SAME_RESULTS)
 
 
-def _makes(profile: Profile, row: int, shape: Shape, dtype: str) -> bool:
+def _makes(profile: tt.Profile, row: int, shape: tt.Shape, dtype: str) -> bool:
     """True if the operator `row` creates a tensor of this shape and dtype, on the CPU."""
     name, before = profile.name(row), profile.operators_before(row, 1)
     is_filled = name in _FILLS and any(profile.name(other) in ALLOCATIONS for other in before)
@@ -188,18 +171,18 @@ def _makes(profile: Profile, row: int, shape: Shape, dtype: str) -> bool:
     return any(_gives(profile, inner, shape, dtype) for inner in profile.subtree(row))
 
 
-def _gives(profile: Profile, row: int, shape: Shape, dtype: str) -> bool:
+def _gives(profile: tt.Profile, row: int, shape: tt.Shape, dtype: str) -> bool:
     """True if an operator gets a tensor of this shape and dtype, or one of this dtype to resize to this shape."""
     inputs = profile.inputs(row)
     tensors = [(inputs.shape(at), inputs.dtype(at)) for at in range(len(inputs.dtypes))]
     return (shape, dtype) in tensors or (inputs.dtype(0) == dtype and str(list(shape)) in inputs.concrete)
 
 
-def _first_below(profile: Profile, row: int, wanted: frozenset[str]) -> int:
+def _first_below(profile: tt.Profile, row: int, wanted: frozenset[str]) -> int:
     return next((inner for inner in profile.subtree(row) if profile.name(inner) in wanted), row)
 
 
-def _called(profile: Profile, row: int) -> str:
+def _called(profile: tt.Profile, row: int) -> str:
     """The user's call: the built-in around an operator (`cuda`), else the operator itself."""
     above = profile.parent(row)
     words = profile.name(above).split() if above is not None else []

@@ -35,29 +35,12 @@ from typing import NamedTuple
 
 import msgspec
 
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Splice, Spot, Unfixable
 from tb_tidy_plugin.profile.events.calls import rows_of
 from tb_tidy_plugin.profile.host.callers import recurring
 from tb_tidy_plugin.profile.host.critical import device_idle
-from tb_tidy_plugin.rulekit import (
-    TORCH_DTYPES,
-    Benchmark,
-    Code,
-    Confidence,
-    Edit,
-    Intervals,
-    Match,
-    Nanoseconds,
-    Profile,
-    Rule,
-    Scale,
-    Sizes,
-    Threshold,
-    aten,
-    fitting,
-    known_dtype,
-    parse_frame,
-)
+from tb_tidy_plugin.torchfacts import aten
 
 CONSTRUCTORS = {"float": "FloatTensor", "double": "DoubleTensor", "long int": "LongTensor", "int": "IntTensor"}
 _LOOKED_AT = 0.15  # of the time, before memory is allocated: 0.3 to 0.7 for numbers, below 0.08 for arrays
@@ -85,17 +68,17 @@ class Evidence(msgspec.Struct, frozen=True):
     """
 
     function: str
-    shape: Sizes
+    shape: tt.Sizes
     dtype: str
     holds_arrays: bool
-    time: Nanoseconds
+    time: tt.Nanoseconds
 
     @property
     def of(self) -> str:
         return f" of {self.shape} {self.dtype} values" if self.shape else ""
 
 
-class TensorFromPythonData(Rule[Evidence]):
+class TensorFromPythonData(tt.Rule[Evidence]):
     """Tensor made from Python objects, element by element."""
 
     code = "TT202"
@@ -109,10 +92,10 @@ class TensorFromPythonData(Rule[Evidence]):
     fix = "Make one NumPy array first (`numpy.stack`, `numpy.asarray`), and give that to `torch.from_numpy`"
     caveat = "`torch.from_numpy` keeps the array's dtype, which is float64 for an array of Python numbers."
 
-    min_ns = Threshold(100_000, "for one tensor; below this, the calls of NumPy and PyTorch themselves cost as much")
-    min_elements = Threshold(256, "converting so few elements takes about as long as making an array of them")
+    min_ns = tt.Threshold(100_000, "for one tensor; below this, the calls of NumPy and PyTorch themselves cost as much")
+    min_elements = tt.Threshold(256, "converting so few elements takes about as long as making an array of them")
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+    def detect(self, profile: tt.Profile) -> Iterator[tt.Match[Evidence]]:
         idle = device_idle(profile)
         made = profile.named("aten::lift_fresh")
         shapes = zip(made.tolist(), [given.shape(0) for given in profile.inputs_of(made)], strict=True)
@@ -122,12 +105,12 @@ class TensorFromPythonData(Rule[Evidence]):
         for row in recurring(profile, rows_of(slow)).tolist():
             yield self._match(profile, row, found[row], idle)
 
-    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
-        yield Scale(match.events, factor=0.05 if match.evidence.holds_arrays else 0.13, low=0.0, high=0.36)
+    def remedy(self, profile: tt.Profile, match: tt.Match[Evidence]) -> Iterator[tt.Edit]:
+        yield tt.Scale(match.events, factor=0.05 if match.evidence.holds_arrays else 0.13, low=0.0, high=0.36)
 
-    def benchmark(self, evidence: Evidence) -> Benchmark | None:
-        dtype, extents = known_dtype(evidence.dtype), [*evidence.shape]
-        extents[:1] = [fitting(extents[0], OBJECT_BYTES * prod(extents[1:]))] if extents else [0]
+    def benchmark(self, evidence: Evidence) -> tt.Benchmark | None:
+        dtype, extents = tt.known_dtype(evidence.dtype), [*evidence.shape]
+        extents[:1] = [tt.fitting(extents[0], OBJECT_BYTES * prod(extents[1:]))] if extents else [0]
         if dtype not in FILLS or not prod(extents):
             return None
         data = f"torch.{FILLS[dtype]}({tuple(extents)}, dtype=torch.{dtype}).numpy()"
@@ -135,28 +118,28 @@ class TensorFromPythonData(Rule[Evidence]):
         given, array = (f"list({data})", "stack(data)") if evidence.holds_arrays else (given, array)
         before, after = f"result = torch.tensor(data, dtype=torch.{dtype})", f"result = torch.from_numpy(numpy.{array})"
         setup = f"import numpy\nimport torch\ndata = {given}"
-        return Benchmark(before, after, setup, devices=("cpu",), of_events=True)
+        return tt.Benchmark(before, after, setup, devices=("cpu",), of_events=True)
 
-    def _match(self, profile: Profile, row: int, each: Conversion, idle: Intervals) -> Match[Evidence]:
+    def _match(self, profile: tt.Profile, row: int, each: Conversion, idle: tt.Intervals) -> tt.Match[Evidence]:
         time_ns, inputs = each.end_ns - each.start_ns, profile.inputs(row)
-        extents, dtype = inputs.shape(0) or (), TORCH_DTYPES.get(inputs.dtype(0), inputs.dtype(0))
+        extents, dtype = inputs.shape(0) or (), tt.TORCH_DTYPES.get(inputs.dtype(0), inputs.dtype(0))
         is_numbers = each.looked_ns >= _LOOKED_AT * time_ns or len(extents) == 1
-        span = Intervals(rows_of([each.start_ns]), rows_of([each.end_ns]))
-        return Match(
+        span = tt.Intervals(rows_of([each.start_ns]), rows_of([each.end_ns]))
+        return tt.Match(
             anchor=row,
             events=each.events,
             lost=span.intersection(idle).spans,
             confidence=_confidence(profile, row),
             evidence=Evidence(
                 function=each.function or f"torch.{CONSTRUCTORS.get(inputs.dtype(0), 'Tensor')}",
-                shape=Sizes(extents),
+                shape=tt.Sizes(extents),
                 dtype=dtype,
                 holds_arrays=not is_numbers,
-                time=Nanoseconds(time_ns),
+                time=tt.Nanoseconds(time_ns),
             ),
         )
 
-    def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
+    def fixer(self, code: tt.Code, spot: Spot, evidence: Evidence) -> Change:
         calls = [call for call in code.calls_on(spot.lines) if code.qualified(call.func) == "torch.tensor"]
         if not evidence.holds_arrays and evidence.dtype not in FILLS:
             raise Unfixable(f"NumPy may choose a dtype for the numbers other than `{evidence.dtype}`.")
@@ -175,13 +158,13 @@ class TensorFromPythonData(Rule[Evidence]):
         return Change(tuple(splices), SAME_RESULTS, check)
 
 
-def _confidence(profile: Profile, row: int) -> Confidence:
+def _confidence(profile: tt.Profile, row: int) -> tt.Confidence:
     """Confidence, lower in a library, such as torch's own `default_collate`: changing it takes more than a line."""
-    caller = parse_frame(profile.calls.caller_name(row))
+    caller = tt.parse_frame(profile.calls.caller_name(row))
     return "high" if caller is None or caller.own_code else "medium"
 
 
-def _conversion(profile: Profile, row: int) -> Conversion | None:
+def _conversion(profile: tt.Profile, row: int) -> Conversion | None:
     """The conversion of the data of the tensor `row`, None if it was not created from Python objects.
 
     Such data is written between the operators `aten::empty` and `aten::to`. Operators in between read tensors in the

@@ -37,20 +37,9 @@ from collections.abc import Iterator
 
 import msgspec
 
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.ledger.host_work import HostWait, waits_for_host_work
 from tb_tidy_plugin.profile.host.loading import HANDING_OVER_NS, workers_hiding
-from tb_tidy_plugin.rulekit import (
-    Confidence,
-    Edit,
-    Match,
-    Nanoseconds,
-    Overlap,
-    Profile,
-    Rule,
-    Share,
-    Threshold,
-    parse_frame,
-)
 
 _NAMED = 3  # parts in the message
 SPARSE_NS, DENSE_NS = 20_000, 1_000
@@ -69,12 +58,12 @@ class Evidence(msgspec.Struct, frozen=True):
         left: the part of the work that stays in line. at_once: number of workers that do the rest beside it.
     """
 
-    time: Nanoseconds
-    share: Share
-    places: tuple[tuple[str, Nanoseconds], ...]
-    apart: Nanoseconds
+    time: tt.Nanoseconds
+    share: tt.Share
+    places: tuple[tuple[str, tt.Nanoseconds], ...]
+    apart: tt.Nanoseconds
     stretch: str
-    left: Share
+    left: tt.Share
     at_once: int
 
     @property
@@ -82,7 +71,7 @@ class Evidence(msgspec.Struct, frozen=True):
         return ", ".join(f"{place} for {time}" for place, time in self.places)
 
 
-class HostWorkHoldsDevice(Rule[Evidence]):
+class HostWorkHoldsDevice(tt.Rule[Evidence]):
     """Device idle while the host computes."""
 
     code = "TT902"
@@ -104,36 +93,36 @@ class HostWorkHoldsDevice(Rule[Evidence]):
     )
     caveat = "Libraries for the host and for the device may round differently."
 
-    min_share = Threshold(
+    min_share = tt.Threshold(
         0.05, "below this share, the step does not wait for the host's work; the same limit as for loading"
     )
-    min_named = Threshold(
+    min_named = tt.Threshold(
         0.5, "of the time is in three functions; work scattered over many functions is launch overhead"
     )
-    min_ns = Threshold(1_000_000, "handing work over to another process itself costs up to 1 ms per step")
+    min_ns = tt.Threshold(1_000_000, "handing work over to another process itself costs up to 1 ms per step")
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+    def detect(self, profile: tt.Profile) -> Iterator[tt.Match[Evidence]]:
         for wait in waits_for_host_work(profile):
             named_ns = sum(time_ns for _, time_ns in wait.parts[:_NAMED])
             is_long = wait.share >= self.min_share and wait.per_step_ns >= self.min_ns
             if is_long and named_ns >= self.min_named * wait.time.total_ns:
                 yield self._match(profile, wait)
 
-    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
-        yield Overlap(match.events, match.evidence.at_once, match.evidence.left)
+    def remedy(self, profile: tt.Profile, match: tt.Match[Evidence]) -> Iterator[tt.Edit]:
+        yield tt.Overlap(match.events, match.evidence.at_once, match.evidence.left)
 
-    def _match(self, profile: Profile, wait: HostWait) -> Match[Evidence]:
+    def _match(self, profile: tt.Profile, wait: HostWait) -> tt.Match[Evidence]:
         share, (stretch, confidence) = wait.share, _stretch(wait.recorded_every_ns)
-        return Match(
+        return tt.Match(
             anchor=wait.anchor,
             events=wait.events,
             evidence=Evidence(
-                time=Nanoseconds(wait.per_step_ns),
-                share=Share(share),
+                time=tt.Nanoseconds(wait.per_step_ns),
+                share=tt.Share(share),
                 places=_places(profile, wait),
-                apart=Nanoseconds(wait.recorded_every_ns),
+                apart=tt.Nanoseconds(wait.recorded_every_ns),
                 stretch=stretch,
-                left=Share(min(HANDING_OVER_NS / wait.per_step_ns, 1.0)),
+                left=tt.Share(min(HANDING_OVER_NS / wait.per_step_ns, 1.0)),
                 at_once=workers_hiding(share),
             ),
             confidence=confidence,
@@ -141,18 +130,18 @@ class HostWorkHoldsDevice(Rule[Evidence]):
         )
 
 
-def _stretch(apart_ns: float) -> tuple[str, Confidence]:
+def _stretch(apart_ns: float) -> tuple[str, tt.Confidence]:
     if apart_ns >= SPARSE_NS:
         return "hardly", "high"
     return ("somewhat", "medium") if apart_ns >= DENSE_NS else ("a lot", "low")
 
 
-def _places(profile: Profile, wait: HostWait) -> tuple[tuple[str, Nanoseconds], ...]:
+def _places(profile: tt.Profile, wait: HostWait) -> tuple[tuple[str, tt.Nanoseconds], ...]:
     of_a_step = wait.per_step_ns / wait.time.total_ns
     parts = wait.parts[:_NAMED]
-    return tuple((_named(profile.name(row)), Nanoseconds(round(time_ns * of_a_step))) for row, time_ns in parts)
+    return tuple((_named(profile.name(row)), tt.Nanoseconds(round(time_ns * of_a_step))) for row, time_ns in parts)
 
 
 def _named(name: str) -> str:
-    frame = parse_frame(name)
+    frame = tt.parse_frame(name)
     return f"`{frame.function}` ({frame.file}:{frame.line})" if frame else f"`{name}`"

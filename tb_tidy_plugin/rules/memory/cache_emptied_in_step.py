@@ -33,8 +33,8 @@ from collections.abc import Iterator
 import msgspec
 import numpy as np
 
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Spot
-from tb_tidy_plugin.rulekit import CallRule, Category, Code, Match, Nanoseconds, Profile, Rows
 
 _ALLOCATES = r"^(?:cuda|hip)Malloc(?:Async)?$"
 
@@ -48,9 +48,9 @@ class Evidence(msgspec.Struct, frozen=True):
     """
 
     count: int
-    time: Nanoseconds
+    time: tt.Nanoseconds
     allocations: float
-    allocating: Nanoseconds
+    allocating: tt.Nanoseconds
 
     @property
     def again(self) -> str:
@@ -58,7 +58,7 @@ class Evidence(msgspec.Struct, frozen=True):
         return f"; `cudaMalloc` then takes {self.allocating} per step" if self.allocations else ""
 
 
-class CacheEmptiedInStep(CallRule[Evidence]):
+class CacheEmptiedInStep(tt.CallRule[Evidence]):
     """Cached device memory freed in each step."""
 
     code = "TT1250"
@@ -72,27 +72,27 @@ class CacheEmptiedInStep(CallRule[Evidence]):
     )
     caveat = "Other processes on the device have less memory."
 
-    def matches(self, profile: Profile, rows: Rows) -> Iterator[Match[Evidence]]:
+    def matches(self, profile: tt.Profile, rows: tt.Rows) -> Iterator[tt.Match[Evidence]]:
         allocations = _allocations(profile)
         evidence = Evidence(
             count=len(rows),
-            time=Nanoseconds(profile.per_step_ns(rows)),
+            time=tt.Nanoseconds(profile.per_step_ns(rows)),
             allocations=profile.per_step_count(allocations),
-            allocating=Nanoseconds(profile.per_step_ns(allocations)),
+            allocating=tt.Nanoseconds(profile.per_step_ns(allocations)),
         )
         steps = profile.step_of(allocations)
         seen: set[int] = set()
         for row, step in zip(rows.tolist(), profile.step_of(rows).tolist(), strict=True):
             its = allocations[steps == step] if step not in seen else allocations[:0]
             seen.add(step)
-            yield Match(row, (row, *its.tolist()), evidence)
+            yield tt.Match(row, (row, *its.tolist()), evidence)
 
-    def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
+    def fixer(self, code: tt.Code, spot: Spot, evidence: Evidence) -> Change:
         splice = code.without_statement(spot.lines, "empty_cache")
         return Change((splice,), SAME_RESULTS, "No other process needs the device's memory.")
 
 
-def _allocations(profile: Profile) -> Rows:
-    rows = profile.matching(_ALLOCATES, Category.RUNTIME)
-    found: Rows = rows[np.asarray(profile.step_of(rows)) >= 0]
+def _allocations(profile: tt.Profile) -> tt.Rows:
+    rows = profile.matching(_ALLOCATES, tt.Category.RUNTIME)
+    found: tt.Rows = rows[np.asarray(profile.step_of(rows)) >= 0]
     return found

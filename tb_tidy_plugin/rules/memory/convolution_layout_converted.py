@@ -34,9 +34,9 @@ from collections.abc import Iterator
 
 import msgspec
 
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.fixes.change import SAME_UP_TO_ROUNDING, Change, Splice, Spot, Unfixable
 from tb_tidy_plugin.profile.events.calls import rows_of
-from tb_tidy_plugin.rulekit import Category, Code, Match, Nanoseconds, Profile, Rule, Share, Threshold
 
 CONVERSION = r"(?i:nchwToNhwc|nhwcToNchw)|^batched_transpose_\d"
 CONVOLUTION = re.compile(r"convolution")
@@ -53,8 +53,8 @@ class Evidence(msgspec.Struct, frozen=True):
         on_rocm: True if it was recorded on ROCm.
     """
 
-    time: Nanoseconds
-    share: Share
+    time: tt.Nanoseconds
+    share: tt.Share
     kernels_per_step: float
     convolutions_per_step: float
     kernel: str
@@ -76,7 +76,7 @@ class Evidence(msgspec.Struct, frozen=True):
         return _ON_ROCM if self.on_rocm else ""
 
 
-class ConvolutionLayoutConverted(Rule[Evidence]):
+class ConvolutionLayoutConverted(tt.Rule[Evidence]):
     """Convolutions whose tensors are converted to another layout and back."""
 
     code = "TT1203"
@@ -95,26 +95,26 @@ class ConvolutionLayoutConverted(Rule[Evidence]):
     caveat = "Results differ in their last bits. Code that relies on strides or calls `view` may need `reshape`."
     left = (0.1, 0.0, 1.0)
 
-    min_share = Threshold(0.02, "less is not worth changing the layout of a whole model")
+    min_share = tt.Threshold(0.02, "less is not worth changing the layout of a whole model")
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
-        found = profile.matching(CONVERSION, Category.KERNEL)
+    def detect(self, profile: tt.Profile) -> Iterator[tt.Match[Evidence]]:
+        found = profile.matching(CONVERSION, tt.Category.KERNEL)
         kernels = [row for row in found.tolist() if CONVOLUTION.search(_operator(profile, row))]
         time_ns = profile.per_step_ns(rows_of(kernels))
         if kernels and profile.share_of_time(time_ns) >= self.min_share:
             yield self._match(profile, kernels, time_ns)
 
-    def _match(self, profile: Profile, kernels: list[int], time_ns: int) -> Match[Evidence]:
+    def _match(self, profile: tt.Profile, kernels: list[int], time_ns: int) -> tt.Match[Evidence]:
         rows, operators = rows_of(kernels), {int(profile.launched_by[row]) for row in kernels}
         longest = max(kernels, key=profile.duration_ns)
         operator = int(profile.launched_by[longest])
         forward = profile.forward_of(operator)
-        return Match(
+        return tt.Match(
             anchor=operator if forward is None else forward,
             events=tuple(kernels),
             evidence=Evidence(
-                time=Nanoseconds(time_ns),
-                share=Share(profile.share_of_time(time_ns)),
+                time=tt.Nanoseconds(time_ns),
+                share=tt.Share(profile.share_of_time(time_ns)),
                 kernels_per_step=profile.per_step_count(rows),
                 convolutions_per_step=profile.per_step_count(rows_of(sorted(operators))),
                 kernel=profile.name(longest).removeprefix("void ").partition("<")[0].partition("(")[0],
@@ -122,7 +122,7 @@ class ConvolutionLayoutConverted(Rule[Evidence]):
             ),
         )
 
-    def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
+    def fixer(self, code: tt.Code, spot: Spot, evidence: Evidence) -> Change:
         found = [call for call in code.calls_on(spot.lines) if code.bound(code.source(call.func)) == 1]
         if len(found) != 1:
             raise Unfixable("The lines do not contain a single call of a model that this file creates.")
@@ -136,7 +136,7 @@ class ConvolutionLayoutConverted(Rule[Evidence]):
         )
 
 
-def _operator(profile: Profile, kernel: int) -> str:
+def _operator(profile: tt.Profile, kernel: int) -> str:
     """The name of the operator that launched a kernel, empty if unknown."""
     row = int(profile.launched_by[kernel])
     return profile.name(row) if 0 <= row < profile.tree.size else ""

@@ -31,9 +31,9 @@ from collections.abc import Iterator
 
 import msgspec
 
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.fixes.change import SAME_UP_TO_ROUNDING, Change, Spot, Unfixable
 from tb_tidy_plugin.profile.events.calls import rows_of
-from tb_tidy_plugin.rulekit import CallRule, Code, Match, Nanoseconds, Profile, Rows, Threshold
 from tb_tidy_plugin.torchfacts import aten
 
 NAMES = ("clip_grad_norm_", "clip_grad_value_")
@@ -49,10 +49,10 @@ class Evidence(msgspec.Struct, frozen=True):
 
     operators: int
     parameters: int
-    time: Nanoseconds
+    time: tt.Nanoseconds
 
 
-class GradientsClippedOneByOne(CallRule[Evidence]):
+class GradientsClippedOneByOne(tt.CallRule[Evidence]):
     """Gradients clipped one parameter at a time."""
 
     code = "TT351"
@@ -67,9 +67,9 @@ class GradientsClippedOneByOne(CallRule[Evidence]):
     caveat = "Norms differ in their last bits."
     left = (0.3, 0.13, 0.88)
 
-    min_parameters = Threshold(10, "per call; for fewer parameters the loop costs little more than one joint call")
+    min_parameters = tt.Threshold(10, "per call; for fewer parameters the loop costs little more than one joint call")
 
-    def matches(self, profile: Profile, rows: Rows) -> Iterator[Match[Evidence]]:
+    def matches(self, profile: tt.Profile, rows: tt.Rows) -> Iterator[tt.Match[Evidence]]:
         found: list[tuple[int, int, int]] = []
         for row in rows.tolist():
             operators = Counter(aten.without_overload(profile.name(each)) for each in profile.calls.operators_in([row]))
@@ -77,12 +77,12 @@ class GradientsClippedOneByOne(CallRule[Evidence]):
             is_together = any(aten.short_name(name).startswith(TOGETHER) for name in operators)
             if parameters >= self.min_parameters and not is_together and len(profile.device_activity_of(row)):
                 found.append((row, parameters, sum(operators.values())))
-        time = Nanoseconds(profile.per_step_ns(rows_of(row for row, _, _ in found)))
+        time = tt.Nanoseconds(profile.per_step_ns(rows_of(row for row, _, _ in found)))
         for row, parameters, operators_of_call in found:
             evidence = Evidence(operators_of_call, parameters, time)
-            yield Match(row, (row,), evidence)
+            yield tt.Match(row, (row,), evidence)
 
-    def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
+    def fixer(self, code: tt.Code, spot: Spot, evidence: Evidence) -> Change:
         calls = [
             (call, arg) for call in code.calls_on(spot.lines) if (arg := code.argument(call, "foreach")) is not None
         ]

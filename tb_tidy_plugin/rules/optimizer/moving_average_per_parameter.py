@@ -34,21 +34,10 @@ from collections.abc import Iterator
 import msgspec
 import numpy as np
 
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.fixes.change import Change, Spot
 from tb_tidy_plugin.profile.events.calls import rows_of
 from tb_tidy_plugin.profile.events.inputs import FLOATING, Inputs
-from tb_tidy_plugin.rulekit import (
-    Category,
-    Code,
-    Edit,
-    Match,
-    Nanoseconds,
-    Profile,
-    Rule,
-    Scale,
-    Threshold,
-    parse_frame,
-)
 from tb_tidy_plugin.trace.columns import ABSENT
 from tb_tidy_plugin.trace.strings import asked_once
 
@@ -75,14 +64,14 @@ class Evidence(msgspec.Struct, frozen=True):
 
     parameters: int
     each: int
-    time: Nanoseconds
+    time: tt.Nanoseconds
 
     @property
     def operators(self) -> str:
         return SAID[self.each]
 
 
-class MovingAveragePerParameter(Rule[Evidence]):
+class MovingAveragePerParameter(tt.Rule[Evidence]):
     """Moving average of weights, one parameter at a time."""
 
     code = "TT350"
@@ -94,47 +83,49 @@ class MovingAveragePerParameter(Rule[Evidence]):
     fix = "Average all tensors in one call: `torch._foreach_lerp_(averages, weights, weight)`"
     caveat = "Results differ in their last bits. The lists must hold floating-point parameters on one device."
 
-    min_parameters = Threshold(8, "per step; for fewer parameters the calls take about 50 µs")
+    min_parameters = tt.Threshold(8, "per step; for fewer parameters the calls take about 50 µs")
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+    def detect(self, profile: tt.Profile) -> Iterator[tt.Match[Evidence]]:
         found: dict[str, list[tuple[int, ...]]] = {}
         for rows in _averages(profile):
             function = profile.calls.caller_name(rows[0])
-            if (frame := parse_frame(function)) is None or frame.own_code:
+            if (frame := tt.parse_frame(function)) is None or frame.own_code:
                 found.setdefault(function, []).append(rows)
         for kept in found.values():
             parameters = profile.per_step_count(rows_of(rows[0] for rows in kept))
             if parameters >= self.min_parameters:
                 yield from self._matches(profile, kept, parameters)
 
-    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
-        yield Scale(match.events, *_LEFT[match.evidence.each])
+    def remedy(self, profile: tt.Profile, match: tt.Match[Evidence]) -> Iterator[tt.Edit]:
+        yield tt.Scale(match.events, *_LEFT[match.evidence.each])
 
-    def fixer(self, code: Code, spot: "Spot", evidence: Evidence) -> "Change":
+    def fixer(self, code: tt.Code, spot: "Spot", evidence: Evidence) -> "Change":
         from tb_tidy_plugin.fixes.averaging import averaged
 
         return averaged(code, spot)
 
-    def _matches(self, profile: Profile, averages: list[tuple[int, ...]], count: float) -> Iterator[Match[Evidence]]:
+    def _matches(
+        self, profile: tt.Profile, averages: list[tuple[int, ...]], count: float
+    ) -> Iterator[tt.Match[Evidence]]:
         evidence = Evidence(
             parameters=round(count),
             each=len(averages[0]),
-            time=Nanoseconds(profile.per_step_ns(rows_of(row for rows in averages for row in rows))),
+            time=tt.Nanoseconds(profile.per_step_ns(rows_of(row for rows in averages for row in rows))),
         )
         by_step: dict[int, list[int]] = {}
         for rows, step in zip(averages, profile.step_of(rows_of(rows[0] for rows in averages)).tolist(), strict=True):
             by_step.setdefault(step, []).extend(rows)
         for events in by_step.values():
-            yield Match(events[0], tuple(events), evidence)
+            yield tt.Match(events[0], tuple(events), evidence)
 
 
-def _averages(profile: Profile) -> Iterator[tuple[int, ...]]:
+def _averages(profile: tt.Profile) -> Iterator[tuple[int, ...]]:
     """The operators that average one tensor: `lerp_`, or products by numbers, their sum, and a copy of a new one.
 
     Without those of optimizers.
     """
     rows = profile.calls.among(profile.named(LERP, MUL_, MUL))
-    rows = rows[profile.covering(rows, profile.matching(r"^Optimizer\.", Category.ANNOTATION)) == ABSENT]
+    rows = rows[profile.covering(rows, profile.matching(r"^Optimizer\.", tt.Category.ANNOTATION)) == ABSENT]
     fits = [*map(asked_once(_is_floating), profile.known_inputs)]
     for row in rows[np.array(fits, np.bool_)[profile.table.inputs[rows]]].tolist():
         if profile.name(row) == LERP:
@@ -150,7 +141,7 @@ def _is_floating(inputs: Inputs) -> bool:
     return inputs.shape(0) is not None and inputs.dtype(0) in FLOATING
 
 
-def _averages_one(profile: Profile, rows: tuple[int, ...]) -> bool:
+def _averages_one(profile: tt.Profile, rows: tuple[int, ...]) -> bool:
     """True if products are by numbers, sums and copies of equal tensors, all of them called by one function."""
     shape, body = profile.inputs(rows[0]).shape(0), profile.calls.body[rows[0]]
     for row in rows:

@@ -38,22 +38,10 @@ from math import log, sqrt
 
 import msgspec
 
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.fixes.change import SAME_UP_TO_ROUNDING, Change, Spot, Unfixable
 from tb_tidy_plugin.profile.work.training import WITH_FOREACH, Update, updates_one_by_one
-from tb_tidy_plugin.rulekit import (
-    Benchmark,
-    Code,
-    Edit,
-    Made,
-    Match,
-    Nanoseconds,
-    Profile,
-    Rule,
-    Scale,
-    Threshold,
-    aten,
-    fitting,
-)
+from tb_tidy_plugin.torchfacts import aten
 from tb_tidy_plugin.words.units import plural
 
 FUSED_ON_CPU = {
@@ -94,7 +82,7 @@ class Evidence(msgspec.Struct, frozen=True):
     operators: int
     each: int
     elements: int
-    time: Nanoseconds
+    time: tt.Nanoseconds
     switches: str
 
     @property
@@ -111,7 +99,7 @@ class Evidence(msgspec.Struct, frozen=True):
         return _FUSED if self.algorithm in FUSED_ON_CPU else FOREACH
 
 
-class OptimizerSingleTensor(Rule[Evidence]):
+class OptimizerSingleTensor(tt.Rule[Evidence]):
     """Optimizer that updates one parameter at a time."""
 
     code = "TT301"
@@ -128,11 +116,11 @@ class OptimizerSingleTensor(Rule[Evidence]):
         "`fused=True` needs floating-point parameters, and on a CPU PyTorch 2.4 or newer."
     )
 
-    min_parameters = Threshold(
+    min_parameters = tt.Threshold(
         10, "per step; for fewer parameters the loop costs little more than the preparation of a fused update"
     )
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+    def detect(self, profile: tt.Profile) -> Iterator[tt.Match[Evidence]]:
         by_optimizer: dict[str, list[Update]] = {}
         for update in updates_one_by_one(profile):
             by_optimizer.setdefault(update.optimizer, []).append(update)
@@ -142,14 +130,14 @@ class OptimizerSingleTensor(Rule[Evidence]):
                 subject = optimizer if len(objects) == 1 else f"{optimizer} of {parameters}"
                 if evidence := _evidence(profile, updates, self.min_parameters):
                     for update in updates:
-                        yield Match(update.events[0], update.events, evidence, subject=subject)
+                        yield tt.Match(update.events[0], update.events, evidence, subject=subject)
 
-    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
-        yield Scale(match.events, *(_ON_GPU if match.evidence.on_gpu else _fused_on_cpu(match.evidence)))
+    def remedy(self, profile: tt.Profile, match: tt.Match[Evidence]) -> Iterator[tt.Edit]:
+        yield tt.Scale(match.events, *(_ON_GPU if match.evidence.on_gpu else _fused_on_cpu(match.evidence)))
 
-    def benchmark(self, evidence: Evidence) -> Benchmark | None:
+    def benchmark(self, evidence: Evidence) -> tt.Benchmark | None:
         elements, algorithm = evidence.elements, evidence.algorithm
-        if not elements or not (parameters := fitting(evidence.parameters, _TENSORS * 4 * elements)):
+        if not elements or not (parameters := tt.fitting(evidence.parameters, _TENSORS * 4 * elements)):
             return None
         optimizer = f"torch.optim.{WITH_FOREACH[algorithm]}(parameters, lr=1e-3"
         optimizer += ", momentum=0.9" if algorithm == "sgd" and evidence.each > 1 else ""
@@ -158,18 +146,18 @@ class OptimizerSingleTensor(Rule[Evidence]):
             "for parameter in parameters:\n    parameter.grad = torch.randn_like(parameter)\n"
             f"one_by_one = {optimizer}, foreach=False)\ntogether = {optimizer}, {evidence.setting})"
         )
-        return Benchmark(
+        return tt.Benchmark(
             "one_by_one.step()", "together.step()", setup, compare=("parameters",), of_events=True,
             devices=("cuda", "xpu") if evidence.on_gpu else ("cpu",),
         )  # fmt: skip
 
-    def made_by(self, evidence: Evidence) -> Made:
+    def made_by(self, evidence: Evidence) -> tt.Made:
         def is_wanted(name: str) -> bool:
             return name.startswith("torch.optim.") and name.rpartition(".")[2] == evidence.optimizer
 
-        return Made("optimizer", "step", is_wanted, 'optim="adamw_torch_fused"')
+        return tt.Made("optimizer", "step", is_wanted, 'optim="adamw_torch_fused"')
 
-    def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
+    def fixer(self, code: tt.Code, spot: Spot, evidence: Evidence) -> Change:
         steps = code.methods_on(spot.lines, "step")
         used = [each for call in steps for each in (code.receiver(call), *(arg.value for arg in call.args))]
         made = code.constructor(used, self.made_by(evidence))
@@ -203,7 +191,7 @@ def _by_object(updates: list[Update]) -> dict[int, list[Update]]:
     return found
 
 
-def _evidence(profile: Profile, updates: list[Update], least: float) -> Evidence | None:
+def _evidence(profile: tt.Profile, updates: list[Update], least: float) -> Evidence | None:
     """The evidence for the updates of one optimizer, None if there is nothing to gain."""
     largest = max(updates, key=lambda update: len(update.operators))
     steps = len({update.step for update in updates})
@@ -223,12 +211,12 @@ def _evidence(profile: Profile, updates: list[Update], least: float) -> Evidence
         operators=operators,
         each=each,
         elements=largest.elements(profile),
-        time=Nanoseconds(sum(profile.duration_ns(row) for update in updates for row in update.events) / steps),
+        time=tt.Nanoseconds(sum(profile.duration_ns(row) for update in updates for row in update.events) / steps),
         switches=_switches(profile, largest.optimizer),
     )
 
 
-def _switches(profile: Profile, optimizer: str) -> str:
+def _switches(profile: tt.Profile, optimizer: str) -> str:
     """The options that the job set for the optimizer, if they were captured."""
     known = profile.settings.optimizer(optimizer)
     if known is None:

@@ -38,22 +38,11 @@ from math import prod
 
 import msgspec
 
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.fixes.change import Change, Spot, Unfixable, changes_behaviour
 from tb_tidy_plugin.profile.events.calls import rows_of
 from tb_tidy_plugin.profile.work.training import first_additions
-from tb_tidy_plugin.rulekit import (
-    Benchmark,
-    Category,
-    Code,
-    Match,
-    Nanoseconds,
-    Profile,
-    Rule,
-    Shape,
-    Sizes,
-    aten,
-    fitting,
-)
+from tb_tidy_plugin.torchfacts import aten
 from tb_tidy_plugin.torchfacts.event_names import GRAPH_LAUNCH
 
 _ANNOTATION = re.compile(r"^Optimizer\.zero_grad#(?P<owner>.+)\.zero_grad$")
@@ -78,15 +67,15 @@ class Evidence(msgspec.Struct, frozen=True):
     operator: str
     fills: int
     adds: int
-    time: Nanoseconds
-    shapes: tuple[tuple[int, Sizes], ...]
+    time: tt.Nanoseconds
+    shapes: tuple[tuple[int, tt.Sizes], ...]
 
     @property
     def additions(self) -> str:
         return f", then {self.adds} × `{ADDITION}` to them" if self.adds else ""
 
 
-class ZeroGradMemset(Rule[Evidence]):
+class ZeroGradMemset(tt.Rule[Evidence]):
     """Gradients filled with zeros."""
 
     code = "TT302"
@@ -103,16 +92,16 @@ class ZeroGradMemset(Rule[Evidence]):
         "parameter without a gradient instead of updating it with a gradient of zero."
     )
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
-        if len(profile.matching(GRAPH_LAUNCH, Category.RUNTIME)):
+    def detect(self, profile: tt.Profile) -> Iterator[tt.Match[Evidence]]:
+        if len(profile.matching(GRAPH_LAUNCH, tt.Category.RUNTIME)):
             return
-        reducer = profile.matching(DATA_PARALLEL, Category.ANNOTATION, Category.OPERATOR, Category.PYTHON)
+        reducer = profile.matching(DATA_PARALLEL, tt.Category.ANNOTATION, tt.Category.OPERATOR, tt.Category.PYTHON)
         found = _fills_by_call(profile)
         added = first_additions(profile, {call: _shapes(profile, fills) for call, fills in found.items()})
         for (call, owner), fills in found.items():
             adds, shapes = added[call, owner], _shapes(profile, fills)
             events = (*fills, *adds)
-            yield Match(
+            yield tt.Match(
                 anchor=call,
                 events=events,
                 evidence=Evidence(
@@ -120,14 +109,14 @@ class ZeroGradMemset(Rule[Evidence]):
                     operator=profile.name(fills[0]),
                     fills=len(fills),
                     adds=len(adds),
-                    time=Nanoseconds(sum(profile.duration_ns(row) for row in events)),
-                    shapes=tuple((count, Sizes(shape)) for shape, count in shapes.items()),
+                    time=tt.Nanoseconds(sum(profile.duration_ns(row) for row in events)),
+                    shapes=tuple((count, tt.Sizes(shape)) for shape, count in shapes.items()),
                 ),
                 subject=owner,
                 confidence="medium" if len(reducer) else "high",
             )
 
-    def benchmark(self, evidence: Evidence) -> Benchmark | None:
+    def benchmark(self, evidence: Evidence) -> tt.Benchmark | None:
         """Each call gets gradients to clear, which takes the same time on both sides."""
         shapes = " + ".join(f"[{tuple(shape)}] * {count}" for count, shape in evidence.shapes)
         elements = sum(prod(shape) * count for count, shape in evidence.shapes)
@@ -136,10 +125,10 @@ class ZeroGradMemset(Rule[Evidence]):
             "gradients = [torch.zeros_like(weight) for weight in weights]\noptimizer = torch.optim.SGD(weights)"
         )
         given = "for weight, gradient in zip(weights, gradients):\n    weight.grad = gradient\noptimizer.zero_grad({})"
-        pair = Benchmark(given.format("set_to_none=False"), given.format(""), setup)
-        return pair if shapes and fitting(1, 8 * elements) else None
+        pair = tt.Benchmark(given.format("set_to_none=False"), given.format(""), setup)
+        return pair if shapes and tt.fitting(1, 8 * elements) else None
 
-    def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
+    def fixer(self, code: tt.Code, spot: Spot, evidence: Evidence) -> Change:
         calls = code.methods_on(spot.lines, "zero_grad")
         if len(calls) != 1:
             raise Unfixable("The lines do not contain exactly one call of `zero_grad`.")
@@ -150,10 +139,10 @@ class ZeroGradMemset(Rule[Evidence]):
         return Change(tuple(code.without_argument(call, given)), safety)
 
 
-def _fills_by_call(profile: Profile) -> dict[tuple[int, str], list[int]]:
+def _fills_by_call(profile: tt.Profile) -> dict[tuple[int, str], list[int]]:
     """Operators that fill gradients, by the call of `zero_grad` around them and the owner of the gradients."""
-    functions = profile.matching(FUNCTION.pattern, Category.PYTHON)
-    annotations = profile.matching(_ANNOTATION.pattern, Category.ANNOTATION)
+    functions = profile.matching(FUNCTION.pattern, tt.Category.PYTHON)
+    annotations = profile.matching(_ANNOTATION.pattern, tt.Category.ANNOTATION)
     below = profile.inside(functions) | profile.inside(annotations)
     fills = profile.calls.among(profile.named(*_FILLS))
     fills = fills[below[fills]]
@@ -169,9 +158,9 @@ def _is_zero_grad(name: str) -> bool:
     return bool(FUNCTION.search(name) or _ANNOTATION.search(name))
 
 
-def _shapes(profile: Profile, fills: list[int]) -> Counter[Shape]:
+def _shapes(profile: tt.Profile, fills: list[int]) -> Counter[tt.Shape]:
     """Number of gradients of each shape; empty if shapes were not recorded."""
-    found: Counter[Shape] = Counter()
+    found: Counter[tt.Shape] = Counter()
     for inputs in profile.inputs_of(rows_of(fills)):
         shapes = inputs.dims[0] if inputs.dtype(0) == "TensorList" else inputs.dims[:1]
         found.update(

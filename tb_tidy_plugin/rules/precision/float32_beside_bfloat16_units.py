@@ -35,20 +35,11 @@ from math import prod
 
 import msgspec
 
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.profile.events.calls import rows_of
 from tb_tidy_plugin.profile.work.flops import estimate
-from tb_tidy_plugin.rulekit import (
-    Benchmark,
-    Inputs,
-    Match,
-    Nanoseconds,
-    Profile,
-    Rule,
-    Share,
-    Threshold,
-    aten,
-)
 from tb_tidy_plugin.rulekit.made import mixed_precision
+from tb_tidy_plugin.torchfacts import aten
 
 _PRODUCTS = aten.by_name("product", {"linear": (0, 1), "mm": (0, 1), "addmm": (1, 2), "bmm": (0, 1), "baddbmm": (1, 2)})
 _CONVOLUTIONS = aten.names("product", "convolution mkldnn_convolution convolution_backward _convolution")
@@ -67,13 +58,13 @@ class Evidence(msgspec.Struct, frozen=True):
     """
 
     calls: int
-    time: Nanoseconds
-    share: Share
+    time: tt.Nanoseconds
+    share: tt.Share
     size: int
     smallest: int
 
 
-class Float32BesideBfloat16Units(Rule[Evidence]):
+class Float32BesideBfloat16Units(tt.Rule[Evidence]):
     """Float32 products and convolutions on a CPU with faster bfloat16."""
 
     code = "TT450"
@@ -90,10 +81,12 @@ class Float32BesideBfloat16Units(Rule[Evidence]):
     caveat = "bfloat16 has 7 bits of fraction instead of 23. Check that training converges to the same result."
     left = (0.5, 0.34, 0.9)
 
-    min_share = Threshold(0.33, "mixed precision changes the whole program, which is not worth it for less of the step")
-    min_flops = Threshold(30_000_000, "per call; smaller products gain less than their casts cost")
+    min_share = tt.Threshold(
+        0.33, "mixed precision changes the whole program, which is not worth it for less of the step"
+    )
+    min_flops = tt.Threshold(30_000_000, "per call; smaller products gain less than their casts cost")
 
-    def not_applicable(self, profile: Profile) -> str | None:
+    def not_applicable(self, profile: tt.Profile) -> str | None:
         if profile.platform != "cpu" or profile.hides_device:
             return "The profile has a device, whose precision other rules check."
         known = profile.settings.processor.bfloat16
@@ -104,7 +97,7 @@ class Float32BesideBfloat16Units(Rule[Evidence]):
             )
         return None if known else "The CPU does not multiply bfloat16 faster than float32."
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+    def detect(self, profile: tt.Profile) -> Iterator[tt.Match[Evidence]]:
         candidates = profile.named(*_PRODUCTS, *_CONVOLUTIONS)
         inputs = profile.inputs_of(candidates)
         if any(not _HALF.isdisjoint(given.dtypes) for given in inputs):
@@ -124,17 +117,17 @@ class Float32BesideBfloat16Units(Rule[Evidence]):
         found = estimate(profile.name(longest), profile.inputs(longest))
         evidence = Evidence(
             calls=round(profile.per_step_count(rows)),
-            time=Nanoseconds(time_ns),
-            share=Share(share),
+            time=tt.Nanoseconds(time_ns),
+            share=tt.Share(share),
             size=round((((found.flops if found else None) or 0) / 2) ** (1 / 3)),
             smallest=round(self.min_flops / 1e6),
         )
-        yield Match(longest, tuple(rows.tolist()), evidence)
+        yield tt.Match(longest, tuple(rows.tolist()), evidence)
 
     def trainer_options(self, evidence: Evidence) -> Mapping[str, str]:
         return mixed_precision("bfloat16")
 
-    def benchmark(self, evidence: Evidence) -> Benchmark | None:
+    def benchmark(self, evidence: Evidence) -> tt.Benchmark | None:
         size = min(evidence.size, MOST_SIZE)
         if size < SMALLEST_SIZE:
             return None
@@ -142,9 +135,9 @@ class Float32BesideBfloat16Units(Rule[Evidence]):
             f"import torch\nx = torch.randn({size}, {size}, device=device)\nweight = torch.randn_like(x)\n"
             "half = weight.to(torch.bfloat16)"
         )
-        return Benchmark("product = x @ weight", "product = x.to(torch.bfloat16) @ half", setup, devices=("cpu",))
+        return tt.Benchmark("product = x @ weight", "product = x.to(torch.bfloat16) @ half", setup, devices=("cpu",))
 
-    def _gains(self, name: str, given: Inputs) -> bool:
+    def _gains(self, name: str, given: tt.Inputs) -> bool:
         """True if a call is large enough, in all of its sizes."""
         found = estimate(name, given)
         if found is None or found.dtype != "float" or (found.flops or 0) < self.min_flops:

@@ -36,22 +36,11 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.fixes.change import Change, Spot, Unfixable, changes_behaviour
 from tb_tidy_plugin.profile.devices import slowest_device
 from tb_tidy_plugin.profile.events.calls import rows_of
 from tb_tidy_plugin.profile.events.products import Product
-from tb_tidy_plugin.rulekit import (
-    Benchmark,
-    Code,
-    Edit,
-    Match,
-    Nanoseconds,
-    Profile,
-    Rule,
-    Scale,
-    Threshold,
-    fitting,
-)
 
 FULL_FP32 = re.compile(r"\b\w{0,200}(?<![A-Za-z0-9])sgemm(?:_|Ex)\w*|\b\w{0,200}f32f32_f32f32_f32_\w{0,200}ffma\w*")
 """Kernels on CUDA cores: `ampere_sgemm_128x64_nn`, `cutlass_80_simt_sgemm_…`, `magma_sgemmEx_kernel`, `sm80_xmma_…`."""
@@ -85,16 +74,16 @@ class Evidence(msgspec.Struct, frozen=True):
     n: int
     sizes: str
     products: int
-    time: Nanoseconds
-    expected: Nanoseconds
-    best: Nanoseconds
+    time: tt.Nanoseconds
+    expected: tt.Nanoseconds
+    best: tt.Nanoseconds
 
     @property
     def device(self) -> str:
         return self.device_name or "this GPU"
 
 
-class Fp32MatmulNoTf32(Rule[Evidence]):
+class Fp32MatmulNoTf32(tt.Rule[Evidence]):
     """Float32 matrix products on CUDA cores."""
 
     code = "TT401"
@@ -113,9 +102,9 @@ class Fp32MatmulNoTf32(Rule[Evidence]):
         "Keep full precision if the numbers themselves are the result."
     )
 
-    max_left = Threshold(0.8, "estimates are accurate to a fifth at best; a product limited by memory gains nothing")
+    max_left = tt.Threshold(0.8, "estimates are accurate to a fifth at best; a product limited by memory gains nothing")
 
-    def not_applicable(self, profile: Profile) -> str | None:
+    def not_applicable(self, profile: tt.Profile) -> str | None:
         if profile.platform != "cuda":
             return "TF32 needs an NVIDIA GPU, and the profile has none."
         majors = [device.computeMajor for device in profile.metadata.devices if device.computeMajor is not None]
@@ -125,7 +114,7 @@ class Fp32MatmulNoTf32(Rule[Evidence]):
             return "TF32 needs compute capability 8.0 (Ampere); the GPUs of this profile are older."
         return None
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+    def detect(self, profile: tt.Profile) -> Iterator[tt.Match[Evidence]]:
         products = profile.products("float")
         launched = profile.device_activity_of_all(rows_of(product.row for product in products))
         names = {profile.table.names[number] for number in set(profile.table.name[launched].tolist())}
@@ -141,21 +130,21 @@ class Fp32MatmulNoTf32(Rule[Evidence]):
     def trainer_options(self, evidence: Evidence) -> Mapping[str, str]:
         return {"transformers": "tf32=True"}
 
-    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
+    def remedy(self, profile: tt.Profile, match: tt.Match[Evidence]) -> Iterator[tt.Edit]:
         expected, best = (each / match.evidence.time for each in (match.evidence.expected, match.evidence.best))
-        yield Scale(match.events, _in_twentieths(expected), _in_twentieths(best), 1.0)
+        yield tt.Scale(match.events, _in_twentieths(expected), _in_twentieths(best), 1.0)
 
-    def benchmark(self, evidence: Evidence) -> Benchmark | None:
+    def benchmark(self, evidence: Evidence) -> tt.Benchmark | None:
         m, k, n = evidence.m, evidence.k, evidence.n
-        batch = fitting(evidence.batch, 4 * (m * k + k * n + m * n))
+        batch = tt.fitting(evidence.batch, 4 * (m * k + k * n + m * n))
         a, b = (f"torch.randn({batch}, {rows}, {columns}, device=device)" for rows, columns in ((m, k), (k, n)))
         before, after = (f'torch.set_float32_matmul_precision("{each}")\na @ b' for each in ("highest", "high"))
-        pair = Benchmark(before, after, f"import torch\na = {a}\nb = {b}", devices=("cuda",), of_events=True)
+        pair = tt.Benchmark(before, after, f"import torch\na = {a}\nb = {b}", devices=("cuda",), of_events=True)
         return pair if batch else None
 
     def _match(
-        self, profile: Profile, product: Product, events: tuple[int, ...], products: int
-    ) -> Match[Evidence] | None:
+        self, profile: tt.Profile, product: Product, events: tuple[int, ...], products: int
+    ) -> tt.Match[Evidence] | None:
         device = profile.device_properties(int(profile.table.device[events[0]]))
         if device is None or (device.computeMajor or 0) < FIRST_WITH_TF32:
             return None
@@ -172,7 +161,7 @@ class Fp32MatmulNoTf32(Rule[Evidence]):
         kernel = FULL_FP32.search(profile.name(events[0]))
         is_off = profile.settings.numerics.tf32_matmul is False
         forward = profile.forward_of(product.row)  # the line that multiplies, not the one that calls `backward`
-        return Match(
+        return tt.Match(
             anchor=product.row if forward is None else forward,
             events=events,
             evidence=Evidence(
@@ -185,15 +174,15 @@ class Fp32MatmulNoTf32(Rule[Evidence]):
                 n=product.n,
                 sizes=str(product),
                 products=products,
-                time=Nanoseconds(time_ns),
-                expected=Nanoseconds(expected_ns),
-                best=Nanoseconds(max(compute_ns, memory_ns, SHORTEST_NS)),
+                time=tt.Nanoseconds(time_ns),
+                expected=tt.Nanoseconds(expected_ns),
+                best=tt.Nanoseconds(max(compute_ns, memory_ns, SHORTEST_NS)),
             ),
             # Even if TF32 is allowed, as it may be if this is unknown, cuBLAS does not use it for odd sizes.
             confidence="high" if card and (is_off or (product.m | product.k | product.n) % 4 == 0) else "medium",
         )
 
-    def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
+    def fixer(self, code: tt.Code, spot: Spot, evidence: Evidence) -> Change:
         function = "set_float32_matmul_precision"
         if any(code.callee(call).endswith(f".{function}") for call in code.calls):
             raise Unfixable(f"The file calls `{function}` already.")

@@ -43,9 +43,9 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.fixes.change import Change, Spot, Unfixable, changes_behaviour
 from tb_tidy_plugin.profile.work.matrix_products import float32_kernels, half_of_single, has_matrix_units
-from tb_tidy_plugin.rulekit import Code, Edit, Match, Nanoseconds, Profile, Rows, Rule, Scale, Share, Threshold
 from tb_tidy_plugin.rulekit.made import mixed_precision
 
 FIRST_WITH_BFLOAT16 = 8  # major compute capability: Ampere
@@ -64,14 +64,14 @@ class Evidence(msgspec.Struct, frozen=True):
         expected, best: part of their time that half precision leaves, most likely and at best.
     """
 
-    time: Nanoseconds
-    share: Share
+    time: tt.Nanoseconds
+    share: tt.Share
     device_name: str
     has_bfloat16: bool
     kernels_per_step: float
     kernel: str
-    expected: Share = Share(EXPECTED)
-    best: Share = Share(BEST)
+    expected: tt.Share = tt.Share(EXPECTED)
+    best: tt.Share = tt.Share(BEST)
 
     @property
     def device(self) -> str:
@@ -92,7 +92,7 @@ class Evidence(msgspec.Struct, frozen=True):
         return "" if self.has_bfloat16 else ", with `torch.amp.GradScaler` for training"
 
 
-class Fp32OnOrdinaryCores(Rule[Evidence]):
+class Fp32OnOrdinaryCores(tt.Rule[Evidence]):
     """Float32 products and convolutions while matrix units idle."""
 
     code = "TT403"
@@ -112,9 +112,11 @@ class Fp32OnOrdinaryCores(Rule[Evidence]):
         "Results in half precision have 10 bits of fraction (bfloat16: 7) instead of 23. Check that training converges "
         "to the same result."
     )
-    min_share = Threshold(0.25, "mixed precision changes the whole program, which is not worth it for less of the step")
+    min_share = tt.Threshold(
+        0.25, "mixed precision changes the whole program, which is not worth it for less of the step"
+    )
 
-    def not_applicable(self, profile: Profile) -> str | None:
+    def not_applicable(self, profile: tt.Profile) -> str | None:
         if profile.platform != "cuda":
             return "Only kernel names of NVIDIA GPUs show this, and the profile has no NVIDIA GPU."
         return (
@@ -123,19 +125,19 @@ class Fp32OnOrdinaryCores(Rule[Evidence]):
             else ("The profile does not name a GPU that is known to have matrix units.")
         )
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+    def detect(self, profile: tt.Profile) -> Iterator[tt.Match[Evidence]]:
         kernels = float32_kernels(profile)
         time_ns = profile.per_step_ns(kernels)
         if len(kernels) and profile.share_of_time(time_ns) >= self.min_share:
             yield self._match(profile, kernels, time_ns)
 
-    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
-        yield Scale(match.events, match.evidence.expected, match.evidence.best, 1.0)
+    def remedy(self, profile: tt.Profile, match: tt.Match[Evidence]) -> Iterator[tt.Edit]:
+        yield tt.Scale(match.events, match.evidence.expected, match.evidence.best, 1.0)
 
     def trainer_options(self, evidence: Evidence) -> Mapping[str, str]:
         return mixed_precision(evidence.dtype)
 
-    def _match(self, profile: Profile, kernels: Rows, time_ns: int) -> Match[Evidence]:
+    def _match(self, profile: tt.Profile, kernels: tt.Rows, time_ns: int) -> tt.Match[Evidence]:
         longest = max(kernels.tolist(), key=profile.duration_ns)
         operator = int(profile.launched_by[longest])
         forward = profile.forward_of(operator) if 0 <= operator < profile.tree.size else None
@@ -143,23 +145,23 @@ class Fp32OnOrdinaryCores(Rule[Evidence]):
         least = half_of_single(profile, device)
         is_known = device is not None and profile.device_called(device.name) is not None
         has_bfloat16 = device is not None and (device.computeMajor or 0) >= FIRST_WITH_BFLOAT16
-        return Match(
+        return tt.Match(
             anchor=forward if forward is not None else operator if operator >= 0 else longest,
             events=tuple(kernels.tolist()),
             evidence=Evidence(
-                time=Nanoseconds(time_ns),
-                share=Share(profile.share_of_time(time_ns)),
+                time=tt.Nanoseconds(time_ns),
+                share=tt.Share(profile.share_of_time(time_ns)),
                 device_name=(device.name if device else None) or "",
                 has_bfloat16=has_bfloat16,
                 kernels_per_step=profile.per_step_count(kernels),
                 kernel=_shown(_costliest(profile, kernels)),
-                expected=Share(max(EXPECTED, min(REACHED_PART * least, 1.0))),
-                best=Share(max(BEST, least)),
+                expected=tt.Share(max(EXPECTED, min(REACHED_PART * least, 1.0))),
+                best=tt.Share(max(BEST, least)),
             ),
             confidence="high" if is_known else "medium",
         )
 
-    def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
+    def fixer(self, code: tt.Code, spot: Spot, evidence: Evidence) -> Change:
         if not evidence.has_bfloat16:
             raise Unfixable("float16 needs a gradient scaler around several statements.")
         statements = code.statements_on(spot.lines)
@@ -171,7 +173,7 @@ class Fp32OnOrdinaryCores(Rule[Evidence]):
         return Change(tuple(splices), changes_behaviour(how), "Training converges to the same result.")
 
 
-def _costliest(profile: Profile, kernels: Rows) -> str:
+def _costliest(profile: tt.Profile, kernels: tt.Rows) -> str:
     """The kernel name with most time."""
     times: dict[str, int] = {}
     for row in kernels.tolist():

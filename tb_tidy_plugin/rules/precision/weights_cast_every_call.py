@@ -33,9 +33,10 @@ from collections.abc import Iterator
 
 import msgspec
 
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.fixes.change import Change, Splice, Spot, Unfixable, changes_behaviour
 from tb_tidy_plugin.profile.events.calls import rows_of
-from tb_tidy_plugin.rulekit import Call, Category, Code, Match, Nanoseconds, Profile, Rule, Threshold, aten
+from tb_tidy_plugin.torchfacts import aten
 
 LAYERS = aten.by_name("product", {"linear": 1, "conv1d": 1, "conv2d": 1, "conv3d": 1})
 """Operators with weights, and the weight's position among the inputs."""
@@ -58,10 +59,10 @@ class Evidence(msgspec.Struct, frozen=True):
 
     casts: int
     dtype: str
-    time: Nanoseconds
+    time: tt.Nanoseconds
 
 
-class WeightsCastEveryCall(Rule[Evidence]):
+class WeightsCastEveryCall(tt.Rule[Evidence]):
     """Weights cast to half precision in each call."""
 
     code = "TT451"
@@ -75,10 +76,10 @@ class WeightsCastEveryCall(Rule[Evidence]):
     fix = "Cast the model once: `model.to(torch.{dtype})`"
     caveat = "Layers that autocast keeps in float32, such as norms and softmax, then also compute in half precision."
 
-    min_casts = Threshold(4, "per step; fewer are a small part of any model")
+    min_casts = tt.Threshold(4, "per step; fewer are a small part of any model")
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
-        if len(profile.matching(_BACKWARD, Category.OPERATOR)):
+    def detect(self, profile: tt.Profile) -> Iterator[tt.Match[Evidence]]:
+        if len(profile.matching(_BACKWARD, tt.Category.OPERATOR)):
             return
         found: dict[str, list[int]] = {}
         for row in profile.named(*LAYERS).tolist():
@@ -96,10 +97,10 @@ class WeightsCastEveryCall(Rule[Evidence]):
             rows = rows_of(casts)
             per_step = profile.per_step_count(rows)
             if per_step >= self.min_casts:
-                evidence = Evidence(round(per_step), dtype, Nanoseconds(profile.per_step_ns(rows)))
-                yield from (Match(row, (row,), evidence) for row in casts)
+                evidence = Evidence(round(per_step), dtype, tt.Nanoseconds(profile.per_step_ns(rows)))
+                yield from (tt.Match(row, (row,), evidence) for row in casts)
 
-    def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
+    def fixer(self, code: tt.Code, spot: Spot, evidence: Evidence) -> Change:
         called = [call for call in code.calls_on(spot.lines) if code.bound(code.source(call.func)) == 1]
         made = list(dict.fromkeys(code.made_by(call.func) for call in called if _is_made(code, call)))
         layers = [each for each in made if code.qualified(each.func) in _MODULES]
@@ -114,7 +115,7 @@ class WeightsCastEveryCall(Rule[Evidence]):
         return Change(splices, changes_behaviour(how), check)
 
 
-def _is_made(code: Code, call: Call) -> bool:
+def _is_made(code: tt.Code, call: tt.Call) -> bool:
     """True if the function that a line calls is the result of one call in this file."""
     values = code.assigned(code.source(call.func))
     return len(values) == 1 and code.is_call(values[0])

@@ -39,21 +39,11 @@ from itertools import pairwise
 import msgspec
 import numpy as np
 
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.profile.host.overhead import host_work
 from tb_tidy_plugin.profile.work.module_marks import marks_of
 from tb_tidy_plugin.profile.work.training import gradients_of
-from tb_tidy_plugin.rulekit import (
-    Edit,
-    Match,
-    Nanoseconds,
-    Profile,
-    Rule,
-    Scale,
-    Share,
-    Sizes,
-    Threshold,
-    aten,
-)
+from tb_tidy_plugin.torchfacts import aten
 from tb_tidy_plugin.torchfacts.event_names import class_of_module
 from tb_tidy_plugin.trace.columns import ABSENT
 
@@ -79,13 +69,13 @@ class Evidence(msgspec.Struct, frozen=True):
     module: str
     calls: int
     operators: int
-    inputs: Sizes
-    results: Sizes
-    work: Share
-    time: Nanoseconds
+    inputs: tt.Sizes
+    results: tt.Sizes
+    work: tt.Share
+    time: tt.Nanoseconds
 
 
-class EqualModulesOneByOne(Rule[Evidence]):
+class EqualModulesOneByOne(tt.Rule[Evidence]):
     """Equal modules called one after the other."""
 
     code = "TT651"
@@ -104,9 +94,9 @@ class EqualModulesOneByOne(Rule[Evidence]):
     )
     caveat = "The parameters get new names, so convert old checkpoints. Results differ in their last bits."
 
-    min_calls = Threshold(4, "of one class; fewer may be branches that are meant to differ")
+    min_calls = tt.Threshold(4, "of one class; fewer may be branches that are meant to differ")
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+    def detect(self, profile: tt.Profile) -> Iterator[tt.Match[Evidence]]:
         joins = [
             (row, joined)
             for row in profile.calls.among(profile.named(*_JOINS)).tolist()
@@ -126,19 +116,19 @@ class EqualModulesOneByOne(Rule[Evidence]):
                 module=class_of_module(profile.name(frames[0])),
                 calls=len(frames),
                 operators=len(rows),
-                inputs=Sizes(inputs),
-                results=Sizes(joined.shape),
-                work=Share(work.share(rows)),
-                time=Nanoseconds(sum(map(profile.duration_ns, frames))),
+                inputs=tt.Sizes(inputs),
+                results=tt.Sizes(joined.shape),
+                work=tt.Share(work.share(rows)),
+                time=tt.Nanoseconds(sum(map(profile.duration_ns, frames))),
             )
             events = (*frames, *gradients_of(profile, rows))
-            yield Match(frames[0], events, evidence, confidence="medium")
+            yield tt.Match(frames[0], events, evidence, confidence="medium")
 
-    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
+    def remedy(self, profile: tt.Profile, match: tt.Match[Evidence]) -> Iterator[tt.Edit]:
         left = max(1 / match.evidence.calls, match.evidence.work)
-        yield Scale(match.events, left, 0.4 / match.evidence.calls, min(2 * left, 1.0))
+        yield tt.Scale(match.events, left, 0.4 / match.evidence.calls, min(2 * left, 1.0))
 
-    def _joined(self, profile: Profile, row: int) -> _Joined | None:
+    def _joined(self, profile: tt.Profile, row: int) -> _Joined | None:
         """Tensors joined by `cat` or `stack`; None if they are few, or if their shapes differ or are unknown."""
         given = profile.inputs(row).dims
         shapes = [each for each in given[0] if not isinstance(each, int)] if given else []
@@ -148,7 +138,7 @@ class EqualModulesOneByOne(Rule[Evidence]):
 class _Called:
     """Modules by the call of a module in which they are called."""
 
-    def __init__(self, profile: Profile) -> None:
+    def __init__(self, profile: tt.Profile) -> None:
         self._profile = profile
         self._marks = marks = marks_of(profile)
         self._operators = np.append(0, np.cumsum(profile.calls.outermost))
@@ -180,7 +170,7 @@ class _Called:
         return after <= row and bool(self._operators[row] == self._operators[after])
 
 
-def _are_equal(profile: Profile, operators: Sequence[Sequence[int]]) -> bool:
+def _are_equal(profile: tt.Profile, operators: Sequence[Sequence[int]]) -> bool:
     """True if all run the same operators on equal shapes, products among them."""
     table = profile.table
     of_each = {(*table.name[list(rows)].tolist(), *table.inputs[list(rows)].tolist()) for rows in operators}

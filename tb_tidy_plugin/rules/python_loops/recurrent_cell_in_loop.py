@@ -39,19 +39,8 @@ from itertools import pairwise
 
 import msgspec
 
-from tb_tidy_plugin.rulekit import (
-    Benchmark,
-    Edit,
-    Match,
-    Nanoseconds,
-    Profile,
-    Rule,
-    Scale,
-    Sizes,
-    Threshold,
-    aten,
-    fitting,
-)
+import tb_tidy_plugin.rulekit as tt
+from tb_tidy_plugin.torchfacts import aten
 
 _CELLS = aten.by_name("product", {"lstm_cell": "LSTM", "gru_cell": "GRU", "rnn_tanh_cell": "RNN"})
 _MODULES = aten.by_name("product", {"lstm": "LSTM", "gru": "GRU", "rnn_tanh": "RNN"})
@@ -80,9 +69,9 @@ class Evidence(msgspec.Struct, frozen=True):
     is_cell: bool
     on_gpu: bool
     calls: int
-    inputs: Sizes
+    inputs: tt.Sizes
     units: int
-    time: Nanoseconds
+    time: tt.Nanoseconds
 
     @property
     def called(self) -> str:
@@ -98,7 +87,7 @@ class Evidence(msgspec.Struct, frozen=True):
         )
 
 
-class RecurrentCellInLoop(Rule[Evidence]):
+class RecurrentCellInLoop(tt.Rule[Evidence]):
     """Recurrent cell called once for each position."""
 
     code = "TT650"
@@ -115,9 +104,9 @@ class RecurrentCellInLoop(Rule[Evidence]):
         "Results differ in their last bits. In the module, the parameters of a cell have other names (`weight_ih_l0`)."
     )
 
-    min_calls = Threshold(8, "in a row; for fewer calls the module's preparation costs as much as it saves")
+    min_calls = tt.Threshold(8, "in a row; for fewer calls the module's preparation costs as much as it saves")
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+    def detect(self, profile: tt.Profile) -> Iterator[tt.Match[Evidence]]:
         for rows in _in_a_row(profile):
             if len(rows) >= self.min_calls:
                 given = profile.inputs(rows[0])
@@ -129,22 +118,22 @@ class RecurrentCellInLoop(Rule[Evidence]):
                     is_cell=is_cell,
                     on_gpu=bool(len(profile.device_activity_of(rows[0]))),
                     calls=len(rows),
-                    inputs=Sizes(given.shape(0) or ()),
+                    inputs=tt.Sizes(given.shape(0) or ()),
                     units=units,
-                    time=Nanoseconds(sum(map(profile.duration_ns, rows))),
+                    time=tt.Nanoseconds(sum(map(profile.duration_ns, rows))),
                 )
-                yield Match(rows[0], tuple(rows), evidence)
+                yield tt.Match(rows[0], tuple(rows), evidence)
 
-    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
+    def remedy(self, profile: tt.Profile, match: tt.Match[Evidence]) -> Iterator[tt.Edit]:
         on_cpu = _ON_CPU if match.evidence.is_cell else ON_CPU_BY_ONE
-        yield Scale(match.events, *(_ON_GPU if match.evidence.on_gpu else on_cpu[match.evidence.fused]))
+        yield tt.Scale(match.events, *(_ON_GPU if match.evidence.on_gpu else on_cpu[match.evidence.fused]))
 
-    def benchmark(self, evidence: Evidence) -> Benchmark | None:
+    def benchmark(self, evidence: Evidence) -> tt.Benchmark | None:
         if len(evidence.inputs) != _CELL_INPUT or evidence.fused not in _ON_CPU:
             return None
         sequences, features = evidence.inputs
         kind, units = evidence.fused, evidence.units
-        if not units or fitting(evidence.calls, 64 * sequences * (units + features)) < evidence.calls:
+        if not units or tt.fitting(evidence.calls, 64 * sequences * (units + features)) < evidence.calls:
             return None
         both = ", torch.zeros_like(hidden)" if kind == "LSTM" else ""
         setup = (
@@ -154,10 +143,10 @@ class RecurrentCellInLoop(Rule[Evidence]):
             f"hidden = torch.zeros({sequences}, {units}, device=device)\nbegin = (hidden{both})"
         )
         before = "state = begin\nfor x in sequence:\n    state = cell(x, state)"
-        return Benchmark(before, "outputs = fused(sequence)", setup, of_events=True)
+        return tt.Benchmark(before, "outputs = fused(sequence)", setup, of_events=True)
 
 
-def _in_a_row(profile: Profile) -> Iterator[list[int]]:
+def _in_a_row(profile: tt.Profile) -> Iterator[list[int]]:
     """Calls of one cell or module with equal inputs of one position, none of which needs the one before."""
     called = profile.calls.among(profile.named(*_KINDS)).tolist()
     rows = [row for row in called if profile.name(row) in _CELLS or _is_one_position(profile, row)]
@@ -171,7 +160,7 @@ def _in_a_row(profile: Profile) -> Iterator[list[int]]:
         yield run
 
 
-def _follows(profile: Profile, before: int, row: int) -> bool:
+def _follows(profile: tt.Profile, before: int, row: int) -> bool:
     table = profile.table
     if table.inputs[before] != table.inputs[row] or table.name[before] != table.name[row]:
         return False
@@ -187,7 +176,7 @@ def _follows(profile: Profile, before: int, row: int) -> bool:
     )
 
 
-def _is_one_position(profile: Profile, row: int) -> bool:
+def _is_one_position(profile: tt.Profile, row: int) -> bool:
     """True if a module gets one position of each sequence; the state shows the number of sequences."""
     given = profile.inputs(row)
     sequence, state = given.shape(0) or (), given.dims[1] if len(given.dims) > 1 else ()
@@ -199,7 +188,7 @@ def _makes_no_index(name: str) -> bool:
     return name in _AFTER or aten.is_a("product", name) or aten.is_a("pointwise", name)
 
 
-def _embeds_a_piece(profile: Profile, between: list[int], row: int) -> bool:
+def _embeds_a_piece(profile: tt.Profile, between: list[int], row: int) -> bool:
     """True if a row is an embedding of a piece that the operator before it took from a tensor of indices."""
     at = between.index(row)
     if profile.name(row) != EMBEDDING or at == 0:

@@ -41,23 +41,11 @@ from collections.abc import Iterator, Sequence
 import msgspec
 import numpy as np
 
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.profile.events.calls import NOT_IN_LOOPS
 from tb_tidy_plugin.profile.events.inputs import NOT_A_TENSOR
 from tb_tidy_plugin.profile.work.training import gradients_of
-from tb_tidy_plugin.rulekit import (
-    Benchmark,
-    Category,
-    Inputs,
-    Match,
-    Nanoseconds,
-    Profile,
-    Rows,
-    Rule,
-    Threshold,
-    aten,
-    fitting,
-    parse_frame,
-)
+from tb_tidy_plugin.torchfacts import aten
 from tb_tidy_plugin.torchfacts.event_names import MODULE
 from tb_tidy_plugin.trace.columns import Numbers
 from tb_tidy_plugin.trace.sets import among, distinct, united
@@ -79,7 +67,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
     operators: int
     names: tuple[str, ...]
-    time: Nanoseconds
+    time: tt.Nanoseconds
 
     @property
     def body(self) -> str:
@@ -87,7 +75,7 @@ class Evidence(msgspec.Struct, frozen=True):
         return ", ".join(self.names)
 
 
-class ScalarTensorsInLoop(Rule[Evidence]):
+class ScalarTensorsInLoop(tt.Rule[Evidence]):
     """Numbers computed one by one as tensors of one element."""
 
     code = "TT652"
@@ -108,10 +96,10 @@ class ScalarTensorsInLoop(Rule[Evidence]):
     caveat = "Python computes in float64: results differ in their last bits. On a GPU `.tolist()` waits once."
     left = (0.04, 0.01, 0.25)  # of the loop's time; see the page
 
-    min_operators = Threshold(64, "in a row; fewer take about 100 µs")
-    min_share = Threshold(0.01, "of the step; less is not worth rewriting a loop")
+    min_operators = tt.Threshold(64, "in a row; fewer take about 100 µs")
+    min_share = tt.Threshold(0.01, "of the step; less is not worth rewriting a loop")
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+    def detect(self, profile: tt.Profile) -> Iterator[tt.Match[Evidence]]:
         numbers = _numbers(profile)
         if len(numbers) < self.min_operators:
             return
@@ -123,28 +111,30 @@ class ScalarTensorsInLoop(Rule[Evidence]):
                 if _on_more(profile, operators) <= MOST_OTHERS * count and not gradients_of(profile, operators):
                     yield self._match(profile, calls, operators, count)
 
-    def benchmark(self, evidence: Evidence) -> Benchmark | None:
+    def benchmark(self, evidence: Evidence) -> tt.Benchmark | None:
         count = evidence.operators // 2
         setup = f"import torch\nx = torch.zeros({count}, device=device)"
         before = "running = 0.0\nfor i in range(len(x)):\n    running = x[i] + 0.5 * running"
         after = "running = 0.0\nfor value in x.tolist():\n    running = value + 0.5 * running"
-        return Benchmark(before, after, setup) if fitting(count, 4) == count else None
+        return tt.Benchmark(before, after, setup) if tt.fitting(count, 4) == count else None
 
-    def _match(self, profile: Profile, calls: Sequence[int], operators: Sequence[int], count: int) -> Match[Evidence]:
+    def _match(
+        self, profile: tt.Profile, calls: Sequence[int], operators: Sequence[int], count: int
+    ) -> tt.Match[Evidence]:
         start_ns, end_ns = profile.start_ns(calls[0]), profile.end_ns(calls[-1])
         evidence = Evidence(
             operators=count,
             names=tuple(map(profile.name, operators[:_SHOWN])),
-            time=Nanoseconds(end_ns - start_ns),
+            time=tt.Nanoseconds(end_ns - start_ns),
         )
         lost = None if "device" in profile.recorded else ((start_ns, end_ns),)
-        return Match(operators[0], tuple(calls), evidence, lost=lost, confidence="medium")
+        return tt.Match(operators[0], tuple(calls), evidence, lost=lost, confidence="medium")
 
     def _runs(
-        self, profile: Profile, body: Sequence[int], numbers: set[int], never: Rows
+        self, profile: tt.Profile, body: Sequence[int], numbers: set[int], never: tt.Rows
     ) -> Iterator[tuple[int, int, int]]:
         """Positions in a body of the first and the last call of each loop, and its number of operators on numbers."""
-        frame = parse_frame(profile.calls.caller_name(body[0]))
+        frame = tt.parse_frame(profile.calls.caller_name(body[0]))
         at = [place for place, row in enumerate(body) if row in numbers]
         if frame is None or not frame.own_code or len(at) < self.min_operators:
             return
@@ -162,12 +152,12 @@ class ScalarTensorsInLoop(Rule[Evidence]):
             run = [place]
 
 
-def _is_near(before: Numbers, never: Rows, row: int, after: int) -> bool:
+def _is_near(before: Numbers, never: tt.Rows, row: int, after: int) -> bool:
     is_through = np.searchsorted(never, row) == np.searchsorted(never, after)
     return bool(is_through and before[after] - before[row] <= _NEAR)
 
 
-def _numbers(profile: Profile) -> Rows:
+def _numbers(profile: tt.Profile) -> tt.Rows:
     """The arithmetic on tensors of one element that no other operator runs, in row order."""
     rows = profile.calls.among(profile.named(*ARITHMETIC))
     inputs = profile.table.inputs[rows]
@@ -176,7 +166,7 @@ def _numbers(profile: Profile) -> Rows:
     return rows[among(inputs, of_one)]
 
 
-def _on_more(profile: Profile, operators: Sequence[int]) -> int:
+def _on_more(profile: tt.Profile, operators: Sequence[int]) -> int:
     """Number of the operators that get more than single numbers, and do not only make a view."""
     numbers = profile.table.inputs[operators].tolist()
     of_one = {number: _is_of_one(profile.known_inputs[number]) for number in set(numbers)}
@@ -186,13 +176,15 @@ def _on_more(profile: Profile, operators: Sequence[int]) -> int:
     )
 
 
-def _is_of_one(given: Inputs) -> bool:
+def _is_of_one(given: tt.Inputs) -> bool:
     """True if all tensors have one element, and there is one."""
     shapes = [given.shape(at) for at, dtype in enumerate(given.dtypes) if dtype and dtype not in NOT_A_TENSOR]
     return bool(shapes) and all(shape is not None and set(shape) <= {1} for shape in shapes)
 
 
-def _never(profile: Profile) -> Rows:
+def _never(profile: tt.Profile) -> tt.Rows:
     """Events that no such loop contains: a module, a product, a step, a backward pass."""
-    found = profile.matching(f"^{MODULE}|{NOT_IN_LOOPS}", Category.OPERATOR, Category.ANNOTATION, Category.PYTHON)
+    found = profile.matching(
+        f"^{MODULE}|{NOT_IN_LOOPS}", tt.Category.OPERATOR, tt.Category.ANNOTATION, tt.Category.PYTHON
+    )
     return united(found, profile.named(*aten.all_of("product")))

@@ -39,20 +39,10 @@ from collections.abc import Iterator, Sequence
 import msgspec
 import numpy as np
 
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.profile.events.calls import NOT_IN_LOOPS
 from tb_tidy_plugin.profile.host.overhead import host_work
-from tb_tidy_plugin.rulekit import (
-    Category,
-    Match,
-    Nanoseconds,
-    Profile,
-    Rows,
-    Rule,
-    Share,
-    Threshold,
-    aten,
-    parse_frame,
-)
+from tb_tidy_plugin.torchfacts import aten
 from tb_tidy_plugin.torchfacts.event_names import MODULE
 from tb_tidy_plugin.trace.sets import united
 
@@ -75,11 +65,11 @@ class Evidence(msgspec.Struct, frozen=True):
     operators: int
     before: int
     after: int
-    work: Share
-    time: Nanoseconds
+    work: tt.Share
+    time: tt.Nanoseconds
 
 
-class TensorShrunkInLoop(Rule[Evidence]):
+class TensorShrunkInLoop(tt.Rule[Evidence]):
     """Tensor shrunk by a mask in a Python loop."""
 
     code = "TT653"
@@ -98,17 +88,17 @@ class TensorShrunkInLoop(Rule[Evidence]):
     caveat = "Comparing all pairs of n elements needs memory for n × n values."
     left = (0.08, 0.04, 0.45)  # of the loop's time; see the page
 
-    min_passes = Threshold(6, "in a row; so many falling sizes are unlikely to be chance")
-    min_share = Threshold(0.01, "of the step; less is not worth rewriting a loop")
-    most_work = Threshold(0.5, "of the time in operators; above this, comparing all pairs at once is not faster")
+    min_passes = tt.Threshold(6, "in a row; so many falling sizes are unlikely to be chance")
+    min_share = tt.Threshold(0.01, "of the step; less is not worth rewriting a loop")
+    most_work = tt.Threshold(0.5, "of the time in operators; above this, comparing all pairs at once is not faster")
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+    def detect(self, profile: tt.Profile) -> Iterator[tt.Match[Evidence]]:
         sizes = _masks(profile)
         if len(sizes) < self.min_passes:
             return
         work, never = host_work(profile), _never(profile)
         for body in profile.calls.bodies_with(np.array([*sizes], np.int64)):
-            frame = parse_frame(profile.calls.caller_name(body[0]))
+            frame = tt.parse_frame(profile.calls.caller_name(body[0]))
             if frame is None or not frame.own_code:
                 continue
             for run in _runs(profile, [at for at, row in enumerate(body) if row in sizes], body, sizes, never):
@@ -121,16 +111,16 @@ class TensorShrunkInLoop(Rule[Evidence]):
                         operators=len(operators),
                         before=sizes[body[run[0]]],
                         after=sizes[body[run[-1]]],
-                        work=Share(work.share(operators)),
-                        time=Nanoseconds(profile.end_ns(calls[-1]) - profile.start_ns(calls[0])),
+                        work=tt.Share(work.share(operators)),
+                        time=tt.Nanoseconds(profile.end_ns(calls[-1]) - profile.start_ns(calls[0])),
                     )
                     if evidence.work <= self.most_work:
                         span = (profile.start_ns(calls[0]), profile.end_ns(calls[-1]))
                         lost = None if "device" in profile.recorded else (span,)
-                        yield Match(body[run[0]], tuple(calls), evidence, lost=lost, confidence="medium")
+                        yield tt.Match(body[run[0]], tuple(calls), evidence, lost=lost, confidence="medium")
 
 
-def _masks(profile: Profile) -> dict[int, int]:
+def _masks(profile: tt.Profile) -> dict[int, int]:
     """The operators that no other operator runs and that select by a mask, with the number of places to select from."""
     inner = profile.named(*_MASKS)
     found: dict[int, int] = {}
@@ -144,7 +134,7 @@ def _masks(profile: Profile) -> dict[int, int]:
 
 
 def _runs(
-    profile: Profile, at: Sequence[int], body: Sequence[int], sizes: dict[int, int], never: Rows
+    profile: tt.Profile, at: Sequence[int], body: Sequence[int], sizes: dict[int, int], never: tt.Rows
 ) -> Iterator[list[int]]:
     """Positions in a body of masks that select from ever fewer elements, or from as many as the mask before."""
     before = profile.calls.operators_before
@@ -160,7 +150,9 @@ def _runs(
     yield run
 
 
-def _never(profile: Profile) -> Rows:
+def _never(profile: tt.Profile) -> tt.Rows:
     """Events that no such loop contains: a module, a product, random numbers, a step, a backward pass."""
-    found = profile.matching(f"^{MODULE}|{NOT_IN_LOOPS}", Category.OPERATOR, Category.ANNOTATION, Category.PYTHON)
+    found = profile.matching(
+        f"^{MODULE}|{NOT_IN_LOOPS}", tt.Category.OPERATOR, tt.Category.ANNOTATION, tt.Category.PYTHON
+    )
     return united(found, profile.named(*aten.all_of("product"), *aten.all_of("random")))

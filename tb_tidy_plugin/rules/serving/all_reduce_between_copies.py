@@ -34,8 +34,8 @@ from collections.abc import Iterator
 import msgspec
 import numpy as np
 
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.profile.kernels import collective_kernels
-from tb_tidy_plugin.rulekit import Category, Edit, Match, Nanoseconds, Profile, Remove, Rule, Scale, Threshold
 from tb_tidy_plugin.torchfacts.event_names import TO_DEVICE, TO_HOST
 from tb_tidy_plugin.trace.sets import among
 
@@ -52,11 +52,11 @@ class Evidence(msgspec.Struct, frozen=True):
 
     kernel: str
     times: int
-    time: Nanoseconds
-    collective: Nanoseconds
+    time: tt.Nanoseconds
+    collective: tt.Nanoseconds
 
 
-class AllReduceBetweenCopies(Rule[Evidence]):
+class AllReduceBetweenCopies(tt.Rule[Evidence]):
     """All-reduces in a buffer of their own, with copies into it and out of it."""
 
     code = "TT1504"
@@ -66,12 +66,12 @@ class AllReduceBetweenCopies(Rule[Evidence]):
     why = "The collectives themselves take {collective}. Reported for {min_times} of them or more"
     fix = "Let the product write into the communication buffer, and use an all-reduce fused with the norm that follows"
 
-    min_times = Threshold(8, "collectives; layers repeat them, and set-up code does not")
+    min_times = tt.Threshold(8, "collectives; layers repeat them, and set-up code does not")
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+    def detect(self, profile: tt.Profile) -> Iterator[tt.Match[Evidence]]:
         table = profile.table
         found: dict[str, list[tuple[int, int, int]]] = {}
-        work = np.flatnonzero((table.category == Category.KERNEL) | (table.category == Category.COPY))
+        work = np.flatnonzero((table.category == tt.Category.KERNEL) | (table.category == tt.Category.COPY))
         work = work[np.lexsort((table.start_ns[work], table.stream[work], table.device[work]))]
         at = np.flatnonzero(among(work, collective_kernels(table)))
         for place in at[(at > 0) & (at < len(work) - 1)].tolist():
@@ -82,30 +82,32 @@ class AllReduceBetweenCopies(Rule[Evidence]):
             if len(triples) >= self.min_times:
                 yield from self._matches(profile, name, triples)
 
-    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
+    def remedy(self, profile: tt.Profile, match: tt.Match[Evidence]) -> Iterator[tt.Edit]:
         before, behind = match.events
-        yield Remove((behind,))
-        yield Scale((before,), 0.0, 0.0, 1.0)
+        yield tt.Remove((behind,))
+        yield tt.Scale((before,), 0.0, 0.0, 1.0)
 
-    def _matches(self, profile: Profile, name: str, triples: list[tuple[int, int, int]]) -> Iterator[Match[Evidence]]:
+    def _matches(
+        self, profile: tt.Profile, name: str, triples: list[tuple[int, int, int]]
+    ) -> Iterator[tt.Match[Evidence]]:
         evidence = Evidence(
             kernel=_short(name),
             times=len(triples),
-            time=Nanoseconds(
+            time=tt.Nanoseconds(
                 sum(profile.duration_ns(row) for before, _, behind in triples for row in (before, behind))
             ),
-            collective=Nanoseconds(sum(profile.duration_ns(kernel) for _, kernel, _ in triples)),
+            collective=tt.Nanoseconds(sum(profile.duration_ns(kernel) for _, kernel, _ in triples)),
         )
         for before, kernel, behind in triples:
             cause = int(profile.launched_by[before])
             anchor = cause if cause >= 0 else before
-            yield Match(anchor, (before, behind), evidence, related=(kernel,))
+            yield tt.Match(anchor, (before, behind), evidence, related=(kernel,))
 
 
-def _is_copy(profile: Profile, row: int, kernel: int) -> bool:
+def _is_copy(profile: tt.Profile, row: int, kernel: int) -> bool:
     """True if `row` copies within the memory of the device that runs `kernel`, on its stream."""
     table, name = profile.table, profile.name(row)
-    if table.category[row] != Category.COPY or TO_DEVICE.search(name) or TO_HOST.search(name):
+    if table.category[row] != tt.Category.COPY or TO_DEVICE.search(name) or TO_HOST.search(name):
         return False
     return bool(table.device[row] == table.device[kernel] and table.stream[row] == table.stream[kernel])
 

@@ -33,12 +33,12 @@ from collections.abc import Iterator, Sequence
 import msgspec
 import numpy as np
 
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.profile.graphs.records import grids_of
 from tb_tidy_plugin.profile.kernels import kernel_kind
 from tb_tidy_plugin.profile.serving.iterations import Iteration, iterations_of
 from tb_tidy_plugin.profile.serving.paged_attention import cached_heads, decode_attention
 from tb_tidy_plugin.profile.work.flops import device_of
-from tb_tidy_plugin.rulekit import Category, Edit, Match, Nanoseconds, Profile, Rule, Scale, Share, Threshold
 from tb_tidy_plugin.trace.columns import ABSENT
 from tb_tidy_plugin.words.units import plural
 
@@ -58,9 +58,9 @@ class Evidence(msgspec.Struct, frozen=True):
     blocks: int
     tokens: int
     kernels: int
-    time: Nanoseconds
-    share: Share
-    kept: Share
+    time: tt.Nanoseconds
+    share: tt.Share
+    kept: tt.Share
 
     @property
     def which(self) -> str:
@@ -73,7 +73,7 @@ class Evidence(msgspec.Struct, frozen=True):
         return f"{self.tokens:,}"
 
 
-class AttentionGridForLongestContext(Rule[Evidence]):
+class AttentionGridForLongestContext(tt.Rule[Evidence]):
     """Attention of decode steps with most thread blocks behind the ends of its sequences."""
 
     code = "TT1512"
@@ -91,19 +91,19 @@ class AttentionGridForLongestContext(Rule[Evidence]):
     )
     caveat = "The server then refuses requests with longer contexts."
 
-    min_tokens_per_block = Threshold(16, "kernels split a sequence into parts of 64 tokens or more")
-    min_blocks = Threshold(8, "along each sequence; fewer empty blocks take next to no time")
-    max_rate = Threshold(0.7, "of the device's memory bandwidth; the fastest kernels reach 0.8 of it")
+    min_tokens_per_block = tt.Threshold(16, "kernels split a sequence into parts of 64 tokens or more")
+    min_blocks = tt.Threshold(8, "along each sequence; fewer empty blocks take next to no time")
+    max_rate = tt.Threshold(0.7, "of the device's memory bandwidth; the fastest kernels reach 0.8 of it")
 
-    def not_applicable(self, profile: Profile) -> str | None:
+    def not_applicable(self, profile: tt.Profile) -> str | None:
         if device_of(profile) is None:
             return "The peak rates of this device are not known."
         return None if _decodes(profile) else "No decode batch says how many tokens its cache holds."
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+    def detect(self, profile: tt.Profile) -> Iterator[tt.Match[Evidence]]:
         table = profile.table
         rows = np.flatnonzero(table.is_named(lambda name: kernel_kind(name) == "attention"))
-        rows = rows[(table.category[rows] == Category.KERNEL) & (profile.launched_by[rows] != ABSENT)]
+        rows = rows[(table.category[rows] == tt.Category.KERNEL) & (profile.launched_by[rows] != ABSENT)]
         grids = np.where(profile.replayed.grid[rows] > 0, profile.replayed.grid[rows], grids_of(table, rows))
         starts = table.start_ns[rows]
         for each in _decodes(profile):
@@ -112,13 +112,13 @@ class AttentionGridForLongestContext(Rule[Evidence]):
             if match is not None:
                 yield match
 
-    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
+    def remedy(self, profile: tt.Profile, match: tt.Match[Evidence]) -> Iterator[tt.Edit]:
         kept = match.evidence.kept
-        yield Scale(match.events, (1 + kept) / 2, kept, 1.0)
+        yield tt.Scale(match.events, (1 + kept) / 2, kept, 1.0)
 
     def _match(
-        self, profile: Profile, iteration: Iteration, rows: Sequence[int], grids: Sequence[Sequence[int]]
-    ) -> Match[Evidence] | None:
+        self, profile: tt.Profile, iteration: Iteration, rows: Sequence[int], grids: Sequence[Sequence[int]]
+    ) -> tt.Match[Evidence] | None:
         """The attention of one batch; None if its grid fits, or if it reads the cache as fast as possible."""
         batch, device = iteration.batch, device_of(profile)
         requests, tokens = batch.requests or 0, batch.kv_tokens or 0
@@ -138,15 +138,15 @@ class AttentionGridForLongestContext(Rule[Evidence]):
             blocks=blocks,
             tokens=round(tokens / requests),
             kernels=len(found),
-            time=Nanoseconds(time_ns),
-            share=Share(share),
-            kept=Share(share / _GOOD),
+            time=tt.Nanoseconds(time_ns),
+            share=tt.Share(share),
+            kept=tt.Share(share / _GOOD),
         )
         anchor = max(found, key=profile.duration_ns)
-        return Match(int(profile.launched_by[anchor]), tuple(found), evidence, confidence="medium")
+        return tt.Match(int(profile.launched_by[anchor]), tuple(found), evidence, confidence="medium")
 
 
-def _decodes(profile: Profile) -> list[Iteration]:
+def _decodes(profile: tt.Profile) -> list[Iteration]:
     """The batches that only decode, with a known number of requests and tokens."""
     every = iterations_of(profile)
     return [each for each in every if each.batch.phase == "decode" and each.batch.requests and each.batch.kv_tokens]

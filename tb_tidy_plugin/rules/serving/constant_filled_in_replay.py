@@ -42,7 +42,7 @@ from math import prod
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin.rulekit import Match, Nanoseconds, Profile, Rows, Rule, Threshold
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.trace.columns import ABSENT
 from tb_tidy_plugin.trace.sets import distinct
 
@@ -63,7 +63,7 @@ class Evidence(msgspec.Struct, frozen=True):
     elements: int
     times: int
     replays: int
-    time: Nanoseconds
+    time: tt.Nanoseconds
 
     @property
     def what(self) -> str:
@@ -75,7 +75,7 @@ class Evidence(msgspec.Struct, frozen=True):
         return "" if self.replays == 1 else f" in each of {self.replays} replays"
 
 
-class ConstantFilledInReplay(Rule[Evidence]):
+class ConstantFilledInReplay(tt.Rule[Evidence]):
     """Kernels of a replayed graph that write a constant."""
 
     code = "TT1508"
@@ -91,10 +91,10 @@ class ConstantFilledInReplay(Rule[Evidence]):
     caveat = "A buffer that a kernel adds to must be cleared each time: clear the buffers of all layers with one fill."
     left = (0.0, 0.0, 1.0)
 
-    min_times = Threshold(8, "in one replay; layers repeat, and fewer are hardly worth a change")
-    max_elements = Threshold(1024, "of the tensor; larger ones are results that a kernel writes to")
+    min_times = tt.Threshold(8, "in one replay; layers repeat, and fewer are hardly worth a change")
+    max_elements = tt.Threshold(1024, "of the tensor; larger ones are results that a kernel writes to")
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+    def detect(self, profile: tt.Profile) -> Iterator[tt.Match[Evidence]]:
         table, operator = profile.table, profile.replayed.operator
         work = np.flatnonzero(operator != ABSENT)
         keys = np.stack([table.name[operator[work]], table.inputs[operator[work]]])
@@ -106,20 +106,20 @@ class ConstantFilledInReplay(Rule[Evidence]):
             if elements:
                 yield from self._matches(profile, rows, elements)
 
-    def _is_fill(self, profile: Profile, rows: Rows) -> bool:
+    def _is_fill(self, profile: tt.Profile, rows: tt.Rows) -> bool:
         replays = len(distinct(profile.launch[rows]))
         name = profile.name(int(profile.replayed.operator[rows[0]]))
         is_fill = name == FILL or _COMPILED.fullmatch(name) is not None
         return is_fill and len(rows) >= self.min_times * replays
 
-    def _elements(self, profile: Profile, operator: int) -> int:
+    def _elements(self, profile: tt.Profile, operator: int) -> int:
         """Elements of the only tensor of an operator; 0 if it has another one, or too many elements."""
         inputs = profile.inputs(operator)
         shapes = [shape for at in range(len(inputs.dims)) if (shape := inputs.shape(at)) is not None]
         elements = prod(shapes[0]) if len(shapes) == 1 else 0
         return elements if elements <= self.max_elements else 0
 
-    def _matches(self, profile: Profile, rows: Rows, elements: int) -> Iterator[Match[Evidence]]:
+    def _matches(self, profile: tt.Profile, rows: tt.Rows, elements: int) -> Iterator[tt.Match[Evidence]]:
         launch = profile.launch[rows]
         replays = distinct(launch)
         name = profile.name(int(profile.replayed.operator[rows[0]]))
@@ -128,9 +128,9 @@ class ConstantFilledInReplay(Rule[Evidence]):
             elements=elements,
             times=len(rows) // len(replays),
             replays=len(replays),
-            time=Nanoseconds(int(profile.table.durations_of(rows).sum())),
+            time=tt.Nanoseconds(int(profile.table.durations_of(rows).sum())),
         )
         for replay in replays.tolist():
             mine = tuple(rows[launch == replay].tolist())
             cause = int(profile.replayed.operator[mine[0]])
-            yield Match(cause, mine, evidence, subject=name, confidence="medium")
+            yield tt.Match(cause, mine, evidence, subject=name, confidence="medium")

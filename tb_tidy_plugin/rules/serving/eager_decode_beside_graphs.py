@@ -31,8 +31,8 @@ from collections.abc import Iterator
 import msgspec
 import numpy as np
 
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.profile.serving.iterations import iterations_of, mark_of
-from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Rule, Scale, Share, Threshold
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -48,9 +48,9 @@ class Evidence(msgspec.Struct, frozen=True):
     eager: int
     replayed: int
     sizes: tuple[int, ...]
-    time: Nanoseconds
-    usual: Nanoseconds
-    kept: Share
+    time: tt.Nanoseconds
+    usual: tt.Nanoseconds
+    kept: tt.Share
 
     @property
     def batches(self) -> str:
@@ -60,7 +60,7 @@ class Evidence(msgspec.Struct, frozen=True):
         return f" (batch {low})" if low == high else f" (batch {low} to {high})"
 
 
-class EagerDecodeBesideGraphs(Rule[Evidence]):
+class EagerDecodeBesideGraphs(tt.Rule[Evidence]):
     """Decode iterations that launch each kernel by itself."""
 
     code = "TT1506"
@@ -73,9 +73,9 @@ class EagerDecodeBesideGraphs(Rule[Evidence]):
     fix = "Capture graphs for these batch sizes too, or limit the batch to the largest captured size"
     caveat = "Each captured size takes memory and start-up time."
 
-    max_kept = Threshold(0.8, "of the time; smaller differences may come from the batch alone")
+    max_kept = tt.Threshold(0.8, "of the time; smaller differences may come from the batch alone")
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+    def detect(self, profile: tt.Profile) -> Iterator[tt.Match[Evidence]]:
         decodes = [each for each in iterations_of(profile) if each.batch.phase == "decode"]
         eager = [each for each in decodes if each.mode == "eager"]
         replayed = [each for each in decodes if each.mode in {"graph", "piecewise"}]
@@ -88,15 +88,15 @@ class EagerDecodeBesideGraphs(Rule[Evidence]):
             eager=len(eager),
             replayed=len(replayed),
             sizes=tuple(sorted({each.batch.requests for each in eager if each.batch.requests})),
-            time=Nanoseconds(time),
-            usual=Nanoseconds(usual),
-            kept=Share(usual / time),
+            time=tt.Nanoseconds(time),
+            usual=tt.Nanoseconds(usual),
+            kept=tt.Share(usual / time),
         )
         for each in eager:
             row = mark_of(profile, each)
             lost = (int(each.start_ns + usual), each.end_ns)
-            yield Match(row, (row,), evidence, confidence="medium", lost=(lost,) if lost[0] < lost[1] else ())
+            yield tt.Match(row, (row,), evidence, confidence="medium", lost=(lost,) if lost[0] < lost[1] else ())
 
-    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
+    def remedy(self, profile: tt.Profile, match: tt.Match[Evidence]) -> Iterator[tt.Edit]:
         kept = match.evidence.kept
-        yield Scale(match.events, (1 + kept) / 2, kept, 1.0)
+        yield tt.Scale(match.events, (1 + kept) / 2, kept, 1.0)

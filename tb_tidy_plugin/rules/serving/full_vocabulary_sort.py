@@ -33,7 +33,7 @@ from math import prod
 
 import msgspec
 
-from tb_tidy_plugin.rulekit import Benchmark, Match, Nanoseconds, Profile, Rule, Threshold
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.words.units import Count
 
 _MOST_ROWS = 8192
@@ -50,10 +50,10 @@ class Evidence(msgspec.Struct, frozen=True):
 
     requests: int
     vocabulary: Count
-    time: Nanoseconds
+    time: tt.Nanoseconds
 
 
-class FullVocabularySort(Rule[Evidence]):
+class FullVocabularySort(tt.Rule[Evidence]):
     """Sorts of the whole vocabulary for each request."""
 
     code = "TT1505"
@@ -66,9 +66,9 @@ class FullVocabularySort(Rule[Evidence]):
     caveat = "With `topk`, tokens beyond the first k are never sampled."
     left = (0.2, 0.1, 0.5)  # for selecting
 
-    min_values = Threshold(16_384, "in a row; vocabularies begin at 30,000, and shorter rows sort in one pass")
+    min_values = tt.Threshold(16_384, "in a row; vocabularies begin at 30,000, and shorter rows sort in one pass")
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+    def detect(self, profile: tt.Profile) -> Iterator[tt.Match[Evidence]]:
         for row in profile.named("aten::sort").tolist():
             shape = profile.inputs(row).shape(0)
             work = profile.device_activity_of(row)
@@ -76,15 +76,15 @@ class FullVocabularySort(Rule[Evidence]):
                 continue
             requests = prod(shape[:-1])
             if requests <= _MOST_ROWS:
-                time = Nanoseconds(int(profile.table.durations_of(work).sum()))
-                yield Match(row, tuple(work.tolist()), Evidence(requests, Count(shape[-1]), time))
+                time = tt.Nanoseconds(int(profile.table.durations_of(work).sum()))
+                yield tt.Match(row, tuple(work.tolist()), Evidence(requests, Count(shape[-1]), time))
 
-    def benchmark(self, evidence: Evidence) -> Benchmark | None:
+    def benchmark(self, evidence: Evidence) -> tt.Benchmark | None:
         requests, vocabulary = evidence.requests, int(evidence.vocabulary)
         if not requests * vocabulary <= MOST_ELEMENTS:
             return None
         setup = f"import torch\nx = torch.randn({requests}, {vocabulary}, device=device)"
-        return Benchmark(
+        return tt.Benchmark(
             "result = x.sort(-1, descending=True)[0][:, :1024]",
             "result = x.topk(1024, -1)[0]",
             setup,

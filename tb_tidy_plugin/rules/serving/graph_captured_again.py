@@ -34,7 +34,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from tb_tidy_plugin.rulekit import Category, Match, Nanoseconds, Profile, Rows, Rule, Threshold
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.torchfacts.event_names import BEGIN_CAPTURE, GRAPH_INSTANTIATE, GRAPH_LAUNCH
 
 
@@ -46,10 +46,10 @@ class Evidence(msgspec.Struct, frozen=True):
     """
 
     times: int
-    time: Nanoseconds
+    time: tt.Nanoseconds
 
 
-class GraphCapturedAgain(Rule[Evidence]):
+class GraphCapturedAgain(tt.Rule[Evidence]):
     """Graphs that are captured while others are replayed."""
 
     code = "TT1507"
@@ -59,11 +59,11 @@ class GraphCapturedAgain(Rule[Evidence]):
     why = "Capturing belongs to start-up. Reported for {min_times} times or more"
     fix = "Capture one graph for each size before the first request, pad batches to these sizes, and keep the graphs"
 
-    min_times = Threshold(2, "after the first replay; a single one may be for a new size")
+    min_times = tt.Threshold(2, "after the first replay; a single one may be for a new size")
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+    def detect(self, profile: tt.Profile) -> Iterator[tt.Match[Evidence]]:
         table = profile.table
-        launches = profile.matching(GRAPH_LAUNCH, Category.RUNTIME)
+        launches = profile.matching(GRAPH_LAUNCH, tt.Category.RUNTIME)
         if not len(launches):
             return
         first_ns = int(table.end_ns[launches].min())
@@ -73,18 +73,18 @@ class GraphCapturedAgain(Rule[Evidence]):
         begins = _after(profile, BEGIN_CAPTURE, first_ns)
         spans = {row: (_begin_ns(profile, row, begins, made), profile.end_ns(row)) for row in made.tolist()}
         time_ns = sum(end - start for start, end in spans.values())
-        evidence = Evidence(len(made), Nanoseconds(time_ns))
+        evidence = Evidence(len(made), tt.Nanoseconds(time_ns))
         for row, span in spans.items():
             cause = int(profile.launched_by[row])
-            yield Match(cause if cause >= 0 else row, (row,), evidence, lost=(span,))
+            yield tt.Match(cause if cause >= 0 else row, (row,), evidence, lost=(span,))
 
 
-def _after(profile: Profile, calls: str, after_ns: int) -> Rows:
-    rows = profile.matching(calls, Category.RUNTIME)
+def _after(profile: tt.Profile, calls: str, after_ns: int) -> tt.Rows:
+    rows = profile.matching(calls, tt.Category.RUNTIME)
     return rows[profile.table.start_ns[rows] > after_ns]
 
 
-def _begin_ns(profile: Profile, row: int, begins: Rows, made: Rows) -> int:
+def _begin_ns(profile: tt.Profile, row: int, begins: tt.Rows, made: tt.Rows) -> int:
     """Start of the capture of the graph that `row` instantiates, on the same thread; else the start of `row`."""
     table, start = profile.table, profile.start_ns(row)
     before = begins[(table.thread[begins] == table.thread[row]) & (table.start_ns[begins] < start)]

@@ -31,8 +31,8 @@ from itertools import groupby
 
 import msgspec
 
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.profile.serving.iterations import Iteration, iterations_of, mark_of
-from tb_tidy_plugin.rulekit import Edit, Match, Profile, Rule, Scale, Share, Threshold
 from tb_tidy_plugin.words.units import times
 
 _LIKELY = 0.25
@@ -51,7 +51,7 @@ class Evidence(msgspec.Struct, frozen=True):
     captured: int
     low: int
     high: int
-    padded: Share
+    padded: tt.Share
 
     @property
     def times(self) -> str:
@@ -62,7 +62,7 @@ class Evidence(msgspec.Struct, frozen=True):
         return f"{self.low}" if self.low == self.high else f"{self.low} to {self.high}"
 
 
-class GraphLargerThanBatch(Rule[Evidence]):
+class GraphLargerThanBatch(tt.Rule[Evidence]):
     """Batches that are padded to the size of a graph."""
 
     code = "TT1511"
@@ -73,9 +73,9 @@ class GraphLargerThanBatch(Rule[Evidence]):
     fix = "Capture a graph for a size between the next smaller one and {captured}"
     caveat = "Each captured size takes memory and start-up time."
 
-    min_padding = Threshold(0.25, "of the requests; every choice of sizes leaves some padding")
+    min_padding = tt.Threshold(0.25, "of the requests; every choice of sizes leaves some padding")
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+    def detect(self, profile: tt.Profile) -> Iterator[tt.Match[Evidence]]:
         padded = [each for each in iterations_of(profile) if each.batch.phase == "decode" and _captured(each)]
         padded = [each for each in padded if each.mode in {"graph", "piecewise"}]
         for captured, group in groupby(sorted(padded, key=_captured), key=_captured):
@@ -89,17 +89,17 @@ class GraphLargerThanBatch(Rule[Evidence]):
                 captured=captured,
                 low=min(requests),
                 high=max(requests),
-                padded=Share(share),
+                padded=tt.Share(share),
             )
             for each, served in zip(mine, requests, strict=True):
                 row = mark_of(profile, each)
                 lost = (each.start_ns + each.window_ns * served // captured, each.end_ns)
                 subject = f"{captured} requests"
-                yield Match(row, (row,), evidence, subject, "medium", (lost,) if lost[0] < lost[1] else ())
+                yield tt.Match(row, (row,), evidence, subject, "medium", (lost,) if lost[0] < lost[1] else ())
 
-    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
+    def remedy(self, profile: tt.Profile, match: tt.Match[Evidence]) -> Iterator[tt.Edit]:
         padded = match.evidence.padded
-        yield Scale(match.events, 1 - _LIKELY * padded, 1 - padded, 1.0)
+        yield tt.Scale(match.events, 1 - _LIKELY * padded, 1 - padded, 1.0)
 
 
 def _captured(iteration: Iteration) -> int:

@@ -30,7 +30,7 @@ Functions that run while the device works. Functions inside an iteration's mark,
 Recordings of one iteration, without Python functions, or in which the device waits only a small part of the time.
 """
 
-from tb_tidy_plugin.rulekit import EngineFunctionRule, Threshold
+import tb_tidy_plugin.rulekit as tt
 
 _PARTS = {
     "scheduler": r"(?:^|/)(?:scheduler\w*|schedule_batch|schedule_policy|kv_cache_manager|block_manager)\.py\(|"
@@ -40,7 +40,7 @@ _PARTS = {
 """Files of the scheduler's and the sampler's functions in vLLM and SGLang."""
 
 
-class HostWorkBetweenIterations(EngineFunctionRule):
+class HostWorkBetweenIterations(tt.EngineFunctionRule):
     """Scheduling and sampling that the device waits for."""
 
     code = "TT1509"
@@ -55,4 +55,4 @@ class HostWorkBetweenIterations(EngineFunctionRule):
     )
     left = (0.5, 0.0, 1.0)
 
-    min_waiting = Threshold(0.03, "of the time; shorter pauses between two batches are normal")
+    min_waiting = tt.Threshold(0.03, "of the time; shorter pauses between two batches are normal")

@@ -35,7 +35,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin.rulekit import Category, Edit, Match, Nanoseconds, Profile, Rows, Rule, Scale, Threshold
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.torchfacts.event_names import MODULE, class_of_module
 from tb_tidy_plugin.trace.columns import ABSENT
 
@@ -56,8 +56,8 @@ class Evidence(msgspec.Struct, frozen=True):
     kernels: int
     operators: tuple[str, ...]
     times: int
-    time: Nanoseconds
-    floor: Nanoseconds
+    time: tt.Nanoseconds
+    floor: tt.Nanoseconds
     module: str
     kept: float
 
@@ -68,7 +68,7 @@ class Evidence(msgspec.Struct, frozen=True):
         return f"{shown} and {more} more" if more > 0 else shown
 
 
-class KernelChainAtLaunchFloor(Rule[Evidence]):
+class KernelChainAtLaunchFloor(tt.Rule[Evidence]):
     """Chains of kernels as short as a launch."""
 
     code = "TT1503"
@@ -83,31 +83,31 @@ class KernelChainAtLaunchFloor(Rule[Evidence]):
     fix = "Fuse them into one kernel: the server's fused operator, `torch.compile`, or a Triton kernel"
     caveat = "A fused kernel may round differently."
 
-    min_kernels = Threshold(3, "in a chain; fusing only two kernels is seldom worth the work")
-    min_times = Threshold(8, "that the chain occurs; layers repeat, and a rarer chain is not part of the model")
-    max_floors = Threshold(2, "times the shortest kernels; longer kernels do work that a fused kernel must do, too")
+    min_kernels = tt.Threshold(3, "in a chain; fusing only two kernels is seldom worth the work")
+    min_times = tt.Threshold(8, "that the chain occurs; layers repeat, and a rarer chain is not part of the model")
+    max_floors = tt.Threshold(2, "times the shortest kernels; longer kernels do work that a fused kernel must do, too")
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+    def detect(self, profile: tt.Profile) -> Iterator[tt.Match[Evidence]]:
         table = profile.table
-        kernels = np.flatnonzero((table.category == Category.KERNEL) & (profile.launched_by != ABSENT))
+        kernels = np.flatnonzero((table.category == tt.Category.KERNEL) & (profile.launched_by != ABSENT))
         if not len(kernels):
             return
         floor = int(np.sort(table.durations_of(kernels))[int(_SHORTEST * (len(kernels) - 1))])
-        chains: dict[tuple[int, ...], list[Rows]] = {}
+        chains: dict[tuple[int, ...], list[tt.Rows]] = {}
         for chain in _chains(profile, kernels, self.max_floors * floor, floor, int(self.min_kernels)):
             chains.setdefault(tuple(table.name[chain].tolist()), []).append(chain)
         for alike in chains.values():
             if len(alike) >= self.min_times:
                 yield from self._matches(profile, alike, floor)
 
-    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
+    def remedy(self, profile: tt.Profile, match: tt.Match[Evidence]) -> Iterator[tt.Edit]:
         kept = match.evidence.kept
-        yield Scale(match.events, kept, kept, max(WORST, kept))
+        yield tt.Scale(match.events, kept, kept, max(WORST, kept))
 
-    def _matches(self, profile: Profile, alike: Sequence[Rows], floor: int) -> Iterator[Match[Evidence]]:
+    def _matches(self, profile: tt.Profile, alike: Sequence[tt.Rows], floor: int) -> Iterator[tt.Match[Evidence]]:
         causes = profile.launched_by[alike[0]].tolist()
         module = _module(profile, causes)
-        if not module or any(profile.category(row) is not Category.OPERATOR for row in causes):
+        if not module or any(profile.category(row) is not tt.Category.OPERATOR for row in causes):
             return
         operators = tuple(profile.name(row) for row in causes)
         time_ns = sum(int(profile.table.durations_of(chain).sum()) for chain in alike)
@@ -115,17 +115,17 @@ class KernelChainAtLaunchFloor(Rule[Evidence]):
             kernels=len(alike[0]),
             operators=tuple(dict.fromkeys(operators)),
             times=len(alike),
-            time=Nanoseconds(time_ns),
-            floor=Nanoseconds(floor),
+            time=tt.Nanoseconds(time_ns),
+            floor=tt.Nanoseconds(floor),
             module=module,
             kept=1 / len(alike[0]),
         )
         for chain in alike:
             rows = tuple(chain.tolist())
-            yield Match(int(profile.launched_by[rows[0]]), rows, evidence, subject=module, confidence="medium")
+            yield tt.Match(int(profile.launched_by[rows[0]]), rows, evidence, subject=module, confidence="medium")
 
 
-def _chains(profile: Profile, kernels: Rows, longest_ns: float, pause_ns: int, least: int) -> Iterator[Rows]:
+def _chains(profile: tt.Profile, kernels: tt.Rows, longest_ns: float, pause_ns: int, least: int) -> Iterator[tt.Rows]:
     """Runs of `least` kernels or more on one stream that are all short and follow each other within `pause_ns`."""
     table = profile.table
     order = kernels[np.lexsort((table.start_ns[kernels], table.stream[kernels], table.device[kernels]))]
@@ -141,7 +141,7 @@ def _chains(profile: Profile, kernels: Rows, longest_ns: float, pause_ns: int, l
         yield order[begins[at] : ends[at]]
 
 
-def _module(profile: Profile, rows: Sequence[int]) -> str:
+def _module(profile: tt.Profile, rows: Sequence[int]) -> str:
     """Name of the innermost module around all of `rows`, without its number; empty if there is none."""
     above = [[at for at in profile.ancestors(row) if profile.name(at).startswith(MODULE)] for row in rows]
     shared = set(above[0]).intersection(*above[1:])

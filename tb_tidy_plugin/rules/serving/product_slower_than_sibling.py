@@ -33,8 +33,8 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.profile.work.matrix_products import RatedProduct, rated_products
-from tb_tidy_plugin.rulekit import TORCH_DTYPES, Edit, Match, Nanoseconds, Profile, Rule, Scale, Share, Threshold
 from tb_tidy_plugin.words.units import PerSecond
 
 _COMPARABLE = 2  # most ratio of operations per byte at which the same limit applies
@@ -52,14 +52,14 @@ class Evidence(msgspec.Struct, frozen=True):
     sizes: str
     dtype: str
     calls: int
-    time: Nanoseconds
+    time: tt.Nanoseconds
     rate: PerSecond
     sibling: str
     sibling_rate: PerSecond
-    share: Share
+    share: tt.Share
 
 
-class ProductSlowerThanSibling(Rule[Evidence]):
+class ProductSlowerThanSibling(tt.Rule[Evidence]):
     """Matrix products far slower than others like them."""
 
     code = "TT1501"
@@ -74,13 +74,15 @@ class ProductSlowerThanSibling(Rule[Evidence]):
     )
     fix = "Tune this size (TunableOp, hipBLASLt or aiter tuning), or pad or split it to the size of the faster product"
 
-    max_rate = Threshold(0.8, "of the sibling's rate; kernels chosen by heuristics normally differ by about 10 %")
-    min_part = Threshold(0.05, "of all device time; a product that takes less is not worth tuning")
-    min_sibling_part = Threshold(0.01, "of all device time; rates of products that take less are noise")
+    max_rate = tt.Threshold(0.8, "of the sibling's rate; kernels chosen by heuristics normally differ by about 10 %")
+    min_part = tt.Threshold(0.05, "of all device time; a product that takes less is not worth tuning")
+    min_sibling_part = tt.Threshold(0.01, "of all device time; rates of products that take less are noise")
 
-    min_call_ns = Threshold(20_000, "for one product; a smaller product does not fill a device, whichever kernel runs")
+    min_call_ns = tt.Threshold(
+        20_000, "for one product; a smaller product does not fill a device, whichever kernel runs"
+    )
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+    def detect(self, profile: tt.Profile) -> Iterator[tt.Match[Evidence]]:
         whole_ns = max(int(profile.operators.device_self_ns.sum()), 1)
         found = [
             each
@@ -92,24 +94,24 @@ class ProductSlowerThanSibling(Rule[Evidence]):
             if each.time_ns >= self.min_part * whole_ns and _share(each, sibling) <= self.max_rate:
                 yield from self._matches(profile, each, sibling)
 
-    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
+    def remedy(self, profile: tt.Profile, match: tt.Match[Evidence]) -> Iterator[tt.Edit]:
         share = match.evidence.share
-        yield Scale(match.events, (1 + share) / 2, share, 1.0)
+        yield tt.Scale(match.events, (1 + share) / 2, share, 1.0)
 
-    def _matches(self, profile: Profile, each: RatedProduct, sibling: RatedProduct) -> Iterator[Match[Evidence]]:
+    def _matches(self, profile: tt.Profile, each: RatedProduct, sibling: RatedProduct) -> Iterator[tt.Match[Evidence]]:
         evidence = Evidence(
             sizes=str(each.product),
-            dtype=TORCH_DTYPES.get(each.product.dtype, each.product.dtype),
+            dtype=tt.TORCH_DTYPES.get(each.product.dtype, each.product.dtype),
             calls=len(each.rows),
-            time=Nanoseconds(each.time_ns),
+            time=tt.Nanoseconds(each.time_ns),
             rate=PerSecond(each.flops_per_second),
             sibling=str(sibling.product),
             sibling_rate=PerSecond(sibling.flops_per_second),
-            share=Share(_share(each, sibling)),
+            share=tt.Share(_share(each, sibling)),
         )
         for row in each.rows:
             work = tuple(profile.device_activity_of(row).tolist())
-            yield Match(row, work, evidence, subject=evidence.sizes, confidence="medium")
+            yield tt.Match(row, work, evidence, subject=evidence.sizes, confidence="medium")
 
 
 def _share(each: RatedProduct, other: RatedProduct) -> float:

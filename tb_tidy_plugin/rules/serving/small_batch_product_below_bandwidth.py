@@ -33,9 +33,9 @@ from collections.abc import Iterator
 
 import msgspec
 
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.profile.work.flops import device_of
 from tb_tidy_plugin.profile.work.matrix_products import RatedProduct, rated_products
-from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Rule, Scale, Share, Threshold, parse_frame
 from tb_tidy_plugin.words.units import PerSecond, plural
 
 _GOOD = 0.8
@@ -54,12 +54,12 @@ class Evidence(msgspec.Struct, frozen=True):
 
     rows: int
     calls: int
-    time: Nanoseconds
+    time: tt.Nanoseconds
     rate: PerSecond
-    share: Share
+    share: tt.Share
     caller: str
-    kept: Share
-    least: Share
+    kept: tt.Share
+    least: tt.Share
 
     @property
     def products(self) -> str:
@@ -71,7 +71,7 @@ class Evidence(msgspec.Struct, frozen=True):
         return f" in {self.caller}" if self.caller else ""
 
 
-class SmallBatchProductBelowBandwidth(Rule[Evidence]):
+class SmallBatchProductBelowBandwidth(tt.Rule[Evidence]):
     """Products of few rows that read their weights slowly."""
 
     code = "TT1502"
@@ -85,20 +85,22 @@ class SmallBatchProductBelowBandwidth(Rule[Evidence]):
     )
     fix = "Tune these sizes for the batch sizes that you serve, or store the weights in FP8 or INT8"
 
-    max_rate = Threshold(0.7, "of the device's memory bandwidth; the fastest kernels reach 0.8 of it")
-    max_rows = Threshold(
+    max_rate = tt.Threshold(0.7, "of the device's memory bandwidth; the fastest kernels reach 0.8 of it")
+    max_rows = tt.Threshold(
         64, "of the one factor, and at least as many columns; with more rows, computing begins to matter"
     )
-    min_kernel_ns = Threshold(10_000, "for one product; shorter products take as long as a launch, whatever they read")
+    min_kernel_ns = tt.Threshold(
+        10_000, "for one product; shorter products take as long as a launch, whatever they read"
+    )
 
-    min_bytes = Threshold(
+    min_bytes = tt.Threshold(
         8 << 20, "read for one product; a smaller matrix may stay in caches, which are read in no time"
     )
 
-    def not_applicable(self, profile: Profile) -> str | None:
+    def not_applicable(self, profile: tt.Profile) -> str | None:
         return None if device_of(profile) is not None else "The peak rates of this device are not known."
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+    def detect(self, profile: tt.Profile) -> Iterator[tt.Match[Evidence]]:
         device = device_of(profile)
         bandwidth = device.bytes_per_second if device is not None else float("inf")
         small = [each for each in rated_products(profile) if self._is_small(each)]
@@ -114,19 +116,19 @@ class SmallBatchProductBelowBandwidth(Rule[Evidence]):
             evidence = Evidence(
                 rows=max(min(each.product.m, each.product.n) for each in group),
                 calls=sum(len(each.rows) for each in group),
-                time=Nanoseconds(time_ns),
+                time=tt.Nanoseconds(time_ns),
                 rate=PerSecond(rate),
-                share=Share(rate / bandwidth),
+                share=tt.Share(rate / bandwidth),
                 caller=caller,
-                kept=Share(max(min(rate / best, 1.0), rate / bandwidth / _GOOD)),
-                least=Share(rate / bandwidth / _GOOD),
+                kept=tt.Share(max(min(rate / best, 1.0), rate / bandwidth / _GOOD)),
+                least=tt.Share(rate / bandwidth / _GOOD),
             )
             for row in sorted(row for each in group for row in each.rows):
                 work = tuple(profile.device_activity_of(row).tolist())
-                yield Match(row, work, evidence, subject=caller, confidence="medium")
+                yield tt.Match(row, work, evidence, subject=caller, confidence="medium")
 
-    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
-        yield Scale(match.events, match.evidence.kept, match.evidence.least, 1.0)
+    def remedy(self, profile: tt.Profile, match: tt.Match[Evidence]) -> Iterator[tt.Edit]:
+        yield tt.Scale(match.events, match.evidence.kept, match.evidence.least, 1.0)
 
     def _is_small(self, each: RatedProduct) -> bool:
         product = each.product
@@ -134,10 +136,10 @@ class SmallBatchProductBelowBandwidth(Rule[Evidence]):
         return few and product.bytes >= self.min_bytes and each.time_ns >= self.min_kernel_ns * len(each.rows)
 
 
-def _caller(profile: Profile, row: int) -> str:
+def _caller(profile: tt.Profile, row: int) -> str:
     """The nearest function around an operator that is not PyTorch's own."""
     for above in profile.ancestors(row):
-        frame = parse_frame(profile.name(above))
+        frame = tt.parse_frame(profile.name(above))
         if frame is not None and not frame.file.startswith(("torch/", "<")):
             return f"`{frame.function}` ({frame.file}:{frame.line})"
     return ""

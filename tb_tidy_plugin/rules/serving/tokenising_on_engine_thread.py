@@ -37,7 +37,7 @@ Tokenisers on other threads or in other processes, and those that run while the 
 functions, or in which the device waits only a small part of the time.
 """
 
-from tb_tidy_plugin.rulekit import EngineFunctionRule, Threshold
+import tb_tidy_plugin.rulekit as tt
 
 TOKENISER = (
     r"(?:^|/)(?:de)?tokeni[sz](?:er|ation)\w*\.py\(|(?:^|/)(?:tokenization|detokenizer)_\w+\.py\(|"
@@ -48,7 +48,7 @@ TOKENISER = (
 _PARTS = {"": TOKENISER}
 
 
-class TokenisingOnEngineThread(EngineFunctionRule):
+class TokenisingOnEngineThread(tt.EngineFunctionRule):
     """Tokenisers that the device waits for."""
 
     code = "TT1510"
@@ -63,4 +63,4 @@ class TokenisingOnEngineThread(EngineFunctionRule):
     )
     left = (0.0, 0.0, 1.0)
 
-    min_waiting = Threshold(0.02, "of the time; less is hardly worth another process")
+    min_waiting = tt.Threshold(0.02, "of the time; less is hardly worth another process")

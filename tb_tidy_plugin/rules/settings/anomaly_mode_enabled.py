@@ -36,10 +36,10 @@ from collections.abc import Iterator
 
 import msgspec
 
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Splice, Spot, Unfixable
 from tb_tidy_plugin.profile.debug_modes import blocked_time, blocking_launches, formatted_stacks, nan_checks
 from tb_tidy_plugin.profile.events.calls import rows_of
-from tb_tidy_plugin.rulekit import Category, Code, Match, Nanoseconds, Profile, Rows, Rule
 
 BLOCKING = tuple(
     f"os.environ[{quote}{name}_LAUNCH_BLOCKING{quote}]" for name in ("CUDA", "HIP") for quote in ("'", '"')
@@ -57,12 +57,12 @@ class Evidence(msgspec.Struct, frozen=True):
 
     mode: str
     what: str
-    time: Nanoseconds
+    time: tt.Nanoseconds
     sign: str
     cure: str
 
 
-class AnomalyModeEnabled(Rule[Evidence]):
+class AnomalyModeEnabled(tt.Rule[Evidence]):
     """Debug mode left on."""
 
     code = "TT1401"
@@ -71,7 +71,7 @@ class AnomalyModeEnabled(Rule[Evidence]):
     why = "{sign}"
     fix = "{cure}, except while looking for an error"
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+    def detect(self, profile: tt.Profile) -> Iterator[tt.Match[Evidence]]:
         stacks, checks = formatted_stacks(profile).tolist(), nan_checks(profile).tolist()
         if stacks or checks:
             yield from _anomaly(profile, stacks, checks)
@@ -79,7 +79,7 @@ class AnomalyModeEnabled(Rule[Evidence]):
         if len(launches):
             yield _blocking(profile, launches)
 
-    def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
+    def fixer(self, code: tt.Code, spot: Spot, evidence: Evidence) -> Change:
         given = [value for name in BLOCKING for value in code.assigned(name)]
         splices = [Splice(*code.span(value), '"0"') for value in given if code.source(value) in {'"1"', "'1'"}]
         for call in code.calls:
@@ -94,7 +94,7 @@ class AnomalyModeEnabled(Rule[Evidence]):
         return Change(tuple(splices), SAME_RESULTS)
 
 
-def _anomaly(profile: Profile, stacks: list[int], checks: list[int]) -> Iterator[Match[Evidence]]:
+def _anomaly(profile: tt.Profile, stacks: list[int], checks: list[int]) -> Iterator[tt.Match[Evidence]]:
     """One match per step, at the outermost frame that began in it: no event shows where the mode was switched on."""
     rows = rows_of(sorted([*stacks, *checks]))
     what = [f"{len(stacks):,} stacks formatted"] if stacks else []
@@ -102,7 +102,7 @@ def _anomaly(profile: Profile, stacks: list[int], checks: list[int]) -> Iterator
     evidence = Evidence(
         mode="Anomaly detection",
         what=" and ".join(what) + " in the profile",
-        time=Nanoseconds(profile.per_step_ns(rows)),
+        time=tt.Nanoseconds(profile.per_step_ns(rows)),
         sign="Operators call `format_stack` for their nodes, or nodes of the backward pass check each result",
         cure="Remove `set_detect_anomaly` and `detect_anomaly`",
     )
@@ -112,20 +112,20 @@ def _anomaly(profile: Profile, stacks: list[int], checks: list[int]) -> Iterator
     for number, events in by_step.items():
         begin_ns = profile.steps.items[number].start_ns if number >= 0 else 0
         around = [row for row in (events[0], *profile.ancestors(events[0])) if profile.start_ns(row) >= begin_ns]
-        frames = [row for row in around if profile.category(row) is Category.PYTHON]
-        yield Match((frames or around)[-1], tuple(events), evidence)
+        frames = [row for row in around if profile.category(row) is tt.Category.PYTHON]
+        yield tt.Match((frames or around)[-1], tuple(events), evidence)
 
 
-def _blocking(profile: Profile, launches: Rows) -> Match[Evidence]:
+def _blocking(profile: tt.Profile, launches: tt.Rows) -> tt.Match[Evidence]:
     lost = blocked_time(profile, launches)
-    return Match(
+    return tt.Match(
         anchor=int(launches[0]),
         events=tuple(launches.tolist()),
         subject="launches",
         evidence=Evidence(
             mode="Blocking of launches",
             what=f"{len(launches):,} launches wait for their kernels",
-            time=Nanoseconds(lost.total_ns // max(len(profile.steps.items), 1)),
+            time=tt.Nanoseconds(lost.total_ns // max(len(profile.steps.items), 1)),
             sign="Launches return when their kernels are done; others return within microseconds",
             cure="Unset `CUDA_LAUNCH_BLOCKING` (on AMD `HIP_LAUNCH_BLOCKING`)",
         ),

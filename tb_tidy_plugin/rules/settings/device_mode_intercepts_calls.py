@@ -35,8 +35,8 @@ from collections.abc import Iterator
 
 import msgspec
 
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.profile.events.calls import rows_of
-from tb_tidy_plugin.rulekit import CallRule, Match, Nanoseconds, Profile, Rows, Threshold
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -47,10 +47,10 @@ class Evidence(msgspec.Struct, frozen=True):
     """
 
     calls: int
-    own: Nanoseconds
+    own: tt.Nanoseconds
 
 
-class DeviceModeInterceptsCalls(CallRule[Evidence]):
+class DeviceModeInterceptsCalls(tt.CallRule[Evidence]):
     """Default device intercepts each call."""
 
     code = "TT1452"
@@ -65,9 +65,9 @@ class DeviceModeInterceptsCalls(CallRule[Evidence]):
     fix = "Set the default device only while the model is created, and pass `device=` where a step creates a tensor"
     left = (0.5, 0.0, 1.0)  # of the frames' own time
 
-    min_calls = Threshold(100, "per step; fewer take about 0.2 ms")
+    min_calls = tt.Threshold(100, "per step; fewer take about 0.2 ms")
 
-    def matches(self, profile: Profile, rows: Rows) -> Iterator[Match[Evidence]]:
+    def matches(self, profile: tt.Profile, rows: tt.Rows) -> Iterator[tt.Match[Evidence]]:
         calls = profile.per_step_count(rows)
         if calls < self.min_calls:
             return
@@ -75,7 +75,7 @@ class DeviceModeInterceptsCalls(CallRule[Evidence]):
         lost = profile.covered(rows).minus(inner)
         evidence = Evidence(
             calls=round(calls),
-            own=Nanoseconds(lost.total_ns // len(profile.steps.items)),
+            own=tt.Nanoseconds(lost.total_ns // len(profile.steps.items)),
         )
         spans = tuple(zip(lost.starts.tolist(), lost.ends.tolist(), strict=True))
-        yield Match(int(rows[0]), tuple(rows.tolist()), evidence, lost=spans)
+        yield tt.Match(int(rows[0]), tuple(rows.tolist()), evidence, lost=spans)

@@ -28,12 +28,12 @@ Distributions created with `validate_args=False`, whose frames run no operator. 
 1 % of the step. Recordings without marked steps or without stacks.
 """
 
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.fixes.change import Change, Spot, Unfixable, changes_behaviour
 from tb_tidy_plugin.profile.events.calls import rows_of
-from tb_tidy_plugin.rulekit import Code, LibraryCallRule, LibraryCalls, Profile, Rows, Threshold
 
 
-class DistributionArgumentsValidated(LibraryCallRule):
+class DistributionArgumentsValidated(tt.LibraryCallRule):
     """Arguments of distributions validated on each call."""
 
     code = "TT1450"
@@ -51,16 +51,16 @@ class DistributionArgumentsValidated(LibraryCallRule):
     )
     caveat = "An argument out of range gives NaN instead of an error."
 
-    min_share = Threshold(0.01, "of the step; less is not worth giving up a check that finds errors")
-    min_checks = Threshold(2, "per step; a single check costs little")
+    min_share = tt.Threshold(0.01, "of the step; less is not worth giving up a check that finds errors")
+    min_checks = tt.Threshold(2, "per step; a single check costs little")
 
-    def chosen(self, profile: Profile, rows: Rows) -> Rows:
+    def chosen(self, profile: tt.Profile, rows: tt.Rows) -> tt.Rows:
         return rows_of(row for row in rows.tolist() if profile.calls.operators_in([row]))
 
-    def is_worth(self, calls: LibraryCalls) -> bool:
+    def is_worth(self, calls: tt.LibraryCalls) -> bool:
         return calls.per_step >= self.min_checks
 
-    def fixer(self, code: Code, spot: Spot, evidence: LibraryCalls) -> Change:
+    def fixer(self, code: tt.Code, spot: Spot, evidence: tt.LibraryCalls) -> Change:
         function = "set_default_validate_args"
         if any(code.callee(call).endswith(f".{function}") for call in code.calls):
             raise Unfixable(f"The file calls `{function}` already.")

@@ -36,9 +36,9 @@ from collections.abc import Iterator
 
 import msgspec
 
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Spot, Unfixable
 from tb_tidy_plugin.profile.events.calls import BUILT_IN, rows_of
-from tb_tidy_plugin.rulekit import CallRule, Code, Edit, Match, Nanoseconds, Profile, Remove, Rows, Scale, Threshold
 
 COLLECT = BUILT_IN + "function collect>"
 LEFT_FROZEN = (0.1, 0.0, 0.5)
@@ -54,8 +54,8 @@ class Evidence(msgspec.Struct, frozen=True):
 
     explicit: bool
     count: int
-    time: Nanoseconds
-    longest: Nanoseconds
+    time: tt.Nanoseconds
+    longest: tt.Nanoseconds
 
     @property
     def who(self) -> str:
@@ -66,7 +66,7 @@ class Evidence(msgspec.Struct, frozen=True):
         return "Remove `gc.collect()` from the step" if self.explicit else "Call `gc.collect(); gc.freeze()` once"
 
 
-class GarbageCollectedInStep(CallRule[Evidence]):
+class GarbageCollectedInStep(tt.CallRule[Evidence]):
     """Python's garbage collector stops the step."""
 
     code = "TT1451"
@@ -81,9 +81,9 @@ class GarbageCollectedInStep(CallRule[Evidence]):
     )
     caveat = "Objects in reference cycles stay in memory until the next collection."
 
-    min_share = Threshold(0.01, "collecting the youngest generation takes less in any program")
+    min_share = tt.Threshold(0.01, "collecting the youngest generation takes less in any program")
 
-    def matches(self, profile: Profile, rows: Rows) -> Iterator[Match[Evidence]]:
+    def matches(self, profile: tt.Profile, rows: tt.Rows) -> Iterator[tt.Match[Evidence]]:
         collections = rows.tolist()
         explicit = {
             row for row in collections if (above := profile.parent(row)) is not None and profile.name(above) == COLLECT
@@ -94,15 +94,15 @@ class GarbageCollectedInStep(CallRule[Evidence]):
                 evidence = Evidence(
                     explicit=kind,
                     count=len(own),
-                    time=Nanoseconds(profile.per_step_ns(rows_of(own))),
-                    longest=Nanoseconds(max(map(profile.duration_ns, own))),
+                    time=tt.Nanoseconds(profile.per_step_ns(rows_of(own))),
+                    longest=tt.Nanoseconds(max(map(profile.duration_ns, own))),
                 )
-                yield Match(row, (row,), evidence, subject="explicit" if kind else "automatic")
+                yield tt.Match(row, (row,), evidence, subject="explicit" if kind else "automatic")
 
-    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
-        yield Remove(match.events) if match.evidence.explicit else Scale(match.events, *LEFT_FROZEN)
+    def remedy(self, profile: tt.Profile, match: tt.Match[Evidence]) -> Iterator[tt.Edit]:
+        yield tt.Remove(match.events) if match.evidence.explicit else tt.Scale(match.events, *LEFT_FROZEN)
 
-    def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
+    def fixer(self, code: tt.Code, spot: Spot, evidence: Evidence) -> Change:
         if not evidence.explicit:
             raise Unfixable("Python starts the collections, and the file does not show where the first step begins.")
         splice = code.without_statement(spot.lines, "collect")

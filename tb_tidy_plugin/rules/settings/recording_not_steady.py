@@ -34,11 +34,11 @@ from collections.abc import Iterator, Mapping
 import msgspec
 import numpy as np
 
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.ledger.account import account_of
 from tb_tidy_plugin.ledger.model import RecordingKind
 from tb_tidy_plugin.profile.events.intervals import Intervals
 from tb_tidy_plugin.profile.host.critical import per_step
-from tb_tidy_plugin.rulekit import Match, Nanoseconds, Profile, Rule, Share
 from tb_tidy_plugin.trace.columns import ABSENT
 from tb_tidy_plugin.trace.sets import among, distinct
 from tb_tidy_plugin.words.causes import Cause
@@ -85,8 +85,8 @@ class Evidence(msgspec.Struct, frozen=True):
     """
 
     kind: RecordingKind
-    time: Nanoseconds
-    share: Share
+    time: tt.Nanoseconds
+    share: tt.Share
 
     @property
     def what(self) -> str:
@@ -99,7 +99,7 @@ class Evidence(msgspec.Struct, frozen=True):
         return _KINDS[self.kind].fix
 
 
-class RecordingNotSteady(Rule[Evidence]):
+class RecordingNotSteady(tt.Rule[Evidence]):
     """Recording of start-up, compilation or capture."""
 
     code = "TT1402"
@@ -110,7 +110,7 @@ class RecordingNotSteady(Rule[Evidence]):
     fix = "{fix}"
     caveat = "Only the recording changes: the job itself does not become faster."
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+    def detect(self, profile: tt.Profile) -> Iterator[tt.Match[Evidence]]:
         account = account_of(profile)
         kind = _KINDS.get(account.ledger.recording)
         if kind is None:
@@ -122,13 +122,13 @@ class RecordingNotSteady(Rule[Evidence]):
             return
         time, window = Intervals.union(segments.starts[here], segments.ends[here]), account.ledger.window
         length_ns, calls = (segments.ends - segments.starts)[called], account.calls[called]
-        yield Match(
+        yield tt.Match(
             anchor=int(calls[np.argmax(length_ns)]),
             events=tuple(distinct(calls).tolist()),
             evidence=Evidence(
                 kind=account.ledger.recording,
-                time=Nanoseconds(per_step(profile, time)),
-                share=Share(time.total_ns / (window.end_ns - window.start_ns)),
+                time=tt.Nanoseconds(per_step(profile, time)),
+                share=tt.Share(time.total_ns / (window.end_ns - window.start_ns)),
             ),
             lost=time.spans,
         )

@@ -34,24 +34,12 @@ from collections.abc import Iterator
 import msgspec
 import numpy as np
 
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.ledger.account import account_of
 from tb_tidy_plugin.ledger.advice import NEAR_LIMIT
 from tb_tidy_plugin.ledger.kinds import kind_of_operator
 from tb_tidy_plugin.ledger.limits import CallLimits
 from tb_tidy_plugin.profile.events.intervals import positions_of_each
-from tb_tidy_plugin.rulekit import (
-    Category,
-    Edit,
-    Match,
-    Nanoseconds,
-    Profile,
-    Rows,
-    Rule,
-    Scale,
-    Share,
-    Sizes,
-    Threshold,
-)
 from tb_tidy_plugin.trace.columns import ABSENT
 from tb_tidy_plugin.trace.sets import among, distinct
 from tb_tidy_plugin.words.causes import Kind
@@ -86,10 +74,10 @@ class Evidence(msgspec.Struct, frozen=True):
 
     op: str
     sizes: str
-    time: Nanoseconds
-    share: Share
-    ideal: Nanoseconds
-    reached: Share
+    time: tt.Nanoseconds
+    share: tt.Share
+    ideal: tt.Nanoseconds
+    reached: tt.Share
     moves: bool
     calls_per_step: float
     on_rocm: bool
@@ -113,7 +101,7 @@ class Evidence(msgspec.Struct, frozen=True):
         return f"{TUNED}{_ON_ROCM if self.on_rocm else ''}"
 
 
-class KernelsFarFromLimit(Rule[Evidence]):
+class KernelsFarFromLimit(tt.Rule[Evidence]):
     """Kernels far below the device's peak rate."""
 
     code = "TT502"
@@ -136,16 +124,18 @@ class KernelsFarFromLimit(Rule[Evidence]):
     fix = "{advice}"
     caveat = "Another kernel may add in a different order, so results may differ in their last bits."
 
-    min_share = Threshold(
+    min_share = tt.Threshold(
         0.1, "trying other kernels takes time, and the limit comes from a datasheet; less is not worth it"
     )
-    max_reached = Threshold(0.5, "of the limit; kernels that suit their shapes reach 50 to 80 % of a datasheet's rate")
-    min_call_ns = Threshold(20_000, "starting and ending a kernel takes a few µs, a good part of a shorter call")
+    max_reached = tt.Threshold(
+        0.5, "of the limit; kernels that suit their shapes reach 50 to 80 % of a datasheet's rate"
+    )
+    min_call_ns = tt.Threshold(20_000, "starting and ending a kernel takes a few µs, a good part of a shorter call")
 
-    def not_applicable(self, profile: Profile) -> str | None:
+    def not_applicable(self, profile: tt.Profile) -> str | None:
         return "The peak rates of this device are not known." if _roofline(profile) is None else None
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+    def detect(self, profile: tt.Profile) -> Iterator[tt.Match[Evidence]]:
         roofline = _roofline(profile)
         if roofline is None:
             return
@@ -156,37 +146,37 @@ class KernelsFarFromLimit(Rule[Evidence]):
             if profile.share_of_time(time_ns) >= self.min_share:
                 yield self._match(profile, roofline, work[at], distinct(calls[at]), time_ns)
 
-    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
+    def remedy(self, profile: tt.Profile, match: tt.Match[Evidence]) -> Iterator[tt.Edit]:
         reached = match.evidence.reached
-        yield Scale(match.events, reached / self.max_reached, reached / max(NEAR_LIMIT, self.max_reached), 1.0)
+        yield tt.Scale(match.events, reached / self.max_reached, reached / max(NEAR_LIMIT, self.max_reached), 1.0)
 
-    def _slow_work(self, profile: Profile, roofline: CallLimits) -> tuple[Rows, Rows]:
+    def _slow_work(self, profile: tt.Profile, roofline: CallLimits) -> tuple[tt.Rows, tt.Rows]:
         """Kernels of calls that are far from their limit, and the call of each."""
         work = profile.operators.work
         call = roofline.call[work]
         work, call = work[call != ABSENT], call[call != ABSENT]
-        is_kernel = profile.table.category[work] == Category.KERNEL
+        is_kernel = profile.table.category[work] == tt.Category.KERNEL
         is_slow = roofline.time_ns[call] >= self.min_call_ns
         is_slow &= roofline.ideal_ns[call] < self.max_reached * roofline.time_ns[call]
         is_slow &= ~among(call, call[~is_kernel])  # copies from and to the host have other limits
         return work[is_slow], call[is_slow]
 
     def _match(
-        self, profile: Profile, roofline: CallLimits, work: Rows, calls: Rows, time_ns: int
-    ) -> Match[Evidence]:  # fmt: skip
+        self, profile: tt.Profile, roofline: CallLimits, work: tt.Rows, calls: tt.Rows, time_ns: int
+    ) -> tt.Match[Evidence]:  # fmt: skip
         longest = int(profile.nested.rows[calls[np.argmax(roofline.time_ns[calls])]])
         forward = profile.forward_of(longest)
         reached = float(roofline.ideal_ns[calls].sum() / roofline.time_ns[calls].sum())
-        return Match(
+        return tt.Match(
             anchor=longest if forward is None else forward,
             events=tuple(work.tolist()),
             evidence=Evidence(
                 op=profile.name(longest),
                 sizes=_sizes(profile, longest),
-                time=Nanoseconds(time_ns),
-                share=Share(profile.share_of_time(time_ns)),
-                ideal=Nanoseconds(round(reached * time_ns)),
-                reached=Share(reached),
+                time=tt.Nanoseconds(time_ns),
+                share=tt.Share(profile.share_of_time(time_ns)),
+                ideal=tt.Nanoseconds(round(reached * time_ns)),
+                reached=tt.Share(reached),
                 moves=bool(2 * roofline.ideal_ns[calls[roofline.moves[calls]]].sum() > roofline.ideal_ns[calls].sum()),
                 calls_per_step=profile.per_step_count(profile.nested.rows[calls]),
                 on_rocm=profile.platform == "rocm",
@@ -196,11 +186,11 @@ class KernelsFarFromLimit(Rule[Evidence]):
         )
 
 
-def _roofline(profile: Profile) -> CallLimits | None:
+def _roofline(profile: tt.Profile) -> CallLimits | None:
     return account_of(profile).limits.roofline
 
 
-def _sizes(profile: Profile, row: int) -> str:
+def _sizes(profile: tt.Profile, row: int) -> str:
     inputs = profile.inputs(row)
     shapes = [inputs.shape(position) for position in range(len(inputs.dims))]
-    return " and ".join([str(Sizes(shape)) for shape in shapes if shape][:SHOWN_INPUTS])
+    return " and ".join([str(tt.Sizes(shape)) for shape in shapes if shape][:SHOWN_INPUTS])

@@ -33,22 +33,10 @@ from collections.abc import Iterator
 import msgspec
 import numpy as np
 
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.fixes.change import SAME_UP_TO_ROUNDING, Change, Splice, Spot, Unfixable
 from tb_tidy_plugin.profile.events.calls import rows_of
-from tb_tidy_plugin.rulekit import (
-    Code,
-    Edit,
-    Inputs,
-    Match,
-    Nanoseconds,
-    Profile,
-    Rule,
-    Scale,
-    Shape,
-    Sizes,
-    Threshold,
-    aten,
-)
+from tb_tidy_plugin.torchfacts import aten
 from tb_tidy_plugin.trace.sets import among, distinct
 from tb_tidy_plugin.words.units import Count
 
@@ -71,13 +59,13 @@ class Evidence(msgspec.Struct, frozen=True):
             pass.
     """
 
-    result: Sizes
+    result: tt.Sizes
     positions: int
     columns: Count
-    time: Nanoseconds
+    time: tt.Nanoseconds
 
 
-class LogitsForAllPositions(Rule[Evidence]):
+class LogitsForAllPositions(tt.Rule[Evidence]):
     """Logits computed for all positions, but used for one."""
 
     code = "TT503"
@@ -90,15 +78,15 @@ class LogitsForAllPositions(Rule[Evidence]):
     why = "Only `select` and `slice` read the result of {result}. Reported for {min_columns} columns or more"
     fix = "Select the position before the layer: `layer(x[:, -1])`"
 
-    min_share = Threshold(0.01, "less is not worth a change")
-    min_columns = Threshold(
+    min_share = tt.Threshold(0.01, "less is not worth a change")
+    min_columns = tt.Threshold(
         1_000, "vocabularies have more columns, and narrower layers cost as little as the selection itself"
     )
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+    def detect(self, profile: tt.Profile) -> Iterator[tt.Match[Evidence]]:
         layers = profile.calls.among(profile.named(LAYER))
         inputs = profile.table.inputs[layers]
-        found: dict[Shape, list[int]] = {}
+        found: dict[tt.Shape, list[int]] = {}
         for number in distinct(inputs).tolist():
             if result := self._result_of(profile.known_inputs[number]):
                 found.setdefault(result, []).extend(layers[inputs == number].tolist())
@@ -107,19 +95,19 @@ class LogitsForAllPositions(Rule[Evidence]):
             if picked >= len(rows):
                 yield from self._matches(profile, result, rows)
 
-    def _result_of(self, given: Inputs) -> Shape | None:
+    def _result_of(self, given: tt.Inputs) -> tt.Shape | None:
         """The shape of a layer's result if it has several positions and many columns."""
         positions, weight = given.shape(0), given.shape(1)
         if not positions or not weight or len(positions) != DIMENSIONS or positions[POSITIONS] <= 1:
             return None
         return (*positions[:-1], weight[0]) if weight[0] >= self.min_columns else None
 
-    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
+    def remedy(self, profile: tt.Profile, match: tt.Match[Evidence]) -> Iterator[tt.Edit]:
         positions = match.evidence.positions
         left = LEFT_OF_MANY if positions >= MANY else LEFT_OF_FEW
-        yield Scale(match.events, left, min(1 / positions, left), _MOST_LEFT)
+        yield tt.Scale(match.events, left, min(1 / positions, left), _MOST_LEFT)
 
-    def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
+    def fixer(self, code: tt.Code, spot: Spot, evidence: Evidence) -> Change:
         picked = [(call, index) for call, index in code.indexed_on(spot.lines) if ONE_POSITION.fullmatch(index)]
         if len(picked) != 1 or code.callee(code.made_by(picked[0][0].func)) != "torch.nn.Linear":
             raise Unfixable("The lines do not select one position of the result of a single `Linear`.")
@@ -131,20 +119,20 @@ class LogitsForAllPositions(Rule[Evidence]):
         splices = (Splice(argument_end, argument_end, index), Splice(call_end, call_end + len(index), ""))
         return Change(splices, SAME_UP_TO_ROUNDING)
 
-    def _matches(self, profile: Profile, result: Shape, rows: list[int]) -> Iterator[Match[Evidence]]:
+    def _matches(self, profile: tt.Profile, result: tt.Shape, rows: list[int]) -> Iterator[tt.Match[Evidence]]:
         events = {row: (row, *_backward_of(profile, row)) for row in rows}
         time_ns = profile.per_step_ns(rows_of(each for of_row in events.values() for each in of_row))
         evidence = Evidence(
-            result=Sizes(result),
+            result=tt.Sizes(result),
             positions=result[POSITIONS],
             columns=Count(result[-1]),
-            time=Nanoseconds(time_ns),
+            time=tt.Nanoseconds(time_ns),
         )
         for row, of_row in events.items():
-            yield Match(row, of_row, evidence, subject=str(evidence.result))
+            yield tt.Match(row, of_row, evidence, subject=str(evidence.result))
 
 
-def _picked(profile: Profile, result: Shape) -> int:
+def _picked(profile: tt.Profile, result: tt.Shape) -> int:
     """Number of times that one position is picked of a tensor of this shape; 0 if any other operator reads one."""
     inputs = [at for at, given in enumerate(profile.known_inputs) if result in _shapes(given.dims)]
     reads = np.flatnonzero(among(profile.table.inputs[: profile.tree.size], inputs))
@@ -161,6 +149,6 @@ def _shapes(dims: tuple[object, ...]) -> set[object]:
     return {*dims, *flat}
 
 
-def _backward_of(profile: Profile, row: int) -> list[int]:
+def _backward_of(profile: tt.Profile, row: int) -> list[int]:
     """Operators that compute the layer's gradients: those of the innermost operator that autograd recorded."""
     return [each for inner in profile.subtree(row) for each in profile.backward_of(inner)]

@@ -35,20 +35,9 @@ from collections.abc import Iterator, Mapping
 import msgspec
 import numpy as np
 
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.profile.devices import FIRST_WITH_TENSOR_CORES
 from tb_tidy_plugin.profile.events.products import Product
-from tb_tidy_plugin.rulekit import (
-    Benchmark,
-    Edit,
-    Match,
-    Nanoseconds,
-    Profile,
-    Rule,
-    Scale,
-    Share,
-    Threshold,
-    known_dtype,
-)
 
 _HALF = {"c10::Half": "float16", "c10::BFloat16": "bfloat16"}
 MULTIPLE = 8  # values of 2 bytes in one load of 16 bytes
@@ -84,10 +73,10 @@ class Evidence(msgspec.Struct, frozen=True):
     k: int
     n: int
     sizes: str
-    time: Nanoseconds
+    time: tt.Nanoseconds
     sign: str
-    factor: Share
-    least: Share
+    factor: tt.Share
+    least: tt.Share
 
     @property
     def odd_sizes(self) -> tuple[int, ...]:
@@ -103,7 +92,7 @@ class Evidence(msgspec.Struct, frozen=True):
         return " and ".join(str(size + -size % MULTIPLE) for size in self.odd_sizes)
 
 
-class TensorCoreShapeMisaligned(Rule[Evidence]):
+class TensorCoreShapeMisaligned(tt.Rule[Evidence]):
     """Half-precision matrix products with a slow odd size."""
 
     code = "TT501"
@@ -118,12 +107,12 @@ class TensorCoreShapeMisaligned(Rule[Evidence]):
     fix = "Pad {odd} to {padded}; a multiple of 64 is better still"
     caveat = "The device also computes the added rows or columns: mask them or cut them off."
 
-    max_speed = Threshold(0.6, "of the speed of aligned products; above this, something else may be the cause")
-    max_speed_named = Threshold(0.9, "of the speed of aligned products, if the kernel's name shows the cause")
-    min_aligned_calls = Threshold(3, "fewer calls of aligned products give no reliable median")
-    min_kernel_ns = Threshold(5_000, "every kernel takes about this long, however small its product")
+    max_speed = tt.Threshold(0.6, "of the speed of aligned products; above this, something else may be the cause")
+    max_speed_named = tt.Threshold(0.9, "of the speed of aligned products, if the kernel's name shows the cause")
+    min_aligned_calls = tt.Threshold(3, "fewer calls of aligned products give no reliable median")
+    min_kernel_ns = tt.Threshold(5_000, "every kernel takes about this long, however small its product")
 
-    def not_applicable(self, profile: Profile) -> str | None:
+    def not_applicable(self, profile: tt.Profile) -> str | None:
         if profile.platform not in {"cuda", "rocm"}:
             return "Odd sizes cost time only on the tensor cores of a GPU, and the profile has no GPU."
         majors = [device.computeMajor for device in profile.metadata.devices if device.computeMajor is not None]
@@ -131,7 +120,7 @@ class TensorCoreShapeMisaligned(Rule[Evidence]):
             return "The GPUs of this profile have no tensor cores."
         return None
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+    def detect(self, profile: tt.Profile) -> Iterator[tt.Match[Evidence]]:
         timed = [(product, _time_ns(profile, product)) for product in profile.products(*_HALF)]
         calls = [(product, time_ns) for product, time_ns in timed if time_ns >= self.min_kernel_ns]
         aligned: dict[Product, list[float]] = {}
@@ -142,11 +131,11 @@ class TensorCoreShapeMisaligned(Rule[Evidence]):
             if product != product.padded(MULTIPLE) and (judged := self._judged(profile, product, time_ns, aligned)):
                 yield self._match(profile, product, time_ns, *judged)
 
-    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
-        yield Scale(match.events, match.evidence.factor, match.evidence.least, 1.0)
+    def remedy(self, profile: tt.Profile, match: tt.Match[Evidence]) -> Iterator[tt.Edit]:
+        yield tt.Scale(match.events, match.evidence.factor, match.evidence.least, 1.0)
 
-    def benchmark(self, evidence: Evidence) -> Benchmark | None:
-        batch, m, k, n, dtype = evidence.batch, evidence.m, evidence.k, evidence.n, known_dtype(evidence.dtype)
+    def benchmark(self, evidence: Evidence) -> tt.Benchmark | None:
+        batch, m, k, n, dtype = evidence.batch, evidence.m, evidence.k, evidence.n, tt.known_dtype(evidence.dtype)
         wide = Product(0, batch, m, k, n, "c10::Half").padded(MULTIPLE)
         batch = min(
             batch, _MOST_BYTES * batch // (2 * wide.bytes - 2 * batch * wide.m * wide.n)
@@ -154,10 +143,10 @@ class TensorCoreShapeMisaligned(Rule[Evidence]):
         shapes = {"a": (batch, m, k), "b": (batch, k, n), "c": (batch, wide.m, wide.k), "d": (batch, wide.k, wide.n)}
         made = [f"{name} = torch.randn({shape}, dtype=torch.{dtype}, device=device)" for name, shape in shapes.items()]
         setup = "\n".join(["import torch", *made])
-        return Benchmark("a @ b", "c @ d", setup, devices=("cuda",), of_events=True) if batch and dtype else None
+        return tt.Benchmark("a @ b", "c @ d", setup, devices=("cuda",), of_events=True) if batch and dtype else None
 
     def _judged(
-        self, profile: Profile, product: Product, time_ns: int, aligned: Mapping[Product, list[float]]
+        self, profile: tt.Profile, product: Product, time_ns: int, aligned: Mapping[Product, list[float]]
     ) -> tuple[str, float, float] | None:
         """The sign that a product is slow, and the part of its time that padding leaves: expected and least."""
         peers = [speed for other, speeds in aligned.items() if _is_comparable(product, other) for speed in speeds]
@@ -168,14 +157,14 @@ class TensorCoreShapeMisaligned(Rule[Evidence]):
         if share >= (self.max_speed_named if _sign(profile, product) else self.max_speed):
             return None
         left = share * product.padded(MULTIPLE).flops / product.flops
-        return f"reaches {Share(share)} of the speed of aligned products", left, left * usual / max(peers)
+        return f"reaches {tt.Share(share)} of the speed of aligned products", left, left * usual / max(peers)
 
     def _match(
-        self, profile: Profile, product: Product, time_ns: int, sign: str, factor: float, least: float
-    ) -> Match[Evidence]:
+        self, profile: tt.Profile, product: Product, time_ns: int, sign: str, factor: float, least: float
+    ) -> tt.Match[Evidence]:
         events = tuple(profile.device_activity_of(product.row).tolist())
         forward = profile.forward_of(product.row)  # the line that multiplies, not the one that calls `backward`
-        return Match(
+        return tt.Match(
             anchor=product.row if forward is None else forward,
             events=events,
             evidence=Evidence(
@@ -187,22 +176,22 @@ class TensorCoreShapeMisaligned(Rule[Evidence]):
                 k=product.k,
                 n=product.n,
                 sizes=str(product),
-                time=Nanoseconds(time_ns),
+                time=tt.Nanoseconds(time_ns),
                 sign=sign,
-                factor=Share(min(factor, 1)),
-                least=Share(min(least, 1)),
+                factor=tt.Share(min(factor, 1)),
+                least=tt.Share(min(least, 1)),
             ),
             confidence="high" if _sign(profile, product) else "medium",
         )
 
 
-def _time_ns(profile: Profile, product: Product) -> int:
+def _time_ns(profile: tt.Profile, product: Product) -> int:
     """Time on the device; 0 for a product with a size below 8."""
     is_small = min(product.m, product.k, product.n) < MULTIPLE
     return 0 if is_small else sum(map(profile.duration_ns, profile.device_activity_of(product.row).tolist()))
 
 
-def _sign(profile: Profile, product: Product) -> tuple[str, float, float] | None:
+def _sign(profile: tt.Profile, product: Product) -> tuple[str, float, float] | None:
     names = " ".join(map(profile.name, profile.device_activity_of(product.row).tolist()))
     return next((meaning for pattern, meaning in SIGNS.items() if re.search(pattern, names)), None)
 

@@ -33,14 +33,14 @@ for which the device was already done. Recordings without marked steps.
 
 from collections.abc import Iterator
 
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Spot
 from tb_tidy_plugin.profile.events.calls import rows_of
-from tb_tidy_plugin.rulekit import Code, Edit, LibraryCallRule, LibraryCalls, Match, Profile, Rows, Threshold, Unblock
 
 OF_PROFILER = "torch/profiler/"
 
 
-class DeviceSynchronizedInStep(LibraryCallRule):
+class DeviceSynchronizedInStep(tt.LibraryCallRule):
     """Host waits for the whole device in each step."""
 
     code = "TT851"
@@ -51,17 +51,17 @@ class DeviceSynchronizedInStep(LibraryCallRule):
     why = "At least half of the steps have such a call. Reported for {min_wait_ns} per step or more"
     fix = "Remove `synchronize()` from the step, and measure times with `torch.cuda.Event`"
 
-    min_wait_ns = Threshold(50_000, "per step; a shorter wait leaves the device idle only for a few launches")
+    min_wait_ns = tt.Threshold(50_000, "per step; a shorter wait leaves the device idle only for a few launches")
 
-    def chosen(self, profile: Profile, rows: Rows) -> Rows:
+    def chosen(self, profile: tt.Profile, rows: tt.Rows) -> tt.Rows:
         return rows_of(row for row in rows.tolist() if not profile.calls.caller_name(row).startswith(OF_PROFILER))
 
-    def is_worth(self, calls: LibraryCalls) -> bool:
+    def is_worth(self, calls: tt.LibraryCalls) -> bool:
         return calls.time >= self.min_wait_ns
 
-    def remedy(self, profile: Profile, match: Match[LibraryCalls]) -> Iterator[Edit]:
-        yield Unblock(match.anchor)
+    def remedy(self, profile: tt.Profile, match: tt.Match[tt.LibraryCalls]) -> Iterator[tt.Edit]:
+        yield tt.Unblock(match.anchor)
 
-    def fixer(self, code: Code, spot: Spot, evidence: LibraryCalls) -> Change:
+    def fixer(self, code: tt.Code, spot: Spot, evidence: tt.LibraryCalls) -> Change:
         splice = code.without_statement(spot.lines, "synchronize")
         return Change((splice,), SAME_RESULTS, "No time is measured with it, and no other library waits for it.")

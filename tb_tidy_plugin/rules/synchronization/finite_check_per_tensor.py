@@ -33,9 +33,10 @@ from collections.abc import Iterator
 
 import msgspec
 
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.fixes.change import Change, Spot
 from tb_tidy_plugin.profile.events.calls import rows_of
-from tb_tidy_plugin.rulekit import Code, Match, Nanoseconds, Profile, Rule, Threshold, aten, parse_frame
+from tb_tidy_plugin.torchfacts import aten
 
 TESTS = aten.names("known", "isnan isinf isfinite")
 _JOINS = aten.names("known", "any all _is_any_true _is_all_true logical_not bitwise_not")
@@ -51,10 +52,10 @@ class Evidence(msgspec.Struct, frozen=True):
     """
 
     checks: int
-    time: Nanoseconds
+    time: tt.Nanoseconds
 
 
-class FiniteCheckPerTensor(Rule[Evidence]):
+class FiniteCheckPerTensor(tt.Rule[Evidence]):
     """Tensors checked for NaN one by one."""
 
     code = "TT850"
@@ -67,29 +68,29 @@ class FiniteCheckPerTensor(Rule[Evidence]):
     fix = "Check the loss, or the norm of all gradients (`torch.nn.utils.get_total_norm`), once per step"
     left = (0.33, 0.0, 0.67)
 
-    min_checks = Threshold(8, "per step and function; a few take about 50 µs, and one is good practice")
+    min_checks = tt.Threshold(8, "per step and function; a few take about 50 µs, and one is good practice")
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+    def detect(self, profile: tt.Profile) -> Iterator[tt.Match[Evidence]]:
         found: dict[str, list[tuple[int, ...]]] = {}
         for first in profile.calls.among(profile.named(*TESTS)).tolist():
             function = profile.calls.caller_name(first)
-            frame = parse_frame(function)
+            frame = tt.parse_frame(function)
             if (frame is None or frame.own_code) and (check := _check(profile, first)):
                 found.setdefault(function, []).append(check)
         for checks in found.values():
             per_step = profile.per_step_count(rows_of(check[0] for check in checks))
             if per_step >= self.min_checks:
                 rows = rows_of(row for check in checks for row in check)
-                evidence = Evidence(round(per_step), Nanoseconds(profile.per_step_ns(rows)))
-                yield from (Match(check[0], check, evidence) for check in checks)
+                evidence = Evidence(round(per_step), tt.Nanoseconds(profile.per_step_ns(rows)))
+                yield from (tt.Match(check[0], check, evidence) for check in checks)
 
-    def fixer(self, code: Code, spot: "Spot", evidence: Evidence) -> "Change":
+    def fixer(self, code: tt.Code, spot: "Spot", evidence: Evidence) -> "Change":
         from tb_tidy_plugin.fixes.checking import guarded
 
         return guarded(code, spot)
 
 
-def _check(profile: Profile, first: int) -> tuple[int, ...]:
+def _check(profile: tt.Profile, first: int) -> tuple[int, ...]:
     """The operators of the check that begins with `first`; empty if its result is not read at once."""
     rows = [first]
     for row in profile.operators_after(first, _REACH):

@@ -40,26 +40,12 @@ from collections.abc import Iterable, Iterator
 import msgspec
 import numpy as np
 
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Splice, Spot, Unfixable, changes_behaviour
 from tb_tidy_plugin.ledger.account import account_of
 from tb_tidy_plugin.profile.events.calls import rows_of
 from tb_tidy_plugin.profile.events.intervals import Intervals, Spans, positions_of_each
 from tb_tidy_plugin.profile.host.transfers import device_readbacks, enclosing, read_loops
-from tb_tidy_plugin.rulekit import (
-    Benchmark,
-    Category,
-    Code,
-    Edit,
-    Match,
-    Nanoseconds,
-    Profile,
-    Rows,
-    Rule,
-    Scale,
-    Threshold,
-    Unblock,
-    is_own_code,
-)
 from tb_tidy_plugin.trace.columns import ABSENT
 from tb_tidy_plugin.words.causes import Cause
 from tb_tidy_plugin.words.units import times
@@ -83,8 +69,8 @@ class Evidence(msgspec.Struct, frozen=True):
 
     names: tuple[str, ...]
     per_step: float
-    time: Nanoseconds
-    held: Nanoseconds
+    time: tt.Nanoseconds
+    held: tt.Nanoseconds
     values: int
     limit: str
 
@@ -114,7 +100,7 @@ class Evidence(msgspec.Struct, frozen=True):
         return f"The host is held there for {self.held} per step, and launches nothing meanwhile"
 
 
-class HostSyncScalarReadback(Rule[Evidence]):
+class HostSyncScalarReadback(tt.Rule[Evidence]):
     """Values of tensors read one by one in Python."""
 
     code = "TT801"
@@ -126,22 +112,22 @@ class HostSyncScalarReadback(Rule[Evidence]):
     why = "{reason}. Reported for {limit} per step or more"
     fix = "Keep values in tensors, and read them together (`.tolist()`, one reduction) or every few steps"
 
-    min_idle_ns = Threshold(50_000, "per step and place; a few late launches cost as much")
-    min_steps = Threshold(0.5, "share of the steps in which a place reads; rarer reads are logging")
-    min_values = Threshold(64, "values read per step in loops on a CPU; fewer take about 20 µs")
+    min_idle_ns = tt.Threshold(50_000, "per step and place; a few late launches cost as much")
+    min_steps = tt.Threshold(0.5, "share of the steps in which a place reads; rarer reads are logging")
+    min_values = tt.Threshold(64, "values read per step in loops on a CPU; fewer take about 20 µs")
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+    def detect(self, profile: tt.Profile) -> Iterator[tt.Match[Evidence]]:
         return self._waits(profile) if "device" in profile.recorded else self._loops(profile)
 
-    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
-        yield Scale(match.events, *_LEFT) if match.evidence.values else Unblock(match.anchor)
+    def remedy(self, profile: tt.Profile, match: tt.Match[Evidence]) -> Iterator[tt.Edit]:
+        yield tt.Scale(match.events, *_LEFT) if match.evidence.values else tt.Unblock(match.anchor)
 
-    def benchmark(self, evidence: Evidence) -> Benchmark | None:
+    def benchmark(self, evidence: Evidence) -> tt.Benchmark | None:
         setup, values = "import torch\nx = torch.zeros({}, device=device)", evidence.values
         before, after = "result = [value.item() for value in x]", "result = x.tolist()"
-        return Benchmark(before, after, setup.format(values), of_events=True) if values else None
+        return tt.Benchmark(before, after, setup.format(values), of_events=True) if values else None
 
-    def _waits(self, profile: Profile) -> Iterator[Match[Evidence]]:
+    def _waits(self, profile: tt.Profile) -> Iterator[tt.Match[Evidence]]:
         places = _by_place(profile, device_readbacks(profile).tolist())
         usual = [rows for rows in places if self._is_usual(profile, rows)]
         idle = _idle_after(profile, rows_of(sorted(row for rows in usual for row in rows)))
@@ -149,20 +135,20 @@ class HostSyncScalarReadback(Rule[Evidence]):
         window = np.array([span.start_ns]), np.array([span.end_ns])
         for rows in usual:
             idle_ns = sum(end - start for row in rows for start, end in idle[row]) / steps
-            held = Nanoseconds(int(profile.covered(rows_of(rows)).within(*window)[0]) / steps)
+            held = tt.Nanoseconds(int(profile.covered(rows_of(rows)).within(*window)[0]) / steps)
             evidence = Evidence(
                 names=tuple(sorted({profile.name(row) for row in rows})),
                 per_step=len(rows) / steps,
-                time=Nanoseconds(idle_ns),
+                time=tt.Nanoseconds(idle_ns),
                 held=held,
                 values=0,
-                limit=f"{Nanoseconds(self.min_idle_ns)} of idle time",
+                limit=f"{tt.Nanoseconds(self.min_idle_ns)} of idle time",
             )
             if idle_ns >= self.min_idle_ns:
-                yield from (Match(row, (row,), evidence, lost=idle[row]) for row in rows)
+                yield from (tt.Match(row, (row,), evidence, lost=idle[row]) for row in rows)
 
-    def _loops(self, profile: Profile) -> Iterator[Match[Evidence]]:
-        loops = {loop.calls[0]: (loop.calls, reads) for loop, reads in read_loops(profile, is_own_code)}
+    def _loops(self, profile: tt.Profile) -> Iterator[tt.Match[Evidence]]:
+        loops = {loop.calls[0]: (loop.calls, reads) for loop, reads in read_loops(profile, tt.is_own_code)}
         for firsts in _by_place(profile, loops):
             values = round(profile.per_step_count(rows_of(row for first in firsts for row in loops[first][1])))
             spans = {at: (profile.start_ns(at), profile.end_ns(loops[at][0][-1])) for at in firsts}
@@ -170,20 +156,20 @@ class HostSyncScalarReadback(Rule[Evidence]):
             evidence = Evidence(
                 names=(),
                 per_step=values,
-                time=Nanoseconds(time_ns),
-                held=Nanoseconds(time_ns),
+                time=tt.Nanoseconds(time_ns),
+                held=tt.Nanoseconds(time_ns),
                 values=max(len(loops[first][1]) for first in firsts),
                 limit=f"{round(self.min_values)} values",
             )
             if values >= self.min_values and self._is_usual(profile, firsts):
-                yield from (Match(_anchor(profile, at), loops[at][0], evidence, lost=(spans[at],)) for at in firsts)
+                yield from (tt.Match(_anchor(profile, at), loops[at][0], evidence, lost=(spans[at],)) for at in firsts)
 
-    def _is_usual(self, profile: Profile, rows: list[int]) -> bool:
+    def _is_usual(self, profile: tt.Profile, rows: list[int]) -> bool:
         """True if a place reads in enough of the steps."""
         steps = {step for step in profile.step_of(rows_of(rows)).tolist() if step >= 0}
         return len(steps) >= max(self.min_steps * len(profile.steps.items), 1)
 
-    def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
+    def fixer(self, code: tt.Code, spot: Spot, evidence: Evidence) -> Change:
         if splices := code.read_at_once(spot.lines, "item", "tolist"):
             return Change(tuple(splices), SAME_RESULTS, "The loop iterates over a tensor with one dimension.")
         reads = [call for call in code.methods_on(spot.lines, "item") if not call.args and code.collects(call)]
@@ -195,7 +181,7 @@ class HostSyncScalarReadback(Rule[Evidence]):
         return Change(detached, changes_behaviour(how), "Only code after the loop reads the values, with `float()`.")
 
 
-def _idle_after(profile: Profile, reads: Rows) -> dict[int, Spans]:
+def _idle_after(profile: tt.Profile, reads: tt.Rows) -> dict[int, Spans]:
     """The spans of the ledger's entry `synchronisation` after waits in each of `reads`, which must not nest."""
     account = account_of(profile)
     segments = account.segments
@@ -209,7 +195,7 @@ def _idle_after(profile: Profile, reads: Rows) -> dict[int, Spans]:
     return found
 
 
-def _by_place(profile: Profile, rows: Iterable[int]) -> list[list[int]]:
+def _by_place(profile: tt.Profile, rows: Iterable[int]) -> list[list[int]]:
     """Rows by the user's own function around them, without those that a user cannot change."""
     found: dict[str, list[int]] = {}
     for row in rows:
@@ -217,14 +203,14 @@ def _by_place(profile: Profile, rows: Iterable[int]) -> list[list[int]]:
     return [rows for place, rows in found.items() if not place.startswith(_OTHERS)]
 
 
-def _place(profile: Profile, row: int) -> str:
+def _place(profile: tt.Profile, row: int) -> str:
     """The name of the nearest caller that is the user's own or one of `_OTHERS`; empty for none."""
-    while (name := profile.calls.caller_name(row)) and not is_own_code(name) and not name.startswith(_OTHERS):
+    while (name := profile.calls.caller_name(row)) and not tt.is_own_code(name) and not name.startswith(_OTHERS):
         row = int(profile.calls.caller[row])
     return name
 
 
-def _anchor(profile: Profile, first: int) -> int:
+def _anchor(profile: tt.Profile, first: int) -> int:
     """The first call of a loop, or its caller if it is a function. `<genexpr>` is on the line of its loop."""
-    calls_function = profile.category(first) is Category.PYTHON and "<" not in profile.name(first)
+    calls_function = profile.category(first) is tt.Category.PYTHON and "<" not in profile.name(first)
     return int(profile.calls.caller[first]) if calls_function else first

@@ -43,8 +43,8 @@ from textwrap import indent
 
 import msgspec
 
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Spot, Unfixable
-from tb_tidy_plugin.rulekit import Benchmark, Code, Edit, Match, Nanoseconds, Profile, Rule, Scale, Share, Threshold
 from tb_tidy_plugin.rules.autograd.grad_graph_never_consumed.recorded_nodes import UnusedPass, unused_passes
 from tb_tidy_plugin.torchfacts.event_names import MODULE
 
@@ -65,8 +65,8 @@ class Evidence(msgspec.Struct, frozen=True):
     nodes: int
     first: str
     module: str
-    time: Nanoseconds
-    usual: Share
+    time: tt.Nanoseconds
+    usual: tt.Share
     has_backward: bool
 
     @property
@@ -79,7 +79,7 @@ class Evidence(msgspec.Struct, frozen=True):
         return "" if self.has_backward else "; the profile has no backward pass"
 
 
-class GradGraphNeverConsumed(Rule[Evidence]):
+class GradGraphNeverConsumed(tt.Rule[Evidence]):
     """Graph recorded for a backward pass that never runs."""
 
     code = "TT1101"
@@ -92,40 +92,40 @@ class GradGraphNeverConsumed(Rule[Evidence]):
     fix = "Run it under `torch.inference_mode()`, or under `torch.no_grad()` if the result goes into a loss"
     caveat = "Tensors created in inference mode cannot be used in a graph later."
 
-    min_nodes = Threshold(10, "fewer nodes belong to a statistic or an unused output and take a few microseconds")
+    min_nodes = tt.Threshold(10, "fewer nodes belong to a statistic or an unused output and take a few microseconds")
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+    def detect(self, profile: tt.Profile) -> Iterator[tt.Match[Evidence]]:
         for unused in unused_passes(profile, self.min_nodes):
             yield self._match(profile, unused)
 
-    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
-        yield Scale(match.events, factor=1 - match.evidence.usual, low=0.0, high=1.0)
+    def remedy(self, profile: tt.Profile, match: tt.Match[Evidence]) -> Iterator[tt.Edit]:
+        yield tt.Scale(match.events, factor=1 - match.evidence.usual, low=0.0, high=1.0)
 
-    def benchmark(self, evidence: Evidence) -> Benchmark | None:
+    def benchmark(self, evidence: Evidence) -> tt.Benchmark | None:
         run = f"result = x\nfor _ in range({evidence.nodes}):\n    result = result * 0.5"
         after = "with torch.no_grad():\n" + indent(run, "    ")
-        return Benchmark(run, after, "import torch\nx = torch.ones(64, requires_grad=True, device=device)")
+        return tt.Benchmark(run, after, "import torch\nx = torch.ones(64, requires_grad=True, device=device)")
 
-    def _match(self, profile: Profile, unused: UnusedPass) -> Match[Evidence]:
+    def _match(self, profile: tt.Profile, unused: UnusedPass) -> tt.Match[Evidence]:
         nodes, has_module = unused.nodes.tolist(), unused.module != NO_MODULE
         module = profile.name(unused.module).removeprefix(MODULE) if has_module else ""
         lost, usual = (unused.time_recording(profile, *each) for each in (_MOST, _USUAL))
-        return Match(
+        return tt.Match(
             anchor=unused.module if has_module else nodes[0],
             events=tuple(nodes),
             evidence=Evidence(
                 nodes=len(nodes),
                 first=profile.name(nodes[0]),
                 module=module,
-                time=Nanoseconds(lost.total_ns),
-                usual=Share(usual.total_ns / max(lost.total_ns, 1)),
+                time=tt.Nanoseconds(lost.total_ns),
+                usual=tt.Share(usual.total_ns / max(lost.total_ns, 1)),
                 has_backward=unused.has_backward,
             ),
             confidence="low" if not unused.has_backward else "high" if module else "medium",
             lost=list(zip(lost.starts.tolist(), lost.ends.tolist(), strict=True)),
         )
 
-    def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
+    def fixer(self, code: tt.Code, spot: Spot, evidence: Evidence) -> Change:
         if spot.function in {"forward", "__call__"}:
             raise Unfixable(
                 "The line belongs to a model, and the file does not show which of its calls need gradients."

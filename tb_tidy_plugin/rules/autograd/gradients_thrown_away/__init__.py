@@ -39,9 +39,10 @@ from collections.abc import Iterator
 
 import msgspec
 
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.profile.events.calls import rows_of
-from tb_tidy_plugin.rulekit import Edit, Match, Nanoseconds, Profile, Remove, Rule, Scale, Shape, Threshold, aten
 from tb_tidy_plugin.rules.autograd.gradients_thrown_away.owners import BackwardPass, GradientBlock, outcomes
+from tb_tidy_plugin.torchfacts import aten
 
 _PRODUCTS = aten.names("known", "mm bmm")
 _CONVOLUTIONS = aten.names("known", "convolution_backward")
@@ -62,7 +63,7 @@ class Evidence(msgspec.Struct, frozen=True):
 
     gradients: int
     others: int
-    time: Nanoseconds
+    time: tt.Nanoseconds
     is_tail: bool
 
     @property
@@ -73,7 +74,7 @@ class Evidence(msgspec.Struct, frozen=True):
         return "Call `module.requires_grad_(False)` while the loss is computed, and `True` after its backward pass"
 
 
-class GradientsThrownAway(Rule[Evidence]):
+class GradientsThrownAway(tt.Rule[Evidence]):
     """Gradients that are dropped before an optimizer uses them."""
 
     code = "TT1152"
@@ -87,10 +88,10 @@ class GradientsThrownAway(Rule[Evidence]):
     )
     fix = "{instead}; or name the parameters whose gradients are used: `loss.backward(inputs=…)`"
 
-    min_passes = Threshold(2, "a single one may be the first after a change of the trained parameters")
-    min_part = Threshold(0.8, "of similar passes; otherwise the gradients are sometimes used")
+    min_passes = tt.Threshold(2, "a single one may be the first after a change of the trained parameters")
+    min_part = tt.Threshold(0.8, "of similar passes; otherwise the gradients are sometimes used")
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+    def detect(self, profile: tt.Profile) -> Iterator[tt.Match[Evidence]]:
         found: dict[tuple[object, ...], list[tuple[BackwardPass, GradientBlock, bool]]] = {}
         for each, block, is_dropped in outcomes(profile):
             if len(each.blocks) > 1:
@@ -101,29 +102,29 @@ class GradientsThrownAway(Rule[Evidence]):
                 yield from self._matches(profile, dropped)
 
     def _matches(
-        self, profile: Profile, dropped: list[tuple[BackwardPass, GradientBlock]]
-    ) -> Iterator[Match[Evidence]]:
+        self, profile: tt.Profile, dropped: list[tuple[BackwardPass, GradientBlock]]
+    ) -> Iterator[tt.Match[Evidence]]:
         parts = [_for_nothing(profile, each, block) for each, block in dropped]
         rows = rows_of(row for removed, scaled in parts for row in (*removed, *scaled))
         (each, block), is_tail = dropped[0], dropped[0][0].blocks[-1] is dropped[0][1]
         evidence = Evidence(
             gradients=len(block.rows),
             others=sum(len(other.rows) for other in each.blocks) - len(block.rows),
-            time=Nanoseconds(profile.per_step_ns(rows)),
+            time=tt.Nanoseconds(profile.per_step_ns(rows)),
             is_tail=is_tail,
         )
         for (of, _), (removed, scaled) in zip(dropped, parts, strict=True):
             events = (*removed, *scaled)
             if events:
-                yield Match(of.called_by, events, evidence, subject=f"{evidence.gradients} {is_tail}")
+                yield tt.Match(of.called_by, events, evidence, subject=f"{evidence.gradients} {is_tail}")
 
-    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
+    def remedy(self, profile: tt.Profile, match: tt.Match[Evidence]) -> Iterator[tt.Edit]:
         scaled = tuple(row for row in match.events if profile.name(row) in _CONVOLUTIONS)
         removed = tuple(row for row in match.events if profile.name(row) not in _CONVOLUTIONS)
         if removed:
-            yield Remove(removed)
+            yield tt.Remove(removed)
         if scaled:
-            yield Scale(scaled, *CONVOLUTION_LEFT)
+            yield tt.Scale(scaled, *CONVOLUTION_LEFT)
 
 
 def _kind(each: BackwardPass, block: GradientBlock) -> tuple[object, ...]:
@@ -132,7 +133,7 @@ def _kind(each: BackwardPass, block: GradientBlock) -> tuple[object, ...]:
     return (each.number, handed, each.blocks.index(block))
 
 
-def _for_nothing(profile: Profile, each: BackwardPass, block: GradientBlock) -> tuple[list[int], list[int]]:
+def _for_nothing(profile: tt.Profile, each: BackwardPass, block: GradientBlock) -> tuple[list[int], list[int]]:
     """Events that go without the block's gradients, and events that become shorter."""
     nodes: list[int] = each.nodes.tolist()
     above = {profile.parent(row): row for row in block.rows}
@@ -151,7 +152,7 @@ def _for_nothing(profile: Profile, each: BackwardPass, block: GradientBlock) -> 
     return removed, scaled
 
 
-def _of_weights(profile: Profile, node: int, left: Counter[Shape]) -> tuple[list[int], list[int]]:
+def _of_weights(profile: tt.Profile, node: int, left: Counter[tt.Shape]) -> tuple[list[int], list[int]]:
     """Events of one node that compute a weight's gradient, among those that are `left`."""
     inner = list(profile.subtree(node))[1:]
     for row in inner:
@@ -167,7 +168,7 @@ def _of_weights(profile: Profile, node: int, left: Counter[Shape]) -> tuple[list
     return [], []
 
 
-def _product(first: Shape | None, second: Shape | None) -> Shape | None:
+def _product(first: tt.Shape | None, second: tt.Shape | None) -> tt.Shape | None:
     """The shape of a product of two matrices."""
     if first is None or second is None or len(first) != MATRIX or len(second) != MATRIX:
         return None

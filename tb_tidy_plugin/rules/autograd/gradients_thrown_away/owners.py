@@ -14,10 +14,11 @@ from typing import TypeAlias
 import msgspec
 import numpy as np
 
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.profile.events.inputs import Inputs, Shape, plain_shape
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.work.training import STEP, accumulations
-from tb_tidy_plugin.rulekit import Category, aten
+from tb_tidy_plugin.torchfacts import aten
 from tb_tidy_plugin.trace.columns import ABSENT, Rows
 from tb_tidy_plugin.trace.sets import distinct
 
@@ -86,7 +87,7 @@ def _steps(profile: Profile) -> Mapping[int, _Owner]:
 
     With a single optimizer, as in most jobs, only the first steps are examined.
     """
-    marks = profile.matching(STEP.pattern, Category.ANNOTATION)
+    marks = profile.matching(STEP.pattern, tt.Category.ANNOTATION)
     some = marks[profile.step_of(marks) < FIRST_STEPS]
     return _owners_of(profile, marks) if len(set(_owners_of(profile, some).values())) > 1 else {}
 
@@ -94,7 +95,7 @@ def _steps(profile: Profile) -> Mapping[int, _Owner]:
 def _owners_of(profile: Profile, marks: Rows) -> Mapping[int, _Owner]:
     """The optimizer of each of these steps; empty if one is unknown."""
     table, found = profile.table, dict[int, _Owner]()
-    operators = np.flatnonzero(table.category == Category.OPERATOR)
+    operators = np.flatnonzero(table.category == tt.Category.OPERATOR)
     operators = operators[np.argsort(table.start_ns[operators], kind="stable")]
     starts, left = table.start_ns[operators], len(operators)
     for mark in marks.tolist():
@@ -137,7 +138,7 @@ def _distinct_calls(profile: Profile, operators: Rows) -> Iterator[tuple[str, In
 
 def _passes(profile: Profile, owners: Sequence[_Owner]) -> Iterator[BackwardPass]:
     """Backward passes whose gradients have known owners; between two of them the host runs an operator."""
-    nodes = profile.matching(_NODE, Category.OPERATOR)
+    nodes = profile.matching(_NODE, tt.Category.OPERATOR)
     nodes = nodes[np.argsort(profile.table.start_ns[nodes], kind="stable")]
     if not len(nodes):
         return
@@ -163,7 +164,7 @@ def _passes(profile: Profile, owners: Sequence[_Owner]) -> Iterator[BackwardPass
 
 def _operators_outside(profile: Profile, nodes: Rows) -> Rows:
     """Operators that are neither nodes of the backward pass nor run by them, in order of time."""
-    is_outside = (profile.table.category == Category.OPERATOR) & ~profile.inside(nodes)
+    is_outside = (profile.table.category == tt.Category.OPERATOR) & ~profile.inside(nodes)
     is_outside[nodes] = False
     outside = np.flatnonzero(is_outside)
     ordered: Rows = outside[np.argsort(profile.table.start_ns[outside], kind="stable")]

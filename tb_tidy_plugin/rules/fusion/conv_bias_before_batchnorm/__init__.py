@@ -35,23 +35,11 @@ from math import prod
 
 import msgspec
 
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.fixes.change import Change, Spot, Unfixable, changes_behaviour
-from tb_tidy_plugin.rulekit import (
-    Benchmark,
-    Call,
-    Code,
-    Inputs,
-    Match,
-    Nanoseconds,
-    Profile,
-    Rule,
-    Sizes,
-    Threshold,
-    aten,
-    fitting,
-)
 from tb_tidy_plugin.rules.fusion.conv_bias_before_batchnorm.biases import BIAS, bias_handed_over, bias_work
 from tb_tidy_plugin.rules.fusion.conv_bias_before_batchnorm.parameter_costs import ParameterCosts, costs_of_parameters
+from tb_tidy_plugin.torchfacts import aten
 from tb_tidy_plugin.torchfacts.event_names import MODULE
 
 _MODULES = aten.by_name("product", {"conv1d": "Conv1d", "conv2d": "Conv2d", "conv3d": "Conv3d"})  # with a benchmark
@@ -79,16 +67,16 @@ class Evidence(msgspec.Struct, frozen=True):
 
     op: str
     dtype: str
-    input: Sizes
-    weight: Sizes
-    stride: Sizes
-    padding: Sizes
-    dilation: Sizes
+    input: tt.Sizes
+    weight: tt.Sizes
+    stride: tt.Sizes
+    padding: tt.Sizes
+    dilation: tt.Sizes
     channels: int
     conv: str
     norm: str
     is_training: bool
-    time: Nanoseconds
+    time: tt.Nanoseconds
 
     @property
     def mode(self) -> str:
@@ -100,7 +88,7 @@ class Evidence(msgspec.Struct, frozen=True):
         return f"Adding the bias and summing its gradient take {self.time} in separate operators. " if self.time else ""
 
 
-class ConvBiasBeforeBatchnorm(Rule[Evidence]):
+class ConvBiasBeforeBatchnorm(tt.Rule[Evidence]):
     """Convolutions with a bias that batch norm in training mode cancels."""
 
     code = "TT701"
@@ -118,9 +106,11 @@ class ConvBiasBeforeBatchnorm(Rule[Evidence]):
         "`strict=False`."
     )
 
-    max_operators = Threshold(8, "before it uses the output, batch norm counts its calls and may prepare its arguments")
+    max_operators = tt.Threshold(
+        8, "before it uses the output, batch norm counts its calls and may prepare its arguments"
+    )
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+    def detect(self, profile: tt.Profile) -> Iterator[tt.Match[Evidence]]:
         convs = profile.named(*_CONVOLUTIONS)
         convs = convs[~profile.inside(convs)[convs]]
         given, reach = zip(convs.tolist(), profile.inputs_of(convs), strict=True), int(self.max_operators)
@@ -129,21 +119,21 @@ class ConvBiasBeforeBatchnorm(Rule[Evidence]):
         for conv, norm in norms.items():
             yield _match(profile, conv, profile.inputs(conv), norm, costs)
 
-    def benchmark(self, evidence: Evidence) -> Benchmark | None:
+    def benchmark(self, evidence: Evidence) -> tt.Benchmark | None:
         module, data, weight = _MODULES.get(evidence.op), tuple(evidence.input), tuple(evidence.weight)
         if module is None or evidence.dtype != "float" or not (data and weight):
             return None
-        batch = fitting(data[0], 16 * prod(data[2:]) * (data[1] + weight[0]))
+        batch = tt.fitting(data[0], 16 * prod(data[2:]) * (data[1] + weight[0]))
         given = {"stride": evidence.stride, "padding": evidence.padding, "dilation": evidence.dilation}
         options = "".join(f"{key}={tuple(each)}, " for key, each in given.items() if len(each) == len(weight) - 2)
         sizes = f"{data[1]}, {weight[0]}, {weight[2:]}, {options}groups={data[1] // weight[1]}"
         module, norm = f"torch.nn.{module}({sizes}, device=device", f"torch.nn.{module.replace('Conv', 'BatchNorm')}"
         setup = f"import torch\nx = torch.randn({(batch, *data[1:])}, device=device)\nbiased = {module})\n"
         setup += f"plain = {module}, bias=False)\nnorm = {norm}({weight[0]}, device=device)"
-        pair = Benchmark("norm(biased(x)).sum().backward()", "norm(plain(x)).sum().backward()", setup)
+        pair = tt.Benchmark("norm(biased(x)).sum().backward()", "norm(plain(x)).sum().backward()", setup)
         return pair if batch else None
 
-    def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
+    def fixer(self, code: tt.Code, spot: Spot, evidence: Evidence) -> Change:
         found = [call for call in code.calls_on(spot.lines) if _makes(code, call, "Conv")]
         found = [call for call in found if (norm := code.used_by(call)) and _makes(code, norm, "BatchNorm")]
         called = [code.source(call.func) for call in code.calls]
@@ -155,7 +145,7 @@ class ConvBiasBeforeBatchnorm(Rule[Evidence]):
         return Change(tuple(splices), changes_behaviour(how), "No checkpoint with the bias is loaded.")
 
 
-def _norm_after(profile: Profile, conv: int, inputs: Inputs, reach: int) -> int | None:
+def _norm_after(profile: tt.Profile, conv: int, inputs: tt.Inputs, reach: int) -> int | None:
     """The batch norm that is the first to use the output of a convolution with a bias, unless in evaluation mode."""
     data, bias = inputs.shape(0), inputs.shape(BIAS)
     if not data or not bias:
@@ -168,51 +158,51 @@ def _norm_after(profile: Profile, conv: int, inputs: Inputs, reach: int) -> int 
     return None
 
 
-def _uses(inputs: Inputs, rank: int, batch_and_channels: tuple[int, int]) -> bool:
+def _uses(inputs: tt.Inputs, rank: int, batch_and_channels: tuple[int, int]) -> bool:
     shapes = (inputs.shape(at) for at in range(len(inputs.dtypes)))
     return any(shape is not None and len(shape) == rank and shape[:2] == batch_and_channels for shape in shapes)
 
 
-def _match(profile: Profile, conv: int, inputs: Inputs, norm: int, costs: ParameterCosts) -> Match[Evidence]:
+def _match(profile: tt.Profile, conv: int, inputs: tt.Inputs, norm: int, costs: ParameterCosts) -> tt.Match[Evidence]:
     work, handed = bias_work(profile, conv), [row for row in bias_handed_over(profile, conv, inputs) if row in costs]
     conv_module, norm_module = _module(profile, conv), _module(profile, norm)
     are_modules = conv_module != norm_module  # not two calls in the `forward` of one
     mode = profile.inputs(norm).scalar(TRAINING) or str(profile.name(norm) == SYNCHRONISED)
-    return Match(
+    return tt.Match(
         anchor=conv,
         events=(*(work or (conv,)), *handed),
         evidence=Evidence(
             op=profile.name(conv),
             dtype=inputs.dtype(0),
-            input=Sizes(inputs.shape(0) or ()),
-            weight=Sizes(inputs.shape(1) or ()),
-            stride=Sizes(inputs.integers(STRIDE)),
-            padding=Sizes(inputs.integers(PADDING)),
-            dilation=Sizes(inputs.integers(DILATION)),
+            input=tt.Sizes(inputs.shape(0) or ()),
+            weight=tt.Sizes(inputs.shape(1) or ()),
+            stride=tt.Sizes(inputs.integers(STRIDE)),
+            padding=tt.Sizes(inputs.integers(PADDING)),
+            dilation=tt.Sizes(inputs.integers(DILATION)),
             channels=(inputs.shape(BIAS) or (0,))[0],
             conv=conv_module if are_modules else profile.name(conv),
             norm=norm_module if are_modules else profile.name(norm),
             is_training=mode == "True",
-            time=Nanoseconds(sum(profile.duration_ns(row) for row in work)),
+            time=tt.Nanoseconds(sum(profile.duration_ns(row) for row in work)),
         ),
         confidence="high" if mode == "True" else "medium",
         lost=[*_lost(profile, conv, work), *(span for row in handed for span in costs[row])],
     )
 
 
-def _lost(profile: Profile, conv: int, work: tuple[int, ...]) -> list[tuple[int, int]]:
+def _lost(profile: tt.Profile, conv: int, work: tuple[int, ...]) -> list[tuple[int, int]]:
     """Time of the bias: that of its own operators or kernels, else a small part of the convolution."""
     start, share_ns = profile.start_ns(conv), round(FUSED_SHARE * profile.duration_ns(conv))
     return [(profile.start_ns(row), profile.end_ns(row)) for row in work] or [(start, start + share_ns)]
 
 
-def _module(profile: Profile, row: int) -> str:
+def _module(profile: tt.Profile, row: int) -> str:
     """The nearest `nn.Module` around an operator, empty without stacks."""
     names = map(profile.name, profile.ancestors(row))
     return next((name.removeprefix(MODULE) for name in names if name.startswith(MODULE)), "")
 
 
-def _in_sequences(code: Code) -> "list[Call]":
+def _in_sequences(code: tt.Code) -> "list[tt.Call]":
     """The convolutions right before a batch norm in a `Sequential` that the file spells out."""
     found = []
     for call in code.calls:
@@ -225,7 +215,7 @@ def _in_sequences(code: Code) -> "list[Call]":
     return found
 
 
-def _makes(code: Code, call: Call, kind: str) -> bool:
+def _makes(code: tt.Code, call: tt.Call, kind: str) -> bool:
     """True if a call is of a module of `torch.nn` of this kind that the file creates once."""
     values = code.assigned(code.source(call.func))
     if len(values) != 1 or not code.is_call(values[0]):

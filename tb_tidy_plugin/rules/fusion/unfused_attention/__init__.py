@@ -39,25 +39,10 @@ from collections.abc import Iterator
 
 import msgspec
 
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.profile.events.calls import rows_of
 from tb_tidy_plugin.profile.host.critical import slower_side
 from tb_tidy_plugin.profile.work.training import gradients_of
-from tb_tidy_plugin.rulekit import (
-    TORCH_DTYPES,
-    Benchmark,
-    Edit,
-    Match,
-    Nanoseconds,
-    Profile,
-    Remove,
-    Rule,
-    Scale,
-    Share,
-    Sizes,
-    Threshold,
-    fitting,
-    known_dtype,
-)
 from tb_tidy_plugin.rules.fusion.unfused_attention.attention import AttentionCall, attentions, left_of_products
 
 _FUSED = "Call `F.scaled_dot_product_attention`"
@@ -81,15 +66,15 @@ class Evidence(msgspec.Struct, frozen=True):
     keys: int
     width: int
     batch: int
-    sizes: Sizes
+    sizes: tt.Sizes
     dtype: str
     is_masked: bool
     averages_weights: bool
     operators: int
     gradients: int
-    time: Nanoseconds
-    products_left: Share
-    products_best: Share
+    time: tt.Nanoseconds
+    products_left: tt.Share
+    products_best: tt.Share
 
     @property
     def ratio(self) -> str:
@@ -105,7 +90,7 @@ class Evidence(msgspec.Struct, frozen=True):
         return WITHOUT_WEIGHTS if self.averages_weights else _FUSED
 
 
-class UnfusedAttention(Rule[Evidence]):
+class UnfusedAttention(tt.Rule[Evidence]):
     """Attention written out."""
 
     code = "TT703"
@@ -125,23 +110,23 @@ class UnfusedAttention(Rule[Evidence]):
         "longer available."
     )
 
-    min_length = Threshold(64, "for fewer queries or keys the matrix of scores is small, and so is the saving")
+    min_length = tt.Threshold(64, "for fewer queries or keys the matrix of scores is small, and so is the saving")
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+    def detect(self, profile: tt.Profile) -> Iterator[tt.Match[Evidence]]:
         for attention in attentions(profile):
             if min(attention.sizes[-2:]) >= self.min_length:
                 yield self._match(profile, attention)
 
-    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
-        yield Remove(match.events)
-        yield Scale(match.related, match.evidence.products_left, match.evidence.products_best, 1.0)
+    def remedy(self, profile: tt.Profile, match: tt.Match[Evidence]) -> Iterator[tt.Edit]:
+        yield tt.Remove(match.events)
+        yield tt.Scale(match.related, match.evidence.products_left, match.evidence.products_best, 1.0)
 
-    def benchmark(self, evidence: Evidence) -> Benchmark | None:
-        dtype, queries, keys, width = known_dtype(evidence.dtype), evidence.queries, evidence.keys, evidence.width
-        batch = fitting(evidence.batch, 8 * (3 * queries * keys + (queries + 2 * keys) * width))
+    def benchmark(self, evidence: Evidence) -> tt.Benchmark | None:
+        dtype, queries, keys, width = tt.known_dtype(evidence.dtype), evidence.queries, evidence.keys, evidence.width
+        batch = tt.fitting(evidence.batch, 8 * (3 * queries * keys + (queries + 2 * keys) * width))
         options = f"dtype=torch.{dtype}, device=device"
         added, given = (" + mask", ", attn_mask=mask") if evidence.is_masked else ("", "")
-        return Benchmark(
+        return tt.Benchmark(
             before=f"result = (query @ key.transpose(-2, -1) / {width} ** 0.5{added}).softmax(-1) @ value",
             after=f"result = F.scaled_dot_product_attention(query, key, value{given})",
             setup="import torch\nimport torch.nn.functional as F\n"
@@ -150,7 +135,7 @@ class UnfusedAttention(Rule[Evidence]):
             + (f"\nmask = torch.zeros({queries}, {keys}, {options})" if evidence.is_masked else ""),
         ) if dtype and batch else None  # fmt: skip
 
-    def _match(self, profile: Profile, attention: AttentionCall) -> Match[Evidence]:
+    def _match(self, profile: tt.Profile, attention: AttentionCall) -> tt.Match[Evidence]:
         gradients = gradients_of(profile, attention.between)
         events = slower_side(profile, (*attention.between, *gradients))
         of_products = gradients_of(profile, attention.products)
@@ -158,7 +143,7 @@ class UnfusedAttention(Rule[Evidence]):
         left = left_of_products(profile, attention, products, with_gradients=bool(of_products)) or LEFT_OF_PRODUCTS
         *_, queries, keys = attention.sizes
         scores = attention.scores
-        return Match(
+        return tt.Match(
             anchor=attention.softmax,
             events=events,
             evidence=Evidence(
@@ -166,15 +151,15 @@ class UnfusedAttention(Rule[Evidence]):
                 keys=keys,
                 width=scores.k,
                 batch=scores.batch,
-                sizes=Sizes(attention.sizes),
-                dtype=TORCH_DTYPES.get(scores.dtype, scores.dtype),
+                sizes=tt.Sizes(attention.sizes),
+                dtype=tt.TORCH_DTYPES.get(scores.dtype, scores.dtype),
                 is_masked=attention.is_masked,
                 averages_weights=attention.averages is not None,
                 operators=len(attention.between),
                 gradients=len(gradients),
-                time=Nanoseconds(profile.covered(rows_of(events)).total_ns),
-                products_left=Share(left[0]),
-                products_best=Share(left[1]),
+                time=tt.Nanoseconds(profile.covered(rows_of(events)).total_ns),
+                products_left=tt.Share(left[0]),
+                products_best=tt.Share(left[1]),
             ),
             confidence="high" if attention.averages is None else "medium",
             related=products,

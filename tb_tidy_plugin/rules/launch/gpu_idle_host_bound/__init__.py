@@ -41,20 +41,9 @@ from collections.abc import Iterator
 
 import msgspec
 
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.profile.host.critical import clipped_to_steps, per_step
 from tb_tidy_plugin.profile.serving.iterations import iterations_of
-from tb_tidy_plugin.rulekit import (
-    Confidence,
-    Edit,
-    Match,
-    Nanoseconds,
-    Profile,
-    Rule,
-    Scale,
-    Share,
-    Threshold,
-    parse_frame,
-)
 from tb_tidy_plugin.rules.launch.gpu_idle_host_bound.idle import HostBoundIdle, host_bound_idle
 
 RECORDER = {True: (1.7, 2.7), False: (1.4, 2.3)}
@@ -82,15 +71,15 @@ class Evidence(msgspec.Struct, frozen=True):
         serves: True if the steps are batches of an inference server.
     """
 
-    idle: Nanoseconds
-    share: Share
-    places: tuple[tuple[str, Share], ...]
+    idle: tt.Nanoseconds
+    share: tt.Share
+    places: tuple[tuple[str, tt.Share], ...]
     gaps: int
-    kernel: Nanoseconds
-    shallow: Share
+    kernel: tt.Nanoseconds
+    shallow: tt.Share
     has_stacks: bool
-    beyond: Share
-    recorded: Share
+    beyond: tt.Share
+    recorded: tt.Share
     serves: bool = False
 
     @property
@@ -112,7 +101,7 @@ class Evidence(msgspec.Struct, frozen=True):
         return f"{what} slows the host up to {most} times, which leaves {self.beyond} of this time"
 
 
-class GpuIdleHostBound(Rule[Evidence]):
+class GpuIdleHostBound(tt.Rule[Evidence]):
     """Device idle because the host launches too slowly."""
 
     code = "TT901"
@@ -130,51 +119,53 @@ class GpuIdleHostBound(Rule[Evidence]):
     fix = "Launch less: {how}, larger batches or fused operators"
     caveat = "`reduce-overhead` captures CUDA graphs, which need constant shapes and their own memory."
 
-    min_share = Threshold(
+    min_share = tt.Threshold(
         0.15, "there are always small gaps between kernels; below this share they do not limit the step"
     )
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+    def detect(self, profile: tt.Profile) -> Iterator[tt.Match[Evidence]]:
         idle = host_bound_idle(profile)
         if idle is None or idle.of_usual_steps < self.min_share or idle.between < _BETWEEN:
             return
         if places := idle.by_place(profile, _is_place):
             yield self._match(profile, idle, places)
 
-    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
-        yield Scale(match.events, factor=match.evidence.recorded, low=0.0, high=1.0)
+    def remedy(self, profile: tt.Profile, match: tt.Match[Evidence]) -> Iterator[tt.Edit]:
+        yield tt.Scale(match.events, factor=match.evidence.recorded, low=0.0, high=1.0)
 
-    def not_applicable(self, profile: Profile) -> str | None:
+    def not_applicable(self, profile: tt.Profile) -> str | None:
         known = (profile.launch != NO_LAUNCH).any()
         return None if known else "The profile does not show which call launched which device work."
 
-    def _match(self, profile: Profile, idle: HostBoundIdle, places: list[tuple[int, int, int]]) -> Match[Evidence]:
+    def _match(
+        self, profile: tt.Profile, idle: HostBoundIdle, places: list[tuple[int, int, int]]
+    ) -> tt.Match[Evidence]:
         time = idle.time
         total_ns, per_step_ns = time.total_ns, per_step(profile, clipped_to_steps(profile, time))
         share = profile.share_of_time(per_step_ns)
         has_stacks = "stacks" in profile.recorded
         likely, most = (idle.beyond_ns(slowdown) / total_ns for slowdown in RECORDER[has_stacks])
         own = [longest for place, _, longest in places if _frame(profile.name(place))]
-        return Match(
+        return tt.Match(
             anchor=own[0] if own else places[0][2],
             events=tuple(idle.longest(EVIDENCE)),
             evidence=Evidence(
-                idle=Nanoseconds(per_step_ns),
-                share=Share(share),
+                idle=tt.Nanoseconds(per_step_ns),
+                share=tt.Share(share),
                 places=_largest(profile, places, total_ns),
                 gaps=round(len(idle.in_gap_ns) / max(len(profile.steps.items), 1)),
-                kernel=Nanoseconds(idle.median_kernel_ns),
-                shallow=Share(idle.shallow),
+                kernel=tt.Nanoseconds(idle.median_kernel_ns),
+                shallow=tt.Share(idle.shallow),
                 has_stacks=has_stacks,
-                beyond=Share(most),
-                recorded=Share(1 - likely),
+                beyond=tt.Share(most),
+                recorded=tt.Share(1 - likely),
                 serves=any(each.batch.phase != "diffusion" for each in iterations_of(profile)),
             ),
             confidence=self._confidence(has_stacks, likely * share, most * share),
             lost=tuple(zip(time.starts.tolist(), time.ends.tolist(), strict=True)),
         )
 
-    def _confidence(self, has_stacks: bool, likely: float, at_least: float) -> Confidence:
+    def _confidence(self, has_stacks: bool, likely: float, at_least: float) -> tt.Confidence:
         """Confidence by the remaining part of the step if recording slowed the host as usual, and at most."""
         if at_least >= self.min_share:
             return "medium" if has_stacks else "high"
@@ -187,11 +178,13 @@ def _is_place(name: str) -> bool:
 
 
 def _frame(name: str) -> str | None:
-    frame = parse_frame(name)
+    frame = tt.parse_frame(name)
     return f"`{frame.function}` ({frame.file}:{frame.line})" if frame and frame.own_code else None
 
 
-def _largest(profile: Profile, places: list[tuple[int, int, int]], total_ns: int) -> tuple[tuple[str, Share], ...]:
+def _largest(
+    profile: tt.Profile, places: list[tuple[int, int, int]], total_ns: int
+) -> tuple[tuple[str, tt.Share], ...]:
     """The places with most of the time; the whole backward pass is one, whatever its operators."""
     shares: dict[str, int] = {}
     for place, time_ns, _ in places:
@@ -200,4 +193,4 @@ def _largest(profile: Profile, places: list[tuple[int, int, int]], total_ns: int
         shares[text] = shares.get(text, 0) + time_ns
     largest = sorted(shares.items(), key=lambda entry: -entry[1])[:_NAMED]
     telling = [each for at, each in enumerate(largest) if not at or each[1] >= _LEAST_NAMED * total_ns]
-    return tuple((text, Share(time_ns / total_ns)) for text, time_ns in telling)
+    return tuple((text, tt.Share(time_ns / total_ns)) for text, time_ns in telling)

@@ -44,22 +44,11 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.fixes.change import Change, Spot
 from tb_tidy_plugin.profile.events.calls import rows_of
-from tb_tidy_plugin.rulekit import (
-    Benchmark,
-    Code,
-    Match,
-    Nanoseconds,
-    Profile,
-    Rule,
-    Sizes,
-    Threshold,
-    aten,
-    fitting,
-    parse_frame,
-)
 from tb_tidy_plugin.rules.memory.constant_rebuilt_every_step.constants import Constant, constants_made_again
+from tb_tidy_plugin.torchfacts import aten
 from tb_tidy_plugin.words.units import plural
 
 CHAIN_SHOWN = 8
@@ -77,10 +66,10 @@ class Evidence(msgspec.Struct, frozen=True):
     """
 
     names: tuple[str, ...]
-    sizes: Sizes
-    numbers: Sizes
+    sizes: tt.Sizes
+    numbers: tt.Sizes
     elements: int
-    time: Nanoseconds
+    time: tt.Nanoseconds
     times: int
     steps: int
 
@@ -104,7 +93,7 @@ class Evidence(msgspec.Struct, frozen=True):
         return ", ".join(self.names[:CHAIN_SHOWN]) + (", …" if len(self.names) > CHAIN_SHOWN else "")
 
 
-class ConstantRebuiltEveryStep(Rule[Evidence]):
+class ConstantRebuiltEveryStep(tt.Rule[Evidence]):
     """Constant tensor rebuilt in each step."""
 
     code = "TT1201"
@@ -121,52 +110,52 @@ class ConstantRebuiltEveryStep(Rule[Evidence]):
     fix = "Create the tensor once, as a non-persistent buffer of the module, and use that in each step"
     caveat = "The tensor stays in memory. Code that writes to it would change it for all later steps."
 
-    min_elements = Threshold(
+    min_elements = tt.Threshold(
         256, "below this, only the call costs time, and such tensors mostly are counters, states or sums"
     )
-    min_repeats = Threshold(3, "calls within one step, if no second step shows the repetition")
+    min_repeats = tt.Threshold(3, "calls within one step, if no second step shows the repetition")
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+    def detect(self, profile: tt.Profile) -> Iterator[tt.Match[Evidence]]:
         for constant in constants_made_again(profile, round(self.min_repeats), self.min_elements):
             yield from (self._match(profile, run, constant) for run in constant.runs)
 
-    def _match(self, profile: Profile, run: tuple[int, ...], constant: Constant) -> Match[Evidence]:
-        frame = parse_frame(profile.calls.caller_name(run[0]))
-        return Match(
+    def _match(self, profile: tt.Profile, run: tuple[int, ...], constant: Constant) -> tt.Match[Evidence]:
+        frame = tt.parse_frame(profile.calls.caller_name(run[0]))
+        return tt.Match(
             anchor=run[0],
             events=(*run, *profile.device_activity_of_all(rows_of(run)).tolist()),
             evidence=Evidence(
                 names=tuple(aten.short_name(profile.name(row)) for row in run),
-                sizes=Sizes(profile.inputs(run[0]).integers(0)),
+                sizes=tt.Sizes(profile.inputs(run[0]).integers(0)),
                 numbers=_numbers(profile, run[1:]),
                 elements=constant.elements,
-                time=Nanoseconds(sum(map(profile.duration_ns, run))),
+                time=tt.Nanoseconds(sum(map(profile.duration_ns, run))),
                 times=len(constant.runs),
                 steps=constant.steps,
             ),
             confidence="high" if frame is not None and frame.own_code and constant.steps > 1 else "medium",
         )
 
-    def benchmark(self, evidence: Evidence) -> Benchmark | None:
+    def benchmark(self, evidence: Evidence) -> tt.Benchmark | None:
         factory, *further = evidence.names
         made = _expression(factory, evidence.sizes, further, evidence.numbers)
-        if not made or not fitting(1, 16 * evidence.elements):
+        if not made or not tt.fitting(1, 16 * evidence.elements):
             return None
-        return Benchmark(f"result = {made}", "result = kept", f"import torch\nkept = {made}", of_events=True)
+        return tt.Benchmark(f"result = {made}", "result = kept", f"import torch\nkept = {made}", of_events=True)
 
-    def fixer(self, code: Code, spot: "Spot", evidence: Evidence) -> "Change":
+    def fixer(self, code: tt.Code, spot: "Spot", evidence: Evidence) -> "Change":
         from tb_tidy_plugin.fixes.hoisting import hoisted
 
         return hoisted(code, spot)
 
 
-def _numbers(profile: Profile, rows: tuple[int, ...]) -> Sizes:
+def _numbers(profile: tt.Profile, rows: tuple[int, ...]) -> tt.Sizes:
     """The argument of each operator after the factory besides its tensor; empty unless each has one integer."""
     given = [profile.inputs(row).integers(1) for row in rows]
-    return Sizes(number for (number,) in given) if all(len(each) == 1 for each in given) else Sizes()
+    return tt.Sizes(number for (number,) in given) if all(len(each) == 1 for each in given) else tt.Sizes()
 
 
-def _expression(factory: str, sizes: Sizes, further: Sequence[str], numbers: Sizes) -> str:
+def _expression(factory: str, sizes: tt.Sizes, further: Sequence[str], numbers: tt.Sizes) -> str:
     """The constant in Python, empty unless a few well-known operators create it."""
     if factory not in {"ones", "zeros"} or not sizes or len(further) != len(numbers):
         return ""

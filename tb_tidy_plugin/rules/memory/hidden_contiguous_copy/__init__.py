@@ -37,25 +37,10 @@ from collections.abc import Iterator
 
 import msgspec
 
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.fixes.change import SAME_RESULTS, Change, Spot, Unfixable
 from tb_tidy_plugin.profile.events.calls import rows_of
 from tb_tidy_plugin.profile.host.callers import function_of
-from tb_tidy_plugin.rulekit import (
-    TORCH_DTYPES,
-    Benchmark,
-    Bytes,
-    Code,
-    Edit,
-    Match,
-    Profile,
-    Rule,
-    Scale,
-    Share,
-    Sizes,
-    Threshold,
-    fitting,
-    known_dtype,
-)
 from tb_tidy_plugin.rules.memory.hidden_contiguous_copy.layouts import LayoutCopy, layout_copies
 
 LEFT_OF_USELESS, LEFT_OF_NEEDED = 0.1, 0.5
@@ -82,14 +67,14 @@ class Evidence(msgspec.Struct, frozen=True):
     """
 
     operator: str
-    size: Bytes
-    shape: Sizes
-    strides: Sizes
+    size: tt.Bytes
+    shape: tt.Sizes
+    strides: tt.Sizes
     dtype: str
     kind: str
     reader_name: str
     is_needed: bool
-    part: Share | None
+    part: tt.Share | None
 
     @property
     def reader(self) -> str:
@@ -111,7 +96,7 @@ class Evidence(msgspec.Struct, frozen=True):
         return "an unknown part" if self.part is None else str(self.part)
 
 
-class HiddenContiguousCopy(Rule[Evidence]):
+class HiddenContiguousCopy(tt.Rule[Evidence]):
     """Tensor copied into another layout before it is read."""
 
     code = "TT1202"
@@ -127,12 +112,12 @@ class HiddenContiguousCopy(Rule[Evidence]):
     )
     fix = "Remove the copy if its reader accepts any layout; otherwise order the dimensions so that no copy is needed"
 
-    min_bytes = Threshold(
+    min_bytes = tt.Threshold(
         262_144, "below this, a copy stays in a core's cache, and on a GPU takes hardly longer than its call"
     )
-    min_needed_share = Threshold(0.1, "removing a copy that its reader may need requires a new order of dimensions")
+    min_needed_share = tt.Threshold(0.1, "removing a copy that its reader may need requires a new order of dimensions")
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+    def detect(self, profile: tt.Profile) -> Iterator[tt.Match[Evidence]]:
         by_function: dict[tuple[str, bool], list[LayoutCopy]] = {}
         for copy in layout_copies(profile, self.min_bytes):
             by_function.setdefault((function_of(profile, copy.row), copy.is_needed), []).append(copy)
@@ -142,41 +127,41 @@ class HiddenContiguousCopy(Rule[Evidence]):
             if not is_needed or (share is not None and share >= self.min_needed_share):
                 yield from (self._match(profile, copy, share) for copy in copies)
 
-    def _match(self, profile: Profile, copy: LayoutCopy, share: float | None) -> Match[Evidence]:
-        return Match(
+    def _match(self, profile: tt.Profile, copy: LayoutCopy, share: float | None) -> tt.Match[Evidence]:
+        return tt.Match(
             anchor=copy.row,
             events=_events(profile, copy),
             evidence=Evidence(
                 operator=profile.name(copy.row),
-                size=Bytes(copy.size),
-                shape=Sizes(copy.shape),
-                strides=Sizes(copy.strides),
-                dtype=TORCH_DTYPES.get(copy.dtype, ""),
+                size=tt.Bytes(copy.size),
+                shape=tt.Sizes(copy.shape),
+                strides=tt.Sizes(copy.strides),
+                dtype=tt.TORCH_DTYPES.get(copy.dtype, ""),
                 kind=copy.layout,
                 reader_name=copy.reader,
                 is_needed=copy.is_needed,
-                part=None if share is None else Share(share),
+                part=None if share is None else tt.Share(share),
             ),
             subject="needed" if copy.is_needed else "",
             confidence="low" if copy.is_needed else "high" if copy.strides else "medium",
         )
 
-    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
+    def remedy(self, profile: tt.Profile, match: tt.Match[Evidence]) -> Iterator[tt.Edit]:
         left = LEFT_OF_NEEDED if match.evidence.is_needed else LEFT_OF_USELESS
-        yield Scale(match.events, left, low=0.0, high=1.0)
+        yield tt.Scale(match.events, left, low=0.0, high=1.0)
 
-    def benchmark(self, evidence: Evidence) -> Benchmark | None:
+    def benchmark(self, evidence: Evidence) -> tt.Benchmark | None:
         """A pointwise operator after the copy, on a tensor with the recorded layout."""
-        shape, strides, dtype = tuple(evidence.shape), tuple(evidence.strides), known_dtype(evidence.dtype)
-        if evidence.is_needed or not strides or not dtype or not fitting(1, 4 * evidence.size):
+        shape, strides, dtype = tuple(evidence.shape), tuple(evidence.strides), tt.known_dtype(evidence.dtype)
+        if evidence.is_needed or not strides or not dtype or not tt.fitting(1, 4 * evidence.size):
             return None
         elements = (
             f"torch.zeros(1 + sum((n - 1) * s for n, s in zip(shape, strides)), dtype=torch.{dtype}, device=device)"
         )
         setup = f"import torch\nshape, strides = {shape}, {strides}\nx = {elements}.as_strided(shape, strides)"
-        return Benchmark("result = x.contiguous() + 1", "result = x + 1", setup)
+        return tt.Benchmark("result = x.contiguous() + 1", "result = x + 1", setup)
 
-    def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
+    def fixer(self, code: tt.Code, spot: Spot, evidence: Evidence) -> Change:
         calls = [call for call in code.methods_on(spot.lines, "contiguous") if not call.args]
         if evidence.is_needed or len(calls) != 1:
             raise Unfixable("The lines do not contain a single call of `contiguous` whose reader accepts any layout.")
@@ -184,5 +169,5 @@ class HiddenContiguousCopy(Rule[Evidence]):
         return Change((taken,), SAME_RESULTS, "Nothing calls `view` on the tensor or writes to it.")
 
 
-def _events(profile: Profile, copy: LayoutCopy) -> tuple[int, ...]:
+def _events(profile: tt.Profile, copy: LayoutCopy) -> tuple[int, ...]:
     return (copy.row, *profile.device_activity_of(copy.row).tolist())

@@ -33,28 +33,14 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.fixes.change import Change, Spot, Unfixable, changes_behaviour
 from tb_tidy_plugin.profile.events.calls import rows_of
 from tb_tidy_plugin.profile.host.critical import slower_side
 from tb_tidy_plugin.profile.work.pointwise import is_passing, is_pointwise
 from tb_tidy_plugin.profile.work.training import gradients_of
-from tb_tidy_plugin.rulekit import (
-    TORCH_DTYPES,
-    Benchmark,
-    Bytes,
-    Call,
-    Code,
-    Match,
-    Nanoseconds,
-    Profile,
-    Rule,
-    Sizes,
-    Threshold,
-    aten,
-    fitting,
-    known_dtype,
-)
 from tb_tidy_plugin.rules.precision.dtype_ping_pong.casts import Cast, casts
+from tb_tidy_plugin.torchfacts import aten
 
 _EXACT = aten.names("known", "abs clamp clone dropout hardtanh masked_fill max_pool1d max_pool2d neg relu")
 """Operators with the same results in fewer bits (`clamp` and `masked_fill` up to the rounding of their constant)."""
@@ -63,7 +49,7 @@ _METHODS = {"float": "float32", "half": "float16", "bfloat16": "bfloat16", "doub
 """Methods of tensors that cast, with the dtype, which has the same name in `torch`."""
 
 _BITS = {"double": 64, "float": 32, "c10::Half": 16, "c10::BFloat16": 16}
-BITS_OF = {TORCH_DTYPES[dtype]: bits for dtype, bits in _BITS.items()}
+BITS_OF = {tt.TORCH_DTYPES[dtype]: bits for dtype, bits in _BITS.items()}
 
 
 class Evidence(msgspec.Struct, frozen=True):
@@ -75,13 +61,13 @@ class Evidence(msgspec.Struct, frozen=True):
         time: of the casts.
     """
 
-    shape: Sizes
-    size: Bytes
+    shape: tt.Sizes
+    size: tt.Bytes
     dtype: str
     other: str
     apart: int
     others: tuple[str, ...]
-    time: Nanoseconds
+    time: tt.Nanoseconds
 
     @property
     def distance(self) -> str:
@@ -93,7 +79,7 @@ class Evidence(msgspec.Struct, frozen=True):
         return f"between them only {names} runs" if names else "nothing runs between them"
 
 
-class DtypePingPong(Rule[Evidence]):
+class DtypePingPong(tt.Rule[Evidence]):
     """Casts to another dtype and straight back."""
 
     code = "TT402"
@@ -108,12 +94,12 @@ class DtypePingPong(Rule[Evidence]):
     fix = "Remove both casts, or keep one dtype from the first operator to the last"
     caveat = "If something else uses the result of the first cast, remove only the second."
 
-    min_bytes = Threshold(4096, "casting a smaller tensor takes no longer than the call itself")
-    max_operators = Threshold(
+    min_bytes = tt.Threshold(4096, "casting a smaller tensor takes no longer than the call itself")
+    max_operators = tt.Threshold(
         5, "a trace does not show that two casts use the same tensor, so they must be near each other"
     )
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
+    def detect(self, profile: tt.Profile) -> Iterator[tt.Match[Evidence]]:
         found = casts(profile, int(self.min_bytes))
         taken: set[int] = set()
         for at, there in enumerate(found):
@@ -126,16 +112,16 @@ class DtypePingPong(Rule[Evidence]):
                     yield self._match(profile, there, back, between)
                     break
 
-    def benchmark(self, evidence: Evidence) -> Benchmark | None:
-        shape, dtype, other = tuple(evidence.shape), known_dtype(evidence.dtype), known_dtype(evidence.other)
+    def benchmark(self, evidence: Evidence) -> tt.Benchmark | None:
+        shape, dtype, other = tuple(evidence.shape), tt.known_dtype(evidence.dtype), tt.known_dtype(evidence.other)
         y = "result" if other in {"float32", "float64"} and dtype != "float64" else "y"  # equal with no fewer bits
-        return Benchmark(
+        return tt.Benchmark(
             before=f"{y} = torch.relu(torch.relu(x).to(torch.{other}).to(torch.{dtype}))",
             after=f"{y} = torch.relu(torch.relu(x))",
             setup=f"import torch\nx = torch.randn({shape}, dtype=torch.{dtype}, device=device)",
-        ) if shape and dtype and other and fitting(1, 5 * evidence.size) else None  # fmt: skip
+        ) if shape and dtype and other and tt.fitting(1, 5 * evidence.size) else None  # fmt: skip
 
-    def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
+    def fixer(self, code: tt.Code, spot: Spot, evidence: Evidence) -> Change:
         found = [call for call in code.calls_on(spot.lines) if _cast_to(code, call) == evidence.other]
         if len(found) != 1:
             raise Unfixable(f"The lines do not contain a single cast to {evidence.other}.")
@@ -144,7 +130,7 @@ class DtypePingPong(Rule[Evidence]):
         check = f"Nothing but the cast back to {evidence.dtype} reads the result."
         return Change((code.without_call(found[0]),), changes_behaviour(how), check)
 
-    def _between(self, profile: Profile, there: Cast, back: Cast) -> list[str] | None:
+    def _between(self, profile: tt.Profile, there: Cast, back: Cast) -> list[str] | None:
         """Names of the operators between two casts; None if any needs their dtype, or if there are too many."""
         near = profile.operators_after(there.operator, int(self.max_operators) + 1)
         if back.operator not in near:
@@ -154,20 +140,20 @@ class DtypePingPong(Rule[Evidence]):
         names = [profile.name(row) for row in rows]
         return names if all(_may_run_in_either(name, there) for name in names) else None
 
-    def _match(self, profile: Profile, there: Cast, back: Cast, between: Sequence[str]) -> Match[Evidence]:
+    def _match(self, profile: tt.Profile, there: Cast, back: Cast, between: Sequence[str]) -> tt.Match[Evidence]:
         events = slower_side(profile, (there.row, back.row, *gradients_of(profile, (there.row, back.row))))
         others = tuple(dict.fromkeys(aten.short_name(name) for name in between if not is_passing(name)))
-        return Match(
+        return tt.Match(
             anchor=there.row,
             events=events,
             evidence=Evidence(
-                shape=Sizes(there.shape),
-                size=Bytes(there.size),
-                dtype=TORCH_DTYPES[there.source],
-                other=TORCH_DTYPES[there.target],
+                shape=tt.Sizes(there.shape),
+                size=tt.Bytes(there.size),
+                dtype=tt.TORCH_DTYPES[there.source],
+                other=tt.TORCH_DTYPES[there.target],
                 apart=len(between),
                 others=others,
-                time=Nanoseconds(profile.covered(rows_of(events)).total_ns),
+                time=tt.Nanoseconds(profile.covered(rows_of(events)).total_ns),
             ),
             confidence="medium" if others or _narrows(there) else "high",
         )
@@ -186,7 +172,7 @@ def _narrows(cast: Cast) -> bool:
     return _BITS[cast.target] < _BITS[cast.source]
 
 
-def _cast_to(code: Code, call: Call) -> str:
+def _cast_to(code: tt.Code, call: tt.Call) -> str:
     """The dtype to which a call of a method casts, empty for any other call."""
     method = code.source(call.func).rpartition(".")[2]
     if not call.args:

@@ -37,24 +37,10 @@ from math import prod
 
 import msgspec
 
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.fixes.change import Change, Spot
 from tb_tidy_plugin.profile.events.calls import rows_of
 from tb_tidy_plugin.profile.events.products import Join
-from tb_tidy_plugin.rulekit import (
-    Benchmark,
-    Code,
-    Edit,
-    Match,
-    Nanoseconds,
-    Profile,
-    Rule,
-    Scale,
-    Share,
-    Sizes,
-    Threshold,
-    fitting,
-    is_own_code,
-)
 from tb_tidy_plugin.rules.python_loops.cat_in_loop.growth import growing_tensors, is_read_between
 
 
@@ -70,13 +56,13 @@ class Evidence(msgspec.Struct, frozen=True):
     calls: int
     operator: str
     dim: int
-    piece: Sizes
-    result: Sizes
-    again: Share
-    time: Nanoseconds
+    piece: tt.Sizes
+    result: tt.Sizes
+    again: tt.Share
+    time: tt.Nanoseconds
 
 
-class CatInLoop(Rule[Evidence]):
+class CatInLoop(tt.Rule[Evidence]):
     """Tensor grown by repeated cat calls."""
 
     code = "TT602"
@@ -92,45 +78,45 @@ class CatInLoop(Rule[Evidence]):
     fix = "Append the pieces to a list and call `torch.cat` once after the loop"
     caveat = "All pieces stay in memory until the final call."
 
-    min_calls = Threshold(
+    min_calls = tt.Threshold(
         5, "with n calls, 2/(n + 1) of the copies are needed; with fewer calls, less than two thirds can go"
     )
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
-        for series in growing_tensors(profile, round(self.min_calls), is_own_code):
+    def detect(self, profile: tt.Profile) -> Iterator[tt.Match[Evidence]]:
+        for series in growing_tensors(profile, round(self.min_calls), tt.is_own_code):
             if not is_read_between(profile, series):
                 yield self._match(profile, series)
 
-    def _match(self, profile: Profile, series: Sequence[Join]) -> Match[Evidence]:
+    def _match(self, profile: tt.Profile, series: Sequence[Join]) -> tt.Match[Evidence]:
         rows, last = [join.row for join in series], series[-1]
         all_elements, needed = sum(prod(join.result) for join in series), prod(last.result)
-        return Match(
+        return tt.Match(
             anchor=rows[0],
             events=(*rows, *profile.device_activity_of_all(rows_of(rows)).tolist()),
             evidence=Evidence(
                 calls=len(rows),
                 operator=profile.name(rows[0]),
                 dim=last.dim,
-                piece=Sizes(last.piece),
-                result=Sizes(last.result),
-                again=Share(1 - needed / all_elements),
-                time=Nanoseconds(sum(map(profile.duration_ns, rows))),
+                piece=tt.Sizes(last.piece),
+                result=tt.Sizes(last.result),
+                again=tt.Share(1 - needed / all_elements),
+                time=tt.Nanoseconds(sum(map(profile.duration_ns, rows))),
             ),
         )
 
-    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
+    def remedy(self, profile: tt.Profile, match: tt.Match[Evidence]) -> Iterator[tt.Edit]:
         needed = 1 - match.evidence.again
-        yield Scale(match.events, needed, low=min(needed, 1 / match.evidence.calls), high=min(2 * needed, 1.0))
+        yield tt.Scale(match.events, needed, low=min(needed, 1 / match.evidence.calls), high=min(2 * needed, 1.0))
 
-    def benchmark(self, evidence: Evidence) -> Benchmark | None:
+    def benchmark(self, evidence: Evidence) -> tt.Benchmark | None:
         pieces, dim, extents = evidence.calls + 1, evidence.dim, tuple(evidence.piece)
-        if not extents or fitting(pieces, 16 * prod(extents)) < pieces:
+        if not extents or tt.fitting(pieces, 16 * prod(extents)) < pieces:
             return None
         setup = f"import torch\npieces = [torch.zeros({extents}, device=device) for _ in range({pieces})]"
         before = f"result = pieces[0]\nfor piece in pieces[1:]:\n    result = torch.cat([result, piece], {dim})"
-        return Benchmark(before, f"result = torch.cat(pieces, {dim})", setup, of_events=True)
+        return tt.Benchmark(before, f"result = torch.cat(pieces, {dim})", setup, of_events=True)
 
-    def fixer(self, code: Code, spot: Spot, evidence: Evidence) -> Change:
+    def fixer(self, code: tt.Code, spot: Spot, evidence: Evidence) -> Change:
         from tb_tidy_plugin.fixes.growing import collected
 
         return collected(code, spot)

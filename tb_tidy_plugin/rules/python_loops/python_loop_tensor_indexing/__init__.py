@@ -43,23 +43,9 @@ from typing import TypeAlias
 
 import msgspec
 
+import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.profile.events.calls import Loop, movement_of, rows_of
 from tb_tidy_plugin.profile.host.overhead import HostWork, host_work
-from tb_tidy_plugin.rulekit import (
-    Benchmark,
-    Category,
-    Edit,
-    Match,
-    Nanoseconds,
-    Profile,
-    Rule,
-    Scale,
-    Share,
-    Threshold,
-    aten,
-    fitting,
-    is_own_code,
-)
 from tb_tidy_plugin.rules.python_loops.python_loop_tensor_indexing.pieces import (
     PICKS,
     falls,
@@ -68,6 +54,7 @@ from tb_tidy_plugin.rules.python_loops.python_loop_tensor_indexing.pieces import
     loops_over_pieces,
     time_of_loop,
 )
+from tb_tidy_plugin.torchfacts import aten
 
 MIN_ALIKE = 0.7  # of the groups: conditions and inner loops make them differ; in straight code hardly two are alike
 _STORES = aten.names("in_place", "copy_ fill_")  # right after a pick: `x[i] = …`
@@ -89,11 +76,11 @@ class Evidence(msgspec.Struct, frozen=True):
     iterations: int
     operators: int
     elements: int
-    work: Share
-    part: Share
+    work: tt.Share
+    part: tt.Share
     names: tuple[str, ...]
     step: int | None
-    time: Nanoseconds
+    time: tt.Nanoseconds
     least: int
     is_of_items: bool = False
 
@@ -116,10 +103,10 @@ class Evidence(msgspec.Struct, frozen=True):
         return f"; the step of the index is {step}"
 
 
-_Found: TypeAlias = tuple[Loop, Match[Evidence]]
+_Found: TypeAlias = tuple[Loop, tt.Match[Evidence]]
 
 
-class PythonLoopTensorIndexing(Rule[Evidence]):
+class PythonLoopTensorIndexing(tt.Rule[Evidence]):
     """Tensor handled piece by piece in a Python loop."""
 
     code = "TT601"
@@ -136,37 +123,39 @@ class PythonLoopTensorIndexing(Rule[Evidence]):
     fix = "Replace the loop with operators on the whole tensor"
     caveat = "An iteration that needs the result of the previous one cannot be replaced this way."
 
-    min_iterations = Threshold(10, "the number of PyTorch's own detector; fewer iterations leave little to gain")
-    min_equal = Threshold(6, "equal iterations; fewer are as often straight-line code")
-    min_operators = Threshold(100, "for so few iterations; below this they are hardly worth a change")
-    min_loop_share = Threshold(0.01, "a loop of views that costs less is hardly worth one operator on the whole tensor")
-    most_work = Threshold(0.5, "of the time in operators; above this, the pieces are large enough")
+    min_iterations = tt.Threshold(10, "the number of PyTorch's own detector; fewer iterations leave little to gain")
+    min_equal = tt.Threshold(6, "equal iterations; fewer are as often straight-line code")
+    min_operators = tt.Threshold(100, "for so few iterations; below this they are hardly worth a change")
+    min_loop_share = tt.Threshold(
+        0.01, "a loop of views that costs less is hardly worth one operator on the whole tensor"
+    )
+    most_work = tt.Threshold(0.5, "of the time in operators; above this, the pieces are large enough")
 
-    def detect(self, profile: Profile) -> Iterator[Match[Evidence]]:
-        by_place: dict[str, list[Match[Evidence]]] = {}
+    def detect(self, profile: tt.Profile) -> Iterator[tt.Match[Evidence]]:
+        by_place: dict[str, list[tt.Match[Evidence]]] = {}
         for loop, match in _whole(profile, [*self._found(profile)]):
             caller = profile.calls.caller_name(loop.calls[0])
-            by_place.setdefault(caller if is_own_code(caller) else "", []).append(match)
+            by_place.setdefault(caller if tt.is_own_code(caller) else "", []).append(match)
         for matches in by_place.values():
             runs = profile.per_step_count(rows_of(match.events[0] for match in matches)) / len(matches)
             share = profile.share_of_step(round(runs * sum(match.evidence.time for match in matches)))
             if share is None or share >= self.min_loop_share:
                 yield from matches
 
-    def _found(self, profile: Profile) -> Iterator[tuple[Loop, Match[Evidence]]]:
+    def _found(self, profile: tt.Profile) -> Iterator[tuple[Loop, tt.Match[Evidence]]]:
         work = host_work(profile)
         known: set[int] = set()
-        for loop in loops_over_pieces(profile, round(self.min_iterations), is_own_code):
+        for loop in loops_over_pieces(profile, round(self.min_iterations), tt.is_own_code):
             if loop.alike >= MIN_ALIKE and (match := self._match(profile, loop, work)):
                 known.update(loop.calls)
                 yield loop, match
-        for loop in loops_over_items(profile, round(self.min_equal), is_own_code):
+        for loop in loops_over_items(profile, round(self.min_equal), tt.is_own_code):
             if known.isdisjoint(loop.calls) and (match := self._match(profile, loop, work, is_of_items=True)):
                 yield loop, match
 
     def _match(
-        self, profile: Profile, loop: Loop, host: HostWork, *, is_of_items: bool = False
-    ) -> Match[Evidence] | None:
+        self, profile: tt.Profile, loop: Loop, host: HostWork, *, is_of_items: bool = False
+    ) -> tt.Match[Evidence] | None:
         least = round(self.min_equal if is_of_items else self.min_iterations)
         operators = profile.calls.operators_in(loop.calls)
         names = [profile.name(row) for row in operators]
@@ -191,40 +180,40 @@ class PythonLoopTensorIndexing(Rule[Evidence]):
         if iterations < least or work > self.most_work or is_of_batches or is_rollout or is_of_later:
             return None
         first, taken, caller = loop.calls[0], time_of_loop(profile, loop), int(profile.calls.caller[loop.calls[0]])
-        return Match(
-            anchor=first if profile.category(first) is Category.OPERATOR or caller == NO_CALLER else caller,
+        return tt.Match(
+            anchor=first if profile.category(first) is tt.Category.OPERATOR or caller == NO_CALLER else caller,
             events=taken.events,
             lost=taken.spans,
             evidence=Evidence(
                 iterations=iterations,
                 operators=len(operators),
                 elements=next((prod(shape[1:]) for each in inputs if (shape := each.shape(0))), 0),
-                work=Share(work),
-                part=Share(taken.part),
+                work=tt.Share(work),
+                part=tt.Share(taken.part),
                 names=tuple(names[: min(len(names) // iterations, _SHOWN)]),
                 step=stride if stride or movement else None,
-                time=Nanoseconds(profile.end_ns(loop.calls[-1]) - profile.start_ns(first)),
+                time=tt.Nanoseconds(profile.end_ns(loop.calls[-1]) - profile.start_ns(first)),
                 least=least,
                 is_of_items=is_of_items,
             ),
             confidence="high" if stride > 0 and not is_model else "medium",
         )
 
-    def remedy(self, profile: Profile, match: Match[Evidence]) -> Iterator[Edit]:
+    def remedy(self, profile: tt.Profile, match: tt.Match[Evidence]) -> Iterator[tt.Edit]:
         one, work = 1 / match.evidence.iterations, match.evidence.work
         part = match.evidence.part  # Python in between may do other work
-        yield Scale(match.events, max(one, work * part), 0.4 * one, 1 - part * (1 - min(2 * max(one, work), 1.0)))
+        yield tt.Scale(match.events, max(one, work * part), 0.4 * one, 1 - part * (1 - min(2 * max(one, work), 1.0)))
 
-    def benchmark(self, evidence: Evidence) -> Benchmark | None:
+    def benchmark(self, evidence: Evidence) -> tt.Benchmark | None:
         iterations, operators, elements = evidence.iterations, evidence.operators, evidence.elements
         each = f"for _ in range({operators // iterations}):"
         before = f"for i in range({iterations}):\n    piece = x[i]\n    {each}\n        piece.add_(1)"
         setup = f"import torch\nx = torch.zeros({iterations}, {elements}, device=device)"
-        pair = Benchmark(before, f"{each}\n    x.add_(1)", setup, compare=("x",))
-        return pair if elements and fitting(iterations, 4 * elements) == iterations else None
+        pair = tt.Benchmark(before, f"{each}\n    x.add_(1)", setup, compare=("x",))
+        return pair if elements and tt.fitting(iterations, 4 * elements) == iterations else None
 
 
-def _whole(profile: Profile, found: Iterable[_Found]) -> list[_Found]:
+def _whole(profile: tt.Profile, found: Iterable[_Found]) -> list[_Found]:
     """The outer one of nested loops, or the inner ones if they take most of its time."""
     last = profile.tree.last_descendant
 
