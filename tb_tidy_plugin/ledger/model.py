@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from tb_tidy_plugin.words.causes import Cause, Group, Kind, Proof
+from tb_tidy_plugin.words.causes import Cause, CauseGroup, Kind, Proof
 from tb_tidy_plugin.words.vocabulary import Confidence, KnownBy, StepSource
 
 RecordingKind: TypeAlias = Literal[
@@ -188,7 +188,7 @@ class Entry(Value, frozen=True):
     @property
     def is_unnamed(self) -> bool:
         """True if nothing explains the time."""
-        return self.cause.group is Group.UNNAMED or self.kind is Kind.OTHER
+        return self.cause.group is CauseGroup.UNNAMED or self.kind is Kind.OTHER
 
 
 class Ledger(Value, frozen=True):

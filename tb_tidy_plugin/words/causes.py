@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 
 from tb_tidy_plugin.words.vocabulary import Confidence, RankPart
 
-Side: TypeAlias = Literal["device", "queue", "host"]
+OwnerSide: TypeAlias = Literal["device", "queue", "host"]
 """Owner of time: work of the device, the work that the device starts next, or the host."""
 
 OneTime: TypeAlias = Literal["start-up", "compilation"]
@@ -51,7 +51,7 @@ class Advice:
     with_calls: str = ""
 
 
-class Group(Enum):
+class CauseGroup(Enum):
     """Groups of causes, in the order of a bar, with their labels and the colours of causes without kinds."""
 
     label: str
@@ -71,7 +71,7 @@ class Group(Enum):
     CPU = "cpu", "CPU work", "red"
     UNNAMED = "unnamed", "Not explained", "grey"
 
-    def __new__(cls, word: str, label: str, colour: Colour) -> Group:  # noqa: PYI034 - Self is of Python 3.11
+    def __new__(cls, word: str, label: str, colour: Colour) -> CauseGroup:  # noqa: PYI034 - Self is of Python 3.11
         member = object.__new__(cls)
         member._value_, member.label, member.colour = word, label, colour
         return member
@@ -130,8 +130,8 @@ class CauseTraits:
     title: str
     _: KW_ONLY
     label: str
-    group: Group
-    side: Side
+    group: CauseGroup
+    side: OwnerSide
     proof: Proof
     certainty: Confidence
     rank_part: RankPart
@@ -151,44 +151,47 @@ class Cause(CauseTraits, _Stated):
     """
 
     COMPUTE = CauseTraits(
-        "compute", "Device: {kind}", label="Compute", group=Group.COMPUTE, side="device", proof=Proof.NONE,
+        "compute", "Device: {kind}", label="Compute", group=CauseGroup.COMPUTE, side="device", proof=Proof.NONE,
         certainty="high", rank_part="compute", doing="work of the device", advice=None,
     )  # fmt: skip
     COMMUNICATION = CauseTraits(
-        "communication", "Device: exposed communication", label="Exposed communication", group=Group.COMMUNICATION,
+        "communication", "Device: exposed communication", label="Exposed communication", group=CauseGroup.COMMUNICATION,
         side="device", proof=Proof.NONE, certainty="high", rank_part="communication", doing=None,
         advice=Advice(
             "Overlap it with compute, and send fewer, larger messages. Compare the ranks to see which one comes late.",
         ),
     )  # fmt: skip
     COPY = CauseTraits(
-        "copy", "Device: {kind}", label="Copies", group=Group.COPIES, side="device", proof=Proof.NONE, certainty="high",
+        "copy", "Device: {kind}", label="Copies", group=CauseGroup.COPIES, side="device", proof=Proof.NONE,
+        certainty="high",
         rank_part="copies", doing="copies", advice=None,
     )  # fmt: skip
     BETWEEN_KERNELS = CauseTraits(
-        "between_kernels", "Pauses between queued kernels", label="Between kernels", group=Group.QUEUED, side="queue",
+        "between_kernels", "Pauses between queued kernels", label="Between kernels", group=CauseGroup.QUEUED,
+        side="queue",
         proof=Proof.QUEUED, certainty="high", rank_part="idle", doing="pauses between kernels",
         advice=Advice("Launch fewer, larger kernels: fuse them with torch.compile."),
     )  # fmt: skip
     INSIDE_GRAPH = CauseTraits(
-        "inside_graph", "Pauses inside a replayed graph", label="Inside a graph", group=Group.QUEUED, side="queue",
+        "inside_graph", "Pauses inside a replayed graph", label="Inside a graph", group=CauseGroup.QUEUED, side="queue",
         proof=Proof.QUEUED, certainty="high", rank_part="idle", doing="pauses inside graphs",
         advice=Advice("Capture fewer, larger kernels: compile the model before capturing it."),
     )  # fmt: skip
     GRAPH_START = CauseTraits(
-        "graph_start", "A queued graph has not started yet", label="Graph start", group=Group.QUEUED, side="queue",
+        "graph_start", "A queued graph has not started yet", label="Graph start", group=CauseGroup.QUEUED, side="queue",
         proof=Proof.QUEUED, certainty="medium", rank_part="idle", doing="starting graphs",
         advice=Advice(
             "The graph's upload or its inputs are late: upload it earlier, and replay larger graphs less often.",
         ),
     )  # fmt: skip
     STREAM_WAIT = CauseTraits(
-        "stream_wait", "The device waits for another stream", label="Stream wait", group=Group.QUEUED, side="queue",
+        "stream_wait", "The device waits for another stream", label="Stream wait", group=CauseGroup.QUEUED,
+        side="queue",
         proof=Proof.QUEUED, certainty="medium", rank_part="idle", doing=None,
         advice=Advice("Check the work on the other stream, and record events as early as possible."),
     )  # fmt: skip
     COPY_SETUP = CauseTraits(
-        "copy_setup", "A copy is being set up", label="Copy set-up", group=Group.QUEUED, side="queue",
+        "copy_setup", "A copy is being set up", label="Copy set-up", group=CauseGroup.QUEUED, side="queue",
         proof=Proof.QUEUED, certainty="medium", rank_part="copies", doing="setting up copies",
         advice=Advice(
             "Copy from pinned memory with non_blocking=True, so that the copy starts at once.",
@@ -197,40 +200,40 @@ class Cause(CauseTraits, _Stated):
     )  # fmt: skip
     QUEUED_UNKNOWN = CauseTraits(
         "queued_unknown", "Queued work has not started, for a reason that was not recorded",
-        label="Queued, cause unknown", group=Group.UNNAMED, side="queue", proof=Proof.QUEUED, certainty="low",
+        label="Queued, cause unknown", group=CauseGroup.UNNAMED, side="queue", proof=Proof.QUEUED, certainty="low",
         rank_part="idle", doing=None, is_unknown_wait=True,
         advice=Advice("Record with a newer PyTorch and synchronisation events to see what the device waits for."),
     )  # fmt: skip
     LAUNCH_LATENCY = CauseTraits(
-        "launch_latency", "Launched work is on its way to the device", label="Launch latency", group=Group.QUEUED,
+        "launch_latency", "Launched work is on its way to the device", label="Launch latency", group=CauseGroup.QUEUED,
         side="queue", proof=Proof.ISSUING, certainty="high", rank_part="host",
         doing="the way of launches to the device",
         advice=Advice("Keep more work queued: launch earlier, or replay a CUDA graph."),
     )  # fmt: skip
     PROFILER = CauseTraits(
-        "profiler", "The profiler's own work", label="Profiler", group=Group.INTERRUPTION, side="host",
+        "profiler", "The profiler's own work", label="Profiler", group=CauseGroup.INTERRUPTION, side="host",
         proof=Proof.IN_CALL, certainty="high", rank_part="host", doing="the profiler",
         advice=Advice("This is the cost of recording. Record less: no stacks, no shapes, fewer steps."),
     )  # fmt: skip
     GARBAGE_COLLECTION = CauseTraits(
-        "garbage_collection", "Python collects garbage", label="Garbage collection", group=Group.INTERRUPTION,
+        "garbage_collection", "Python collects garbage", label="Garbage collection", group=CauseGroup.INTERRUPTION,
         side="host", proof=Proof.IN_CALL, certainty="high", rank_part="host", doing="Python's garbage collection",
         advice=Advice("Call gc.freeze() after start-up, then gc.disable(), and gc.collect() between steps."),
     )  # fmt: skip
     GRAPH_CAPTURE = CauseTraits(
-        "graph_capture", "A graph is being captured", label="Graph capture", group=Group.COMPILATION, side="host",
+        "graph_capture", "A graph is being captured", label="Graph capture", group=CauseGroup.COMPILATION, side="host",
         proof=Proof.IN_CALL, certainty="high", rank_part="host", doing="capturing graphs", one_time="compilation",
         advice=Advice("Capture once at start-up, and record the replays."),
     )  # fmt: skip
     COMPILATION = CauseTraits(
-        "compilation", "Code is being compiled", label="Compilation", group=Group.COMPILATION, side="host",
+        "compilation", "Code is being compiled", label="Compilation", group=CauseGroup.COMPILATION, side="host",
         proof=Proof.IN_CALL, certainty="high", rank_part="host", doing="compiling", one_time="compilation",
         advice=Advice(
             "Compile at start-up, and record after that. Code that recompiles in each step has changing shapes.",
         ),
     )  # fmt: skip
     DATA_LOADING = CauseTraits(
-        "data_loading", "The step waits for data", label="Data loading", group=Group.DATA, side="host",
+        "data_loading", "The step waits for data", label="Data loading", group=CauseGroup.DATA, side="host",
         proof=Proof.IN_CALL, certainty="high", rank_part="loading", doing="loading data",
         advice=Advice(
             "Load in workers (num_workers, prefetch_factor, pin_memory); move heavy transforms to the device.",
@@ -241,17 +244,17 @@ class Cause(CauseTraits, _Stated):
         ),
     )  # fmt: skip
     HOST_COMMUNICATION = CauseTraits(
-        "host_communication", "The host waits for other ranks", label="Host communication", group=Group.WAITING,
+        "host_communication", "The host waits for other ranks", label="Host communication", group=CauseGroup.WAITING,
         side="host", proof=Proof.IN_CALL, certainty="high", rank_part="communication", doing=None,
         advice=Advice("Overlap it, and send fewer, larger messages. Compare the ranks to see which one comes late."),
     )  # fmt: skip
     SYNCHRONISATION = CauseTraits(
         "synchronisation", "The device idles after the host waited for it", label="Synchronisation",
-        group=Group.WAITING, side="host", proof=Proof.BLOCKED, certainty="medium", rank_part="idle", doing=None,
+        group=CauseGroup.WAITING, side="host", proof=Proof.BLOCKED, certainty="medium", rank_part="idle", doing=None,
         advice=Advice("Read values from the device less often, or after launching the next step."),
     )  # fmt: skip
     ALLOCATION = CauseTraits(
-        "allocation", "The host allocates or frees device memory", label="Memory allocation", group=Group.RUNTIME,
+        "allocation", "The host allocates or frees device memory", label="Memory allocation", group=CauseGroup.RUNTIME,
         side="host", proof=Proof.IN_CALL, certainty="high", rank_part="host", doing="allocating memory",
         one_time="start-up",
         advice=Advice(
@@ -259,17 +262,18 @@ class Cause(CauseTraits, _Stated):
         ),
     )  # fmt: skip
     FIRST_LAUNCH = CauseTraits(
-        "first_launch", "Kernels are loaded at their first launch", label="First launch", group=Group.RUNTIME,
+        "first_launch", "Kernels are loaded at their first launch", label="First launch", group=CauseGroup.RUNTIME,
         side="host", proof=Proof.IN_CALL, certainty="high", rank_part="host", doing="loading kernels",
         one_time="start-up", advice=Advice("Warm up before you measure: kernels are loaded once."),
     )  # fmt: skip
     RUNTIME_CALL = CauseTraits(
-        "runtime_call", "The host is in one long runtime call", label="Runtime call", group=Group.RUNTIME, side="host",
+        "runtime_call", "The host is in one long runtime call", label="Runtime call", group=CauseGroup.RUNTIME,
+        side="host",
         proof=Proof.IN_CALL, certainty="high", rank_part="host", doing="long calls of the runtime", one_time="start-up",
         advice=Advice("Warm up before you measure. Move a call that repeats in every step out of the loop."),
     )  # fmt: skip
     HOST_WORK = CauseTraits(
-        "host_work", "Host work delays the device", label="Host work", group=Group.HOST, side="host",
+        "host_work", "Host work delays the device", label="Host work", group=CauseGroup.HOST, side="host",
         proof=Proof.SILENT, certainty="high", rank_part="host", doing="work of the host",
         advice=Advice(
             "Move it to workers, prefetch it, or do it on the device.",
@@ -281,7 +285,7 @@ class Cause(CauseTraits, _Stated):
     )  # fmt: skip
     LAUNCH_PACE = CauseTraits(
         "launch_pace", "The host launches more slowly than the device works", label="Launch overhead",
-        group=Group.LAUNCH, side="host", proof=Proof.ISSUING, certainty="medium", rank_part="host",
+        group=CauseGroup.LAUNCH, side="host", proof=Proof.ISSUING, certainty="medium", rank_part="host",
         doing="launching kernels",
         advice=Advice(
             'Replay CUDA graphs or use torch.compile(mode="reduce-overhead"), larger batches, fewer operators.',
@@ -292,12 +296,12 @@ class Cause(CauseTraits, _Stated):
         ),
     )  # fmt: skip
     CPU = CauseTraits(
-        "cpu", "CPU: {kind}", label="CPU", group=Group.CPU, side="host", proof=Proof.NONE, certainty="high",
+        "cpu", "CPU: {kind}", label="CPU", group=CauseGroup.CPU, side="host", proof=Proof.NONE, certainty="high",
         rank_part="compute", doing="work of the processor", advice=None,
     )  # fmt: skip
     UNRECORDED_HOST = CauseTraits(
         "unrecorded_host", "The host did something that was not recorded", label="Host not recorded",
-        group=Group.UNNAMED, side="host", proof=Proof.NONE, certainty="low", rank_part="idle",
+        group=CauseGroup.UNNAMED, side="host", proof=Proof.NONE, certainty="low", rank_part="idle",
         doing="what was not recorded",
         advice=Advice(
             "Record with with_stack=True to see what it is.",
@@ -308,7 +312,7 @@ class Cause(CauseTraits, _Stated):
     )  # fmt: skip
     UNRECORDED_LAUNCH = CauseTraits(
         "unrecorded_launch", "The device waits for work whose launch was not recorded", label="Launch not recorded",
-        group=Group.UNNAMED, side="queue", proof=Proof.NONE, certainty="low", rank_part="idle", doing=None,
+        group=CauseGroup.UNNAMED, side="queue", proof=Proof.NONE, certainty="low", rank_part="idle", doing=None,
         is_unknown_wait=True,
         advice=Advice(
             "Record host and device together (activities=[CPU, CUDA]).",
@@ -319,7 +323,7 @@ class Cause(CauseTraits, _Stated):
     )  # fmt: skip
     UNRECORDED_WAIT = CauseTraits(
         "unrecorded_wait", "The host waits for device work that was not recorded", label="Wait not recorded",
-        group=Group.UNNAMED, side="host", proof=Proof.BLOCKED, certainty="medium", rank_part="idle", doing=None,
+        group=CauseGroup.UNNAMED, side="host", proof=Proof.BLOCKED, certainty="medium", rank_part="idle", doing=None,
         is_unknown_wait=True,
         advice=Advice("Start recording after a torch.cuda.synchronize(), so that it includes all work."),
     )  # fmt: skip
