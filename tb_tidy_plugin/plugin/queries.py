@@ -261,6 +261,8 @@ def _value(name: str, text: str, kind: inspect.Type) -> object:
             return _number(name, text, least or 0, most)
         case inspect.LiteralType(values=known) | inspect.Metadata(extra_json_schema={"enum": known}):
             return _one_of(name, text, [str(each) for each in known])
+        case inspect.UnionType(types=(inspect.EnumType(cls=words), inspect.NoneType())):
+            return words(_one_of(name, text, [each.value for each in words]))
         case _:
             return text
 

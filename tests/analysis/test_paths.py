@@ -71,7 +71,7 @@ def test_it_is_the_problem_of_its_trace(tmp_path: Path, jobs: int, of: object, e
 def test_the_place_in_the_package_is_named() -> None:
     with pytest.raises(AttributeError) as caught:
         unexpected(None, "analysis")  # type: ignore[arg-type]
-    assert " internal error: AttributeError at errors.py:" in unexpected(caught.value, "analysis").error
+    assert " internal error: AttributeError at words/errors.py:" in unexpected(caught.value, "analysis").error
 
 
 def test_a_time_that_is_not_a_number_ends_no_command(tmp_path: Path) -> None:

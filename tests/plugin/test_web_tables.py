@@ -32,12 +32,14 @@ from tb_tidy_plugin.plugin.models import (
 )
 from tb_tidy_plugin.plugin.mutes import MuteStore
 from tb_tidy_plugin.plugin.profiles import Profiles
+from tb_tidy_plugin.plugin.queries import KernelsQuery, read_query
 from tb_tidy_plugin.plugin.scan import Key
 from tb_tidy_plugin.plugin.tables import Tables, files_answer, line_columns
 from tb_tidy_plugin.report.chosen import OPERATOR_ORDERS
 from tb_tidy_plugin.report.idle import IdleAnswer
 from tb_tidy_plugin.sources.frames import Frame
 from tb_tidy_plugin.system.decoders import decode
+from tb_tidy_plugin.words.causes import Kind
 from tests.support.logdirs import multiplications, trace
 from tests.support.recordings import ROOT, shared
 from tests.support.waiting import until
@@ -190,6 +192,12 @@ def test_kernels_are_sorted_by_time_and_add_up_to_their_families(client: FlaskCl
     assert sum(times) == sum(family.total_ns for family in found.families)
     assert client.get(f"/api/kernels?{SAMPLE}&family=nothing").status_code == 400
     assert client.get(f"/api/kernels?{SAMPLE}&sort=key").status_code == 400
+
+
+def test_a_family_in_an_address_is_a_kind_of_work() -> None:
+    asked = {"run": "run", "worker": "w", "span": "7"}
+    assert read_query(KernelsQuery, {**asked, "family": "matrix"}).family is Kind.MATRIX
+    assert read_query(KernelsQuery, asked).family is None
 
 
 def test_one_kind_of_calls(client: FlaskClient) -> None:
