@@ -28,7 +28,7 @@ _OWN_WORDS = frozenset({
 """Fields with words of ours; all other text may be that of a recording."""
 
 _DIGITS_AFTER_POINT = {"matches_per_step": 2, "roofline": 3, "speedup": 3}
-"""Of figures that are no shares or times; others have four."""
+"""Decimals of these figures; shares have four."""
 
 
 class WholeAnswer(msgspec.Struct, frozen=True):

@@ -502,7 +502,7 @@ class Kind(KindTraits, _Stated):
 
     @property
     def fused(self) -> str:
-        """The reason why there is nothing to fix if the work is fused; empty if fusing is no advice on it."""
+        """Why fused work of this kind needs no fix; empty if the advice is not to fuse it."""
         return "" if self.advice is None else self.advice.fused
 
 
