@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 import msgspec
 
-from tb_tidy_plugin.profile.ranks.run import RankSummary
+from tb_tidy_plugin.profile.ranks.summary import RankSummary
 from tb_tidy_plugin.report.figures import Figures
 from tb_tidy_plugin.report.model import Problem, ProfileReport
 from tb_tidy_plugin.sources.files import RecordedFile

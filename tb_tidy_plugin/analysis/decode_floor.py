@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from tb_tidy_plugin.ledger.kinds import kind_of_kernel
-from tb_tidy_plugin.profile.devices import DeviceModel
+from tb_tidy_plugin.profile.device_models import DeviceModel
 from tb_tidy_plugin.profile.events.inputs import BYTES_PER_ELEMENT
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.serving.iterations import Iteration, expert_sizes

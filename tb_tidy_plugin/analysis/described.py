@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tb_tidy_plugin.profile.devices import device_name
+from tb_tidy_plugin.profile.device_models import device_name
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.report import model
 from tb_tidy_plugin.report.step_model import StepItem, Steps

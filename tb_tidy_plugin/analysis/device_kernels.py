@@ -15,7 +15,7 @@ import numpy as np
 
 from tb_tidy_plugin.analysis.operator_tables import MOST_ROWS, row_key
 from tb_tidy_plugin.ledger.kinds import kind_of_copy, kind_of_kernel
-from tb_tidy_plugin.profile.devices import DeviceModel
+from tb_tidy_plugin.profile.device_models import DeviceModel
 from tb_tidy_plugin.profile.kernels import kernel_kind, uses_tensor_cores
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.serving.iterations import experts_read

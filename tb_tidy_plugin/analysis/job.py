@@ -16,7 +16,7 @@ from tb_tidy_plugin.trace.files import TraceFile
 from tb_tidy_plugin.trace.limits import USUAL_LIMITS, Limits
 
 if TYPE_CHECKING:
-    from tb_tidy_plugin.profile.devices import DeviceModel
+    from tb_tidy_plugin.profile.device_models import DeviceModel
     from tb_tidy_plugin.rulekit import AnyRule, Rule, RunRule
 
 Progress: TypeAlias = Callable[[TraceFile, str, float], object]

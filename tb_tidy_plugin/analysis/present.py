@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from tb_tidy_plugin.profile.ranks.run import RankSummary
+from tb_tidy_plugin.profile.ranks.summary import RankSummary
 
 MOST_RANGES = 12
 

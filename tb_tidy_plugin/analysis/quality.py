@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tb_tidy_plugin.estimate.saving import MOST_RESIDUAL, SOME_UNEXPLAINED, SavingEstimates
-from tb_tidy_plugin.profile.devices import device_name
+from tb_tidy_plugin.profile.device_models import device_name
 from tb_tidy_plugin.profile.events.intervals import Intervals, positions_of_each
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.steps.steps import UNMARKED

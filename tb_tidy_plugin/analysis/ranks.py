@@ -9,7 +9,7 @@ import numpy as np
 from msgspec.structs import asdict
 
 from tb_tidy_plugin.analysis.present import doubts_about, missing_of, present_text, world_size_of
-from tb_tidy_plugin.profile.ranks.run import RankFinding, RankSummary, Run
+from tb_tidy_plugin.profile.ranks.run import Run
 from tb_tidy_plugin.profile.ranks.stragglers import (
     CollectivePlace,
     arrivals_of,
@@ -17,6 +17,7 @@ from tb_tidy_plugin.profile.ranks.stragglers import (
     comparable_steps,
     meeting_places_of,
 )
+from tb_tidy_plugin.profile.ranks.summary import RankFinding, RankSummary
 from tb_tidy_plugin.report import rank_model as model
 from tb_tidy_plugin.report.rank_model import RANK_PARTS
 from tb_tidy_plugin.trace.columns import ABSENT

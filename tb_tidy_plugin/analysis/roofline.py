@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from tb_tidy_plugin.analysis.checker import MISSING, without_device
-from tb_tidy_plugin.profile.devices import DeviceModel
+from tb_tidy_plugin.profile.device_models import DeviceModel
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.work.flops import device_name_of, device_of
 from tb_tidy_plugin.report.figures import DeviceKernelRow, OperatorRow

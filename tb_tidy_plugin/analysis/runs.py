@@ -19,14 +19,14 @@ from tb_tidy_plugin.ledger.model import Communication
 from tb_tidy_plugin.profile.memory.usage import peak_bytes_of
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.ranks.collectives import Collectives, collectives_of
-from tb_tidy_plugin.profile.ranks.run import (
+from tb_tidy_plugin.profile.ranks.run import Run
+from tb_tidy_plugin.profile.ranks.summary import (
     MOST_COLLECTIVES,
     CollectiveColumns,
     CollectiveSite,
     Operation,
     RankFinding,
     RankSummary,
-    Run,
     StepSummary,
 )
 from tb_tidy_plugin.report import model

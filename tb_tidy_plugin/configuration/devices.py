@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 
-from tb_tidy_plugin.profile.devices import FP8, GIGA, TERA, DeviceModel, Peak
+from tb_tidy_plugin.profile.device_models import FP8, GIGA, TERA, DeviceModel, Peak
 from tb_tidy_plugin.words.errors import ConfigurationError
 
 BANDWIDTH = "gigabytes-per-second"

@@ -10,7 +10,7 @@ import numpy as np
 from tb_tidy_plugin.ledger.advice import NO_SHAPES
 from tb_tidy_plugin.ledger.causes import Segments
 from tb_tidy_plugin.ledger.model import Bound, Communication, Limit, Rate
-from tb_tidy_plugin.profile.devices import FP8
+from tb_tidy_plugin.profile.device_models import FP8
 from tb_tidy_plugin.profile.kernels import OF_NARROW_TYPE, QUANTISED
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.ranks.collectives import collectives_of

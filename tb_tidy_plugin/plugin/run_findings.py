@@ -16,7 +16,7 @@ from tb_tidy_plugin.system.decoders import decode
 
 if TYPE_CHECKING:
     from tb_tidy_plugin.analysis.job import Job
-    from tb_tidy_plugin.profile.ranks.run import RankSummary
+    from tb_tidy_plugin.profile.ranks.summary import RankSummary
 
 
 class RunPart(msgspec.Struct, frozen=True):
@@ -86,6 +86,6 @@ class RunFindings:
 
 
 def _summaries(parts: Iterable[RunPart]) -> list[RankSummary]:
-    from tb_tidy_plugin.profile.ranks.run import RankSummary
+    from tb_tidy_plugin.profile.ranks.summary import RankSummary
 
     return [summary for part in parts for summary in decode(part.summaries, list[RankSummary])]

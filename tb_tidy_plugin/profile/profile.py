@@ -9,7 +9,8 @@ from itertools import compress, pairwise
 
 import numpy as np
 
-from tb_tidy_plugin.profile.devices import DeviceModel, activity_of, in_order, known_device, platform_of
+from tb_tidy_plugin.profile.device_models import DeviceModel, known_device
+from tb_tidy_plugin.profile.devices import activity_of, in_order, platform_of
 from tb_tidy_plugin.profile.events.calls import Calls, calls_of
 from tb_tidy_plugin.profile.events.inputs import (
     DistinctInputs,

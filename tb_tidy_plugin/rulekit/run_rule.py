@@ -8,7 +8,8 @@ from typing import Generic
 
 import msgspec
 
-from tb_tidy_plugin.profile.ranks.run import CollectiveSite, Run
+from tb_tidy_plugin.profile.ranks.run import Run
+from tb_tidy_plugin.profile.ranks.summary import CollectiveSite
 from tb_tidy_plugin.rulekit.evidence import E
 from tb_tidy_plugin.rulekit.rule import AnyRule
 from tb_tidy_plugin.words.vocabulary import Confidence

@@ -14,7 +14,8 @@ import tb_tidy_plugin
 from tb_tidy_plugin.analysis.present import doubts_about, missing_of, present_text, ranges_text, world_size_of
 from tb_tidy_plugin.analysis.rank_parts import typical_step
 from tb_tidy_plugin.analysis.ranks import ranks_of
-from tb_tidy_plugin.profile.ranks.run import Operation, RankFinding, RankSummary, Run
+from tb_tidy_plugin.profile.ranks.run import Run
+from tb_tidy_plugin.profile.ranks.summary import Operation, RankFinding, RankSummary
 from tb_tidy_plugin.report.rank_model import RANK_PARTS, Imbalance, RankRow, Ranks, worst_first
 from tb_tidy_plugin.words.causes import Cause
 from tests.support.drawn_runs import SITE, STEP_US, draw_run

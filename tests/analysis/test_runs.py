@@ -20,7 +20,7 @@ from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.analysis.ranks import ranks_of
 from tb_tidy_plugin.analysis.runs import run_report, runs_in, summaries_of
 from tb_tidy_plugin.cli.printed import as_lines
-from tb_tidy_plugin.profile.ranks.run import MOST_COLLECTIVES, CollectiveSite, Operation, RankFinding, RankSummary
+from tb_tidy_plugin.profile.ranks.summary import MOST_COLLECTIVES, CollectiveSite, Operation, RankFinding, RankSummary
 from tb_tidy_plugin.render.html import to_html
 from tb_tidy_plugin.render.markdown import to_markdown
 from tb_tidy_plugin.render.report import report_document

@@ -70,7 +70,7 @@ def test_measures_saves_and_is_shown_on_another_machine(tmp_path: Path, run: Pat
     for cache in (here, elsewhere):
         shown = [each.measurement for each in findings(tidy(cache, "check", run, "--rule", RULE, "--format", "json"))]
         assert measurement in shown
-    assert "measured: " in tidy(elsewhere, "check", run, "--rule", RULE).stdout
+    assert "micro-benchmark: " in tidy(elsewhere, "check", run, "--rule", RULE).stdout
 
 
 def test_a_finding_that_is_not_there(tmp_path: Path, run: Path) -> None:

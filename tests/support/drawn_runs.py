@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tb_tidy_plugin.profile.ranks.run import CollectiveColumns, CollectiveSite, Operation, RankSummary, Run, StepSummary
+from tb_tidy_plugin.profile.ranks.run import Run
+from tb_tidy_plugin.profile.ranks.summary import CollectiveColumns, CollectiveSite, Operation, RankSummary, StepSummary
 
 STEP_US = 10_000
 WIRE_US = 500

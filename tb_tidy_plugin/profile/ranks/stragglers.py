@@ -14,7 +14,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from tb_tidy_plugin.profile.ranks.run import GAUSSIAN, Meetings, Operation, Run
+from tb_tidy_plugin.profile.ranks.run import GAUSSIAN, Meetings, Run
+from tb_tidy_plugin.profile.ranks.summary import Operation
 from tb_tidy_plugin.trace.columns import ABSENT, Mask, Numbers, Times
 from tb_tidy_plugin.trace.sets import distinct
 from tb_tidy_plugin.words.causes import Cause

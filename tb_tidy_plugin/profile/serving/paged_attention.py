@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec.structs import replace
 
-from tb_tidy_plugin.profile.devices import DeviceModel
+from tb_tidy_plugin.profile.device_models import DeviceModel
 from tb_tidy_plugin.profile.serving.iterations import Iteration, iterations_of
 from tb_tidy_plugin.profile.work.flops import WorkEstimates, device_of, estimates_of
 from tb_tidy_plugin.profile.work.formulas import ELEMENT_BYTES, Estimate, Tensor, tensor

@@ -24,7 +24,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from tb_tidy_plugin.profile.devices import DeviceModel, device_name
+from tb_tidy_plugin.profile.device_models import DeviceModel, device_name
 from tb_tidy_plugin.profile.events.inputs import Inputs
 from tb_tidy_plugin.profile.events.operators import NO_KERNEL, TENSOR_CORES, UNKNOWN_CORES, Operators
 from tb_tidy_plugin.profile.profile import Profile

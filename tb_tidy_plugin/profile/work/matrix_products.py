@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from tb_tidy_plugin.profile.devices import slowest_device
+from tb_tidy_plugin.profile.device_models import slowest_device
 from tb_tidy_plugin.profile.events.inputs import BYTES_PER_ELEMENT
 from tb_tidy_plugin.profile.events.products import Product
 from tb_tidy_plugin.profile.kernels import uses_float32_cores

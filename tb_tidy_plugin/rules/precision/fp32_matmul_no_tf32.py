@@ -38,7 +38,7 @@ import msgspec
 
 import tb_tidy_plugin.rulekit as tt
 from tb_tidy_plugin.fixes.change import Change, Spot, Unfixable, changes_behaviour
-from tb_tidy_plugin.profile.devices import slowest_device
+from tb_tidy_plugin.profile.device_models import slowest_device
 from tb_tidy_plugin.profile.events.calls import rows_of
 from tb_tidy_plugin.profile.events.products import Product
 

@@ -36,7 +36,7 @@ import msgspec
 import numpy as np
 
 import tb_tidy_plugin.rulekit as tt
-from tb_tidy_plugin.profile.devices import FIRST_WITH_TENSOR_CORES
+from tb_tidy_plugin.profile.device_models import FIRST_WITH_TENSOR_CORES
 from tb_tidy_plugin.profile.events.products import Product
 
 _HALF = {"c10::Half": "float16", "c10::BFloat16": "bfloat16"}

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tb_tidy_plugin.profile.ranks.run import Operation, RankSummary, Run
+from tb_tidy_plugin.profile.ranks.run import Run
+from tb_tidy_plugin.profile.ranks.summary import Operation, RankSummary
 from tb_tidy_plugin.system.decoders import decode
 from tests.support.drawn_runs import REDUCE, draw_run
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.analysis.paths import analyze_path
-from tb_tidy_plugin.profile.devices import known_device
+from tb_tidy_plugin.profile.device_models import known_device
 from tb_tidy_plugin.profile.events.inputs import Inputs
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.work.flops import (
