@@ -35,7 +35,7 @@ from tb_tidy_plugin.analysis.serving import serving_of
 from tb_tidy_plugin.analysis.step_costs import StepCosts, costs_of_matches, step_costs_of, with_costs_of_findings
 from tb_tidy_plugin.benchmarks.store import Measurements
 from tb_tidy_plugin.estimate.saving import SavingEstimates, intervals_of
-from tb_tidy_plugin.ledger.account import account_of, linked
+from tb_tidy_plugin.ledger.account import account_of, linked, with_lines
 from tb_tidy_plugin.ledger.model import Ledger
 from tb_tidy_plugin.profile.compiled.graphs import compiled_graphs_of
 from tb_tidy_plugin.profile.events.intervals import Intervals
@@ -82,6 +82,7 @@ class Analysis(msgspec.Struct, frozen=True, dict=True):
         """The report, the same for all readers."""
         outcomes, ranked = self._checked
         found = _profile_report(self.file, self.profile, self._steps, outcomes, ranked, self._estimates)
+        found = msgspec.structs.replace(found, ledger=_ledger(self.profile, ranked, self.aligner))
         give_back()
         if has_outliers(found.steps):
             found = msgspec.structs.replace(found, outliers=outliers_of(found.steps, found.ledger, self._contents))
@@ -299,7 +300,7 @@ def _profile_report(
         settings=table.metadata.captured.settings,
         true_step_ns=profile.pace.true_ns,
         step_ns=profile.pace.step_ns,
-        ledger=_ledger(profile, ranked),
+        ledger=account_of(profile).ledger,
         serving=serving_of(profile),
     )
 
@@ -311,10 +312,11 @@ def _noted(report: model.ProfileReport, *complaints: str) -> model.ProfileReport
     return msgspec.structs.replace(report, quality=quality)
 
 
-def _ledger(profile: Profile, ranked: Sequence[TracedFinding]) -> Ledger:
-    """The ledger; each entry names the finding that covers most of it."""
+def _ledger(profile: Profile, ranked: Sequence[TracedFinding], aligner: Aligner) -> Ledger:
+    """The ledger; each entry names the finding that covers most of it, and the lines that its time belongs to."""
     times = {each.finding.id: (_time_of(profile, each), _saved_ns(each.finding)) for each in ranked}
-    return linked(account_of(profile), times)
+    account = account_of(profile)
+    return with_lines(account, linked(account, times), aligner.place_of)
 
 
 def _time_of(profile: Profile, traced: TracedFinding) -> Intervals:

@@ -20,7 +20,7 @@ from tb_tidy_plugin.ask.pages import WholeAnswer, columns, if_known, microsecond
 from tb_tidy_plugin.ask.quoted import TEXT_LETTERS, Quoted, quoted, quoted_lines, unquoted
 from tb_tidy_plugin.compare.entries import shared_out
 from tb_tidy_plugin.ledger.advice import BANNERS
-from tb_tidy_plugin.ledger.model import Entry, Ledger, Owner
+from tb_tidy_plugin.ledger.model import Entry, Ledger
 from tb_tidy_plugin.report.model import Finding, Note, Outcome, Place, Problem, RunReport
 from tb_tidy_plugin.sources.lookup import FoundSources
 from tb_tidy_plugin.trace.files import TraceFile
@@ -137,17 +137,10 @@ def _entry_row(entry: Entry, ns: int, of_ns: int) -> dict[str, object]:
         entry,
         us_per_step=microseconds(ns),
         share=_share(ns, of_ns),
-        owner=quoted(_owner(entry.owner)),
+        owner=quoted(entry.owner.name),
         finding=entry.finding_id or "",
         advice=quoted(entry.advice or entry.nothing_to_fix or "", 300),
     )
-
-
-def _owner(owner: Owner) -> str:
-    """The names of an owner, ending with the line of the user's own code."""
-    own = f"{owner.own.function} ({owner.own.file}:{owner.own.line})" if owner.own else None
-    names = (owner.operator, owner.kernel, owner.mark, owner.neighbours, own)
-    return ", ".join(dict.fromkeys(name for name in names if name))
 
 
 def _share(part: int, whole: int) -> float:

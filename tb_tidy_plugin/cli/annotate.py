@@ -24,7 +24,6 @@ from tb_tidy_plugin.cli.places import PLACE
 from tb_tidy_plugin.cli.printed import say
 from tb_tidy_plugin.cli.progress import progress_bar
 from tb_tidy_plugin.render.terminal import plain
-from tb_tidy_plugin.render.words import KNOWN_BY_WORDS
 from tb_tidy_plugin.report.model import SCHEMA_VERSION
 from tb_tidy_plugin.sources.align import Sources
 from tb_tidy_plugin.sources.lookup import FoundSources
@@ -33,6 +32,7 @@ from tb_tidy_plugin.trace.remote import AnyPath
 from tb_tidy_plugin.words.errors import NotFoundError
 from tb_tidy_plugin.words.units import Nanoseconds, part_text
 from tb_tidy_plugin.words.visible import visible
+from tb_tidy_plugin.words.vocabulary import KNOWN_BY_WORDS
 
 N = TypeVar("N", bound=NotedAnswer)
 

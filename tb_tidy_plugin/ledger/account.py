@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
 from functools import cached_property
+from itertools import islice
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
 from tb_tidy_plugin.ledger import advice
+from tb_tidy_plugin.ledger.calls import MOST_OWNERS, CallSites, Owned, owners_of
 from tb_tidy_plugin.ledger.causes import LAUNCHES, Segments, has, is_thinned, rank_of, segments_of
 from tb_tidy_plugin.ledger.host import Host
 from tb_tidy_plugin.ledger.limits import WorkLimits, communication_of
@@ -32,9 +35,11 @@ from tb_tidy_plugin.profile.once import once
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.steps.bounds import DeviceWork, StepSpan
 from tb_tidy_plugin.profile.steps.iteration_marks import merged
+from tb_tidy_plugin.sources.frames import Frame
 from tb_tidy_plugin.system.allocator import give_back
 from tb_tidy_plugin.torchfacts.event_names import BEGIN_CAPTURE, GRAPH_LAUNCH
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Numbers, Rows, Times, blocks_of, repeated
+from tb_tidy_plugin.trace.sets import numbered
 from tb_tidy_plugin.words.causes import CAUSES, KINDS, Cause, Kind, OneTime
 from tb_tidy_plugin.words.units import Nanoseconds, Share, plural
 from tb_tidy_plugin.words.vocabulary import Phase
@@ -45,7 +50,7 @@ FUSED_WORK = re.compile(
 )
 """Names of fused optimizers, PyTorch's and Apex's, and of the code that `torch.compile` generates."""
 
-MOST_OWNERS, MOST_PIECES = 5, 3
+MOST_CALLS, LEAST_NAMED, MOST_PIECES = 64, 0.02, 3
 NOT_STEADY = 0.3
 """Share of the window above which start-up, or compilation, makes the recording unsteady."""
 
@@ -64,6 +69,7 @@ class Account(msgspec.Struct, frozen=True):
         entry: position of each piece's entry in `ledger.entries`.
         calls: row of the host's call in each piece, `ABSENT` for none.
         limits: limits of the profile's device work.
+        owned: the calls that each entry's time belongs to.
     """
 
     ledger: Ledger
@@ -71,6 +77,7 @@ class Account(msgspec.Struct, frozen=True):
     entry: NDArray[np.int16]
     calls: Numbers
     limits: WorkLimits
+    owned: list[list[Owned]]
 
     def overlaps(self, time: Intervals) -> Rows:
         """Overlap of `time` with each entry in ns."""
@@ -113,7 +120,7 @@ def account_of(profile: Profile) -> Account:
         entries=entries,
     )
     pieces = msgspec.structs.replace(segments, call=repeated(ABSENT, len(entry), np.int32))
-    return Account(ledger, pieces, entry, book.calls, book.limits)
+    return Account(ledger, pieces, entry, book.calls, book.limits, book.owned)
 
 
 def linked(account: Account, findings: dict[str, tuple[Intervals, int]]) -> Ledger:
@@ -142,6 +149,20 @@ def linked(account: Account, findings: dict[str, tuple[Intervals, int]]) -> Ledg
     return msgspec.structs.replace(account.ledger, entries=found)
 
 
+def with_lines(account: Account, ledger: Ledger, place_of: Callable[[int], Frame | None]) -> Ledger:
+    """The account's ledger, or one with the same entries, whose owners have the lines that `place_of` gives."""
+    entries = []
+    for entry, owned in zip(ledger.entries, account.owned, strict=True):
+        owners = owners_of(owned, entry.ns_total, place_of, is_work=is_work(entry.cause, entry.kind)) or entry.owners
+        entries.append(msgspec.structs.replace(entry, owner=owners[0], owners=owners))
+    return msgspec.structs.replace(ledger, entries=entries)
+
+
+def is_work(cause: Cause, kind: Kind | None) -> bool:
+    """True for time of operators: of a device, or of the host's own kinds of work."""
+    return cause.is_of_device or (kind is not None and kind is not Kind.PYTHON)
+
+
 class _Book:
     """Adds up segments."""
 
@@ -151,6 +172,8 @@ class _Book:
         self.profile, self.work, self.span, self.host = profile, work, span, host
         self.segments, self.names = segments, names
         self.limits = WorkLimits(profile)
+        self.operators = names.operator_rows(host)
+        self.owned: list[list[Owned]] = []
 
     def entries(self) -> tuple[list[Entry], NDArray[np.int16]]:
         """All entries, largest first, and the position of each segment's entry."""
@@ -216,7 +239,9 @@ class _Book:
         cause, kind = CAUSES[cause_number], KINDS[kind_number - 1] if kind_number else None
         share = total / max(self.span.end_ns - self.span.start_ns, 1)
         length = self._length(mine)
-        owners = [Owner(ns=total)] if cause is Cause.PROFILER else self._owners(mine, length)
+        self.owned.append([] if cause is Cause.PROFILER else self._owned(cause, kind, mine, length))
+        owners = owners_of(self.owned[-1], total, self._sites[0].place_of, is_work=is_work(cause, kind))
+        owners = owners or [Owner(ns=total, share=1.0)]
         has_limit = cause is Cause.COMPUTE and kind is not None and kind.has_limit
         limit = self.limits.of(self.segments.take(mine)) if has_limit else None
         if kind is Kind.MIXTURE_OF_EXPERTS:
@@ -326,17 +351,67 @@ class _Book:
         phases = {merged([name]).phase for name in self.span.names}
         return next(iter(phases)) if phases in ({"prefill"}, {"diffusion"}) else "decode"
 
-    def _owners(self, mine: Rows, length: Times) -> list[Owner]:
+    def _owned(self, cause: Cause, kind: Kind | None, mine: Rows, length: Times) -> list[Owned]:
+        """The calls that an entry's time belongs to, largest first; without an event of the host, their names."""
+        sites, event_of = self._sites
+        event = event_of[mine]
+        by_name = np.flatnonzero(event == ABSENT)
+        owned = [Owned(self._owner(*each), None) for each in self._by_name(mine[by_name], length[by_name])]
+        there = np.flatnonzero(event != ABSENT)
+        mine, length = mine[there], length[there]
+        events, of = numbered(event[there].astype(np.int64))
+        ns, longest = np.zeros(len(events), np.int64), np.empty(len(events), np.int64)
+        np.add.at(ns, of, length)
+        order = np.argsort(length, kind="stable")
+        longest[of[order]] = mine[order]  # of each event its longest piece
+        total = left = int(ns.sum())
+        for calls in islice(sites.alike(events, ns), MOST_CALLS):
+            here = int(calls.ns.sum())
+            owner = self._owner(int(longest[np.searchsorted(events, calls.event)]), here)
+            owned.append(Owned(sites.described(owner, calls), calls))
+            left -= here
+            if left <= LEAST_NAMED * total:
+                break
+        owned.sort(key=lambda each: -each.owner.ns)
+        return [each.of_pass("loading") for each in owned] if cause is Cause.DATA_LOADING else owned
+
+    def _owner(self, at: int, ns: int) -> Owner:
+        return owner_of(self.profile, self.host, self.segments, self.names, at, ns)
+
+    def _by_name(self, mine: Rows, length: Times) -> Iterator[tuple[int, int]]:
+        """The longest piece of each name's, and the time of all of them, largest first."""
         key = self.names.key[mine]
         sums = np.zeros(int(key.max(initial=ABSENT)) + 1, np.int64)
         np.add.at(sums, key, length)
         there = np.flatnonzero(sums)
-        found = []
         for which in there[np.argsort(-sums[there], kind="stable")][:MOST_OWNERS].tolist():
             here = np.flatnonzero(key == which)
-            longest = int(mine[here[np.argmax(length[here])]])
-            found.append(owner_of(self.profile, self.host, self.segments, self.names, longest, int(sums[which])))
-        return found
+            yield int(mine[here[np.argmax(length[here])]]), int(sums[which])
+
+    @cached_property
+    def _sites(self) -> tuple[CallSites, Numbers]:
+        """The host events of all pieces, and the number of each piece's event, `ABSENT` for none.
+
+        Python's own time belongs to the function that runs, other time to its operator, else to the call in the tree.
+        """
+        is_python = self.names.kind == Kind.PYTHON.number
+        event = np.where(self.operators == ABSENT, self.calls, self.operators)
+        event = np.where(event < self.profile.tree.size, event, self.profile.launched_by[event])
+        event = np.where(is_python, self._functions[self.segments.call], event)
+        there = np.flatnonzero(event != ABSENT)
+        rows, of = numbered(event[there].astype(np.int64) * 2 + is_python[there])
+        found = np.full(len(event), ABSENT, np.int32)
+        found[there] = of
+        return CallSites(self.profile, rows // 2, rows % 2 == 1), found
+
+    @cached_property
+    def _functions(self) -> Numbers:
+        """Row of the nearest Python function or module around each host call; one more entry, for `ABSENT`."""
+        table = self.profile.table
+        is_built_in = np.array([name.startswith("<built-in") for name in table.names], np.bool_)
+        rows = self.host.rows
+        is_function = (table.category[rows] == Category.PYTHON) & ~is_built_in[table.name[rows]]
+        return np.append(rows, np.int32(ABSENT))[self.host.nearest(is_function)]
 
     @cached_property
     def calls(self) -> Numbers:

@@ -8,7 +8,7 @@ never renamed. Two sums always hold: over the entries, `ns_total` is the window'
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import msgspec
 
@@ -19,6 +19,8 @@ RecordingKind: TypeAlias = Literal[
     "steady", "start-up", "compilation", "capture", "thinned", "no-device", "unknown-device", "empty"
 ]
 OwnerKnownBy: TypeAlias = Literal["stack", "operator", "kernel-name", "mark", "neighbours", "none"]
+OwnerPass: TypeAlias = Literal["forward", "backward", "optimizer", "loading", "other"]
+OWNER_PASSES: tuple[OwnerPass, ...] = get_args(OwnerPass)
 Bound: TypeAlias = Literal["compute", "memory", "fp32-cores"]
 
 
@@ -59,17 +61,32 @@ class StepLength(Value, frozen=True):
 
 
 class Function(Value, frozen=True):
-    """A Python function as the recording names it; `line` is where it is defined."""
+    """A Python function as the recording names it.
+
+    `line` is where it is defined; null for a function that was running when recording began, of which only the line
+    where it stood then is known.
+    """
 
     function: str
     file: str
-    line: int
+    line: int | None
 
 
 class Owner(Value, frozen=True):
     """The owner of time: every name that the recording gives, null or empty if it gives none.
 
+    Calls of one operator with the same shapes, on one line and in one pass, are one owner. Work of the backward pass
+    belongs to the line of its forward operator.
+
     Attributes:
+        place: where it is, in words: the line and its text, or the function. work: what it is, in words.
+        pass_: of the training step; null if no event of the host is known.
+        file, function: of the user's own code, else of the nearest library.
+        line: the line in it that makes the call; null if it is not known.
+        exact: true if `line` is recorded or the only one that fits; false with `ties`, lines that fit equally well.
+        text: the source text of `line`.
+        shapes, dtype: of the operator's tensors (`64×3×224×224, 64`), and of the first.
+        calls: their number in the window. share: of the entry, 0 to 1.
         operator: of busy time the innermost operator around the launch, of idle time the outermost around the instant.
         kernel: of busy time the kernel or copy, of idle time the work that the device waits for.
         library: the nearest function outside PyTorch and the standard library. own: the nearest in the user's own code.
@@ -79,7 +96,20 @@ class Owner(Value, frozen=True):
         replayed: how the operator is known if a graph launched the work; null for work launched by itself.
     """
 
+    place: str = ""
+    work: str = ""
+    pass_: OwnerPass | None = msgspec.field(name="pass", default=None)
+    file: str | None = None
+    line: int | None = None
+    exact: bool = False
+    ties: tuple[int, ...] = ()
+    text: str = ""
+    function: str | None = None
     operator: str | None = None
+    shapes: str = ""
+    dtype: str = ""
+    calls: int = 0
+    share: float = 0.0
     kernel: str | None = None
     library: Function | None = None
     own: Function | None = None
@@ -89,6 +119,11 @@ class Owner(Value, frozen=True):
     ns: int = 0
     neighbours: str | None = None
     replayed: KnownBy | None = None
+
+    @property
+    def name(self) -> str:
+        """Place and work in one line; empty if nothing is known."""
+        return " · ".join(filter(None, (self.place, self.work)))
 
 
 def is_own_function(owners: Sequence[Owner]) -> bool:
@@ -154,7 +189,8 @@ class Entry(Value, frozen=True):
         id: `cause` or `cause:kind`, equal in all recordings. title: the same in words.
         ns_total: over the window. ns_per_step: over the number of steps, rounded down. ns_by_step: in each step.
         share: of the window, 0 to 1. count: uninterrupted pieces.
-        owner: the one with most of the time. owners: up to five, largest first.
+        owner: the one with most of the time. owners: largest first, until 80 % of the entry is named or there are
+            eight.
         limit: of the device, for its work. rate: of operators on the host.
         hidden_ns: over the window, the same work behind other work; already part of other entries.
         finding_id: the finding that fixes most of it. advice: what to do. nothing_to_fix: why nothing is to be done, or

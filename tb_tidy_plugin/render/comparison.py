@@ -16,10 +16,11 @@ from tb_tidy_plugin.compare.model import (
 from tb_tidy_plugin.compare.steps import is_vague
 from tb_tidy_plugin.render import document as doc
 from tb_tidy_plugin.render.document import Block, Document, Form, Line, Paragraph, Style, code, sentence
-from tb_tidy_plugin.render.words import LEAST_SHARE, known_by_mark, time_text
+from tb_tidy_plugin.render.words import LEAST_SHARE, time_text
 from tb_tidy_plugin.report.generated import place_text
 from tb_tidy_plugin.report.model import Place
 from tb_tidy_plugin.words.units import plural
+from tb_tidy_plugin.words.vocabulary import known_by_mark
 
 _VERDICTS: Mapping[ComparisonVerdict, tuple[str, Style]] = {
     "faster": ("Faster", "good"),

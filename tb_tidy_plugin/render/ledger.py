@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from tb_tidy_plugin.ledger.advice import bound_by, is_mostly_waiting
-from tb_tidy_plugin.ledger.model import Entry, Function, Ledger, Owner
+from tb_tidy_plugin.ledger.model import Entry, Ledger
 from tb_tidy_plugin.render import document as doc
 from tb_tidy_plugin.render import words
 from tb_tidy_plugin.render.document import Block, Line, Paragraph, Span, sentence
@@ -13,7 +13,6 @@ from tb_tidy_plugin.report.model import ProfileReport
 from tb_tidy_plugin.words.units import Nanoseconds, Share, part_text, plural
 
 MOST_LINES = 5
-LONGEST_KERNEL = 60
 ENOUGH_FOR_PERCENTILES = 10  # with fewer steps, the 10th percentile is practically the minimum
 
 
@@ -160,25 +159,6 @@ def _waiting(entry: Entry) -> str:
 
 def _where(entry: Entry) -> str:
     """The first owner, and its part of the entry."""
-    owner = entry.owner
-    name = _name(entry, owner)
+    owner, name = entry.owner, entry.owner.name
     share = f" ({Share(owner.ns / max(entry.ns_total, 1))} of it)" if name and owner.ns < entry.ns_total else ""
     return f"{name}{share}"
-
-
-def _name(entry: Entry, owner: Owner) -> str:
-    if owner.known_by == "stack" and owner.library is not None:
-        called = "" if owner.own in {None, owner.library} else f", called from {_function(owner.own)}"
-        return f"{_function(owner.library)}{called}"
-    if entry.cause.is_of_device and owner.kernel:
-        kernel = owner.kernel if len(owner.kernel) <= LONGEST_KERNEL else f"{owner.kernel[: LONGEST_KERNEL - 1]}…"
-        operator = f"{owner.operator}{words.known_by_mark(owner.replayed)}"
-        return f"{operator}: {kernel}" if owner.operator else kernel
-    for name in (owner.operator, owner.mark, owner.neighbours, owner.kernel):
-        if name:
-            return name
-    return ""
-
-
-def _function(function: Function | None) -> str:
-    return "" if function is None else f"{function.file}:{function.line} {function.function}"

@@ -49,6 +49,7 @@ from tb_tidy_plugin.report.model import (
 from tb_tidy_plugin.report.savings import NO_SAVING, basis_text, has_two_clocks, likelihood_text, saving_text
 from tb_tidy_plugin.sources.files import recorded_at
 from tb_tidy_plugin.words.units import Count, Share, between, plural
+from tb_tidy_plugin.words.vocabulary import KNOWN_BY_WORDS
 
 MOST_PLACES_ON_SCREEN = 3
 MOST_RULES_ON_SCREEN = 6
@@ -450,7 +451,7 @@ def _figures_of(finding: Finding, unit: str, *, two_clocks: bool) -> Iterator[Fi
 def _replayed(finding: Finding) -> str:
     """A remark on how the operators of a replayed graph are known."""
     known_by = finding.known_by
-    return f"operators from the graph's capture ({words.KNOWN_BY_WORDS[known_by]})" if known_by else ""
+    return f"operators from the graph's capture ({KNOWN_BY_WORDS[known_by]})" if known_by else ""
 
 
 def _why(finding: Finding, shown: _Shown) -> Iterator[Block]:

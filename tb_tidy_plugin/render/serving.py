@@ -7,12 +7,11 @@ from collections.abc import Iterator, Mapping
 from tb_tidy_plugin.ledger.model import Ledger
 from tb_tidy_plugin.render import document as doc
 from tb_tidy_plugin.render.document import Block, Line, Paragraph, Span, code, message
-from tb_tidy_plugin.render.words import KNOWN_BY_WORDS
 from tb_tidy_plugin.report.generated import place_text
 from tb_tidy_plugin.report.model import Finding, ProfileReport
 from tb_tidy_plugin.report.serving_model import Graphs, PhaseTotal, Serving
 from tb_tidy_plugin.words.units import Bytes, Count, Nanoseconds, Share, plural
-from tb_tidy_plugin.words.vocabulary import GraphMode, Phase
+from tb_tidy_plugin.words.vocabulary import KNOWN_BY_WORDS, GraphMode, Phase
 
 MOST_PHASES = 3
 _MOST_CAUSES = 3

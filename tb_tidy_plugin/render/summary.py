@@ -10,7 +10,7 @@ from tb_tidy_plugin.analysis.summary import ProfileSummary, Summary
 from tb_tidy_plugin.render.document import Block, Document, Paragraph, Section, Span, Table, section, sentence
 from tb_tidy_plugin.render.ledger import step_line, whole_ledger
 from tb_tidy_plugin.render.serving import serving_section
-from tb_tidy_plugin.render.words import ODDITIES, known_by_mark, problem_paragraph, profile_names, time_text
+from tb_tidy_plugin.render.words import ODDITIES, problem_paragraph, profile_names, time_text
 from tb_tidy_plugin.report.figures import (
     CpuFigures,
     DeviceKernelRow,
@@ -24,6 +24,7 @@ from tb_tidy_plugin.report.figures import (
 from tb_tidy_plugin.report.generated import place_text
 from tb_tidy_plugin.report.model import ProfileReport
 from tb_tidy_plugin.words.units import Bytes, Count, PerSecond, Share, plural
+from tb_tidy_plugin.words.vocabulary import known_by_mark
 
 MOST_ODD_STEPS = 5
 MOST_NAME = 70

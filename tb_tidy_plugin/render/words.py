@@ -11,7 +11,7 @@ from tb_tidy_plugin.report.code_model import NEEDS_EXTRA, NOT_MADE
 from tb_tidy_plugin.report.generated import place_text
 from tb_tidy_plugin.report.model import Finding, Outcome, Place, Problem, ProfileReport, Status
 from tb_tidy_plugin.words.units import Count, Nanoseconds, Share, plural
-from tb_tidy_plugin.words.vocabulary import KnownBy, Oddity, Precision, StepSource
+from tb_tidy_plugin.words.vocabulary import Oddity, Precision, StepSource
 
 LEAST_SHARE = 0.01
 """Least share of a step for a line or a column."""
@@ -32,19 +32,6 @@ PRECISION: Mapping[Precision, str] = {
     "aligned": "",
     "definition": "; the recording contains the function, not the calling line",
 }
-KNOWN_BY_WORDS: Mapping[KnownBy, str] = {
-    "exact": "exact",
-    "unique": "unique",
-    "renamed": "by its place",
-    "donor": "by an eager iteration",
-}
-
-
-def known_by_mark(known_by: KnownBy | None) -> str:
-    """The mark behind an operator's name that is known from a graph's capture; empty for all others."""
-    return f" [replayed: {KNOWN_BY_WORDS[known_by]}]" if known_by else ""
-
-
 CHECKS: Mapping[Status, str] = {"failed": "Failed checks", "clean": "Passed checks", "not_checked": "Not checked"}
 ODDITIES: Mapping[Oddity | None, str] = {"warmup": "warm-up", "outlier": "outlier", None: ""}
 

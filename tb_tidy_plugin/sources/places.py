@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from tb_tidy_plugin.profile.compiled.graphs import compiled_graphs_of
 from tb_tidy_plugin.profile.events.intervals import positions_of_each
+from tb_tidy_plugin.profile.once import once
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.sources.compiled import function_place, kernel_place, own_frame_between
 from tb_tidy_plugin.sources.frames import Frame, goes_on, parse_frame, stack_of
@@ -63,6 +64,7 @@ def place_of(profile: Profile, row: int) -> Frame | None:
     return replace(place, precision="exact") if place is not None and is_break else place
 
 
+@once
 def places_of(profile: Profile) -> Places:
     """The places of all host events."""
     table, tree = profile.table, profile.tree

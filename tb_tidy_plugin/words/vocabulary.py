@@ -5,6 +5,7 @@ Models of reports need only the words. Every load of a cached report imports wha
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal, TypeAlias
 
 StepBasis: TypeAlias = Literal[
@@ -41,6 +42,19 @@ GraphMode: TypeAlias = Literal["graph", "piecewise", "eager", "no_device"]
 
 KnownBy: TypeAlias = Literal["exact", "unique", "renamed", "donor"]
 """Ways to pair a replayed kernel with its origin, most certain first."""
+
+KNOWN_BY_WORDS: Mapping[KnownBy, str] = {
+    "exact": "exact",
+    "unique": "unique",
+    "renamed": "by its place",
+    "donor": "by an eager iteration",
+}
+
+
+def known_by_mark(known_by: KnownBy | None) -> str:
+    """The mark behind an operator's name that is known from a graph's capture; empty for all others."""
+    return f" [replayed: {KNOWN_BY_WORDS[known_by]}]" if known_by else ""
+
 
 Precision: TypeAlias = Literal["exact", "aligned", "definition"]
 

@@ -81,7 +81,7 @@ class TestTerminal:
     def test_it_begins_with_the_ledger(self, tmp_path: Path) -> None:
         text = checked(late_host().written(tmp_path)).splitlines()
         assert "4 steps, median 20 ms (profiler steps), device busy" in text[1]
-        assert "Host work delays the device: train.py:3 prepare" in text[2]
+        assert "Host work delays the device: prepare in train.py · 4 calls" in text[2]
         assert "→ Move it to workers" in text[3]
         assert "Device: matrix products" in text[4]
         assert len([line for line in text if "median 20 ms" in line]) == 1, "there is one notion of the step"

@@ -156,6 +156,7 @@ class TestShows:
         source = (ROOT / "sample_runs" / "image_classifier_untidy" / "train.py").read_text().splitlines()
         html = html_of(of_profile(untidy))
         at = {place.line for finding in untidy.findings for place in finding.places}
+        at |= {entry.owner.line or 0 for entry in untidy.ledger.entries}
         others = {line.strip() for number, line in enumerate(source, 1) if number not in at and len(line.strip()) > 12}
         others = {line for line in others if not any(line in finding.fix for finding in untidy.findings)}
         assert others

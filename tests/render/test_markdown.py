@@ -166,7 +166,7 @@ class TestLedger:
         lines = markdown_of(whole).splitlines()
         head = lines.index("| where the step's time goes | what to do | share | per step |")
         assert lines[head + 2] == (
-            "| **CPU: Python between operators**: ../../outside.py&#58;1 helper (87.9 % of it) |"
+            "| **CPU: Python between operators**: helper in ../../outside.py · 1 call (87.9 % of it) |"
             " Vectorise it, or move it out of the step. | 99.2 % | 992 µs |"
         )
 

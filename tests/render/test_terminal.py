@@ -66,7 +66,8 @@ def test_a_report(report: Report) -> None:
         == f"""\
 run · rank0 · 7 · rank 0
   1 step of 1 ms (profiler steps)
-  99.2 %    992 µs  CPU: Python between operators: ../../outside.py:1 helper (87.9 % of it)
+  99.2 %    992 µs  CPU: Python between operators: helper in ../../outside.py · 1 call (87.9 % of
+  it)
     → Vectorise it, or move it out of the step.
   13 events over 1 ms on the CPU; recorded: stacks, shapes, steps
 

@@ -1745,7 +1745,8 @@ export interface Ledger {
  *     id: `cause` or `cause:kind`, equal in all recordings. title: the same in words.
  *     ns_total: over the window. ns_per_step: over the number of steps, rounded down. ns_by_step: in each step.
  *     share: of the window, 0 to 1. count: uninterrupted pieces.
- *     owner: the one with most of the time. owners: up to five, largest first.
+ *     owner: the one with most of the time. owners: largest first, until 80 % of the entry is named or there are
+ *         eight.
  *     limit: of the device, for its work. rate: of operators on the host.
  *     hidden_ns: over the window, the same work behind other work; already part of other entries.
  *     finding_id: the finding that fixes most of it. advice: what to do. nothing_to_fix: why nothing is to be done, or
@@ -1812,7 +1813,18 @@ export interface Limit {
 /**
  * The owner of time: every name that the recording gives, null or empty if it gives none.
  *
+ * Calls of one operator with the same shapes, on one line and in one pass, are one owner. Work of the backward pass
+ * belongs to the line of its forward operator.
+ *
  * Attributes:
+ *     place: where it is, in words: the line and its text, or the function. work: what it is, in words.
+ *     pass_: of the training step; null if no event of the host is known.
+ *     file, function: of the user's own code, else of the nearest library.
+ *     line: the line in it that makes the call; null if it is not known.
+ *     exact: true if `line` is recorded or the only one that fits; false with `ties`, lines that fit equally well.
+ *     text: the source text of `line`.
+ *     shapes, dtype: of the operator's tensors (`64×3×224×224, 64`), and of the first.
+ *     calls: their number in the window. share: of the entry, 0 to 1.
  *     operator: of busy time the innermost operator around the launch, of idle time the outermost around the instant.
  *     kernel: of busy time the kernel or copy, of idle time the work that the device waits for.
  *     library: the nearest function outside PyTorch and the standard library. own: the nearest in the user's own code.
@@ -1822,24 +1834,40 @@ export interface Limit {
  *     replayed: how the operator is known if a graph launched the work; null for work launched by itself.
  */
 export interface Owner {
+  calls?: number;
+  dtype?: string;
+  exact?: boolean;
+  file?: string | null;
+  function?: string | null;
   kernel?: string | null;
   known_by?: "kernel-name" | "mark" | "neighbours" | "none" | "operator" | "stack";
   library?: Function | null;
+  line?: number | null;
   mark?: string | null;
   neighbours?: string | null;
   ns?: number;
   operator?: string | null;
   own?: Function | null;
+  pass?: ("backward" | "forward" | "loading" | "optimizer" | "other") | null;
+  place?: string;
   replayed?: ("donor" | "exact" | "renamed" | "unique") | null;
+  shapes?: string;
+  share?: number;
+  text?: string;
   thread?: string | null;
+  ties?: number[];
+  work?: string;
 }
 /**
- * A Python function as the recording names it; `line` is where it is defined.
+ * A Python function as the recording names it.
+ *
+ * `line` is where it is defined; null for a function that was running when recording began, of which only the line
+ * where it stood then is known.
  */
 export interface Function {
   file: string;
   function: string;
-  line: number;
+  line: number | null;
 }
 /**
  * Rate of an entry's operators on the host, by the shapes of their inputs.

@@ -14,11 +14,11 @@ const HOSTILE = '<img src=x onerror="document.title=1"> `void` <b>kernel</b>';
 /** Three steps of 100 ms and 7 ns, 100 ms and 8 ns, and 101 ms. */
 const ENTRIES = [
   ledgerEntry('compute', 'matrix', [55 * MS + 1, 55 * MS + 2, 55 * MS], {
-    owner: ledgerOwner({ operator: 'aten::mm', kernel: HOSTILE, own: { function: 'train_step', file: '/job/train.py', line: 42 }, known_by: 'operator' }),
+    owner: ledgerOwner({ place: 'train_step in /job/train.py', file: '/job/train.py', work: HOSTILE, operator: 'aten::mm', kernel: HOSTILE, own: { function: 'train_step', file: '/job/train.py', line: 42 }, known_by: 'operator' }),
     limit: { share_reached: 0.84, bound: 'compute', known_share: 0.6, by: 'shapes' }, nothing_to_fix: 'The products run near the device’s limit.',
     evidence: [{ start_ns: 10 * MS, end_ns: 12 * MS, event: HOSTILE, event_id: 17 }, { start_ns: 50 * MS, end_ns: 51 * MS, event: 'gemm' }],
   }),
-  ledgerEntry('host_work', null, [20 * MS, 20 * MS, 21 * MS], { proof: 'silent', finding_id: 'a', owner: ledgerOwner({ kernel: 'Memcpy HtoD', library: { function: 'normalize', file: '/lib/image.py', line: 390 }, known_by: 'stack' }) }),
+  ledgerEntry('host_work', null, [20 * MS, 20 * MS, 21 * MS], { proof: 'silent', finding_id: 'a', owner: ledgerOwner({ place: '/lib/image.py:390 pixels / 255', file: '/lib/image.py', line: 390, kernel: 'Memcpy HtoD', library: { function: 'normalize', file: '/lib/image.py', line: 390 }, known_by: 'stack' }) }),
   ledgerEntry('communication', null, [15 * MS + 2, 15 * MS + 2, 15 * MS], { communication: { transfer_ns: 30 * MS, wait_ns: 15 * MS, by: 'ranks' }, advice: 'Overlap it: `bucket_cap_mb`.' }),
   ledgerEntry('graph_start', null, [9 * MS, 9 * MS, 9 * MS]),
   ledgerEntry('launch_pace', null, [900_002, 900_002, 900_000]),
@@ -60,8 +60,8 @@ describe('the account on the overview', () => {
       '8.97 % | 9.00 ms | ▸A queued graph has not started yet', '1.00 % | 1.00 ms | ▸2 smaller entries', '100 % | 100 ms | Sum',
     ]);
     const [matrix, host, communication, graph] = lines().map((row) => cells(row).slice(3));
-    expect(matrix).toEqual([`train.py:42 train_step${HOSTILE}`, '84 % of the device’s limit (compute)known for 60 % of its time', 'Nothing to fix: The products run near the device’s limit.']);
-    expect(host).toEqual(['image.py:390 normalize', '–', 'The host resizes images']);
+    expect(matrix).toEqual([`train_step in train.py${HOSTILE}`, '84 % of the device’s limit (compute)known for 60 % of its time', 'Nothing to fix: The products run near the device’s limit.']);
+    expect(host).toEqual(['image.py:390 pixels / 255', '–', 'The host resizes images']);
     expect(communication).toEqual(['not recorded', '10 ms transfer, 5 ms waiting for other ranks', 'Overlap it: bucket_cap_mb.']);
     expect(graph?.[2]).toBe('–');
   });
@@ -162,7 +162,7 @@ describe('an entry', () => {
 
   it('leads to its place in the source', async () => {
     await open();
-    fireEvent.click(within(table()).getByRole('button', { name: 'image.py:390' }));
+    fireEvent.click(within(table()).getByRole('button', { name: 'image.py:390 pixels / 255' }));
     await waitFor(() => expect(window.location.hash).toContain('view=source'));
     expect(decodeURIComponent(window.location.hash)).toContain('file=/lib/image.py&p.torchtidy.line=390');
   });
@@ -175,7 +175,7 @@ describe('an entry', () => {
 
   it('says how much of it is whose', async () => {
     const own = { function: 'f', file: '/job/a.py', line: 3 };
-    const [first, second] = [ledgerOwner({ library: own, own, ns: 6 * MS }), ledgerOwner({ operator: 'aten::rand', ns: 4 * MS })];
+    const [first, second] = [ledgerOwner({ place: '/job/a.py:3 f', file: '/job/a.py', line: 3, library: own, own, ns: 6 * MS }), ledgerOwner({ work: 'aten::rand', ns: 4 * MS })];
     await open({ ledger: ledger([ledgerEntry('host_work', null, [10 * MS], { proof: 'silent', owner: first, owners: [first, second], advice: 'Move it.', nothing_to_fix: 'Its efficiency is not known.' })]) });
     expect(cells(lines('the one step')[0]).slice(3)).toEqual(['a.py:3 f60 % of it', '–', 'Move it.Its efficiency is not known.']);
     fireEvent.click(within(table('the one step')).getByRole('button', { name: /Host work/ }));

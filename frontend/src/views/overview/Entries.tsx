@@ -4,7 +4,6 @@ import type { ComponentChildren } from 'preact';
 import { useId, useState } from 'preact/hooks';
 import type { LedgerEntry, LedgerFunction, LedgerOwner } from '../../api/ledger';
 import { communicationText, folded, isBusy, knownByText, knownText, limitText, partOf, proofText, reasonText, type Account, type Row } from '../../base/ledger';
-import { placeText } from '../../base/places';
 import { actionOf } from '../../base/actionTitles';
 import { columnShare, columnTime, count, moment, nanoseconds, partShare, plural, share } from '../../base/units';
 import { capital, replayedMark } from '../../base/words';
@@ -88,38 +87,28 @@ function Entry({ row }: { row: EntryRow }) {
   );
 }
 
-/** The names that matter most; all of them are in the part that opens below. */
+/** Place and work of the first owner; its other names are in the part that opens below. */
 function Owner({ entry }: { entry: LedgerEntry }) {
   const { owner, ns_total: total } = entry;
-  const places = placesOf(owner).slice(0, isBusy(entry) ? 1 : 2); // for host time also the user's own line
+  const { place = '', work = '', file, line } = owner;
   const part = partText(owner, total);
-  const names = (isBusy(entry) ? [owner.kernel, owner.operator] : [owner.operator, ...(places.length > 0 ? [] : [owner.mark, owner.neighbours])]).flatMap((name) => name || []).slice(0, places.length > 0 ? 1 : 2);
-  if (places.length + names.length === 0) return <span class="muted">not recorded</span>;
+  if (!place && !work) return <span class="muted">not recorded</span>;
   return (
     <>
-      {places.map((place) => <Place key={`${place.file}:${place.line}`} place={place} />)}
-      {names.map((name) => <code class="ledger-name" title={name}>{name}</code>)}
+      {place && <span class="ledger-place">{file && line ? <button type="button" class="ledger-link" title={`${file}:${line}`} onClick={() => showSource({ file, line })}>{shortPlace(owner)}</button> : shortPlace(owner)}</span>}
+      {work && <code class="ledger-name" title={work}>{work}</code>}
       {part && <span class="ledger-text muted">{part}</span>}
     </>
   );
 }
 
-/** The nearest function, and the user's own if that is another one. */
-const placesOf = ({ library = null, own = null }: LedgerOwner): LedgerFunction[] =>
-  [library, own].flatMap((each, at) => (each && !(at > 0 && library && areSame(library, each)) ? each : []));
-const areSame = (one: LedgerFunction, other: LedgerFunction): boolean => one.file === other.file && one.line === other.line && one.function === other.function;
+/** The place without the file's folders. */
+const shortPlace = ({ place = '', file }: LedgerOwner): string => (file ? place.replace(file, file.split(/[\\/]/).pop() ?? file) : place);
 
 const ALL = 0.995; // rounds to 100 %
 
 /** One owner's part of an entry, if that is not all of it. */
 const partText = ({ ns = 0 }: LedgerOwner, total: number): string => (ns > 0 && ns / total < ALL ? `${partShare(ns / total)} of it` : '');
-
-const Place = ({ place }: { place: LedgerFunction }) => (
-  <span class="ledger-place">
-    <button type="button" class="ledger-link" title={`${place.file}:${place.line}`} onClick={() => showSource(place)}>{placeText(place)}</button>
-    <span class="muted"> {place.function}</span>
-  </span>
-);
 
 function Limit({ row }: { row: EntryRow }) {
   const { limit, communication } = row.entry;
@@ -179,10 +168,9 @@ function More({ row: { entry, ns } }: { row: EntryRow }) {
   );
 }
 
-/** The first name of an owner. */
-const nameOf = (owner: LedgerOwner): string => placed(placesOf(owner)[0] ?? null) || owner.kernel || owner.operator || owner.mark || owner.neighbours || 'not recorded';
+const nameOf = ({ place = '', work = '' }: LedgerOwner): string => [place, work].filter(Boolean).join(' · ') || 'not recorded';
 
-const placed = (place: LedgerFunction | null | undefined): string => (place ? `${place.function} in ${place.file}:${place.line}` : '');
+const placed = (place: LedgerFunction | null | undefined): string => (place ? `${place.function} in ${place.file}${place.line ? `:${place.line}` : ''}` : '');
 
 /** Recorded names are code, our own words are text. */
 const Fact = ({ name, text, words = false }: { name: string; text: string | null | undefined; words?: boolean }) =>

@@ -1,0 +1,416 @@
+"""Calls behind an entry's time: the same operator with the same shapes, in the same pass, from the same function.
+
+A call's place is the line of its forward pass: the backward pass belongs to the line of the forward operator whose
+gradient it computes. Python functions of the user's own that run in the backward pass are their own place: there a
+checkpoint is computed again, or a gradient is written in Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from typing import TypeAlias
+
+import msgspec
+import numpy as np
+from msgspec.structs import replace
+from numpy.typing import NDArray
+
+from tb_tidy_plugin.ledger.model import OWNER_PASSES, Owner, OwnerPass
+from tb_tidy_plugin.ledger.owners import is_library_frame
+from tb_tidy_plugin.profile.compiled.operators import spans_of
+from tb_tidy_plugin.profile.events.inputs import NOT_A_TENSOR, TORCH_DTYPES
+from tb_tidy_plugin.profile.profile import Profile
+from tb_tidy_plugin.profile.steps.steps import LOADER_NEXT
+from tb_tidy_plugin.profile.timeline.timeline import shapes_line
+from tb_tidy_plugin.sources.frames import Frame, parse_frame
+from tb_tidy_plugin.sources.places import places_of
+from tb_tidy_plugin.trace.columns import ABSENT, Category, EventTable, Mask, Numbers, Rows, Times
+from tb_tidy_plugin.trace.sets import numbered
+from tb_tidy_plugin.words.units import plural
+from tb_tidy_plugin.words.vocabulary import known_by_mark
+
+OPTIMIZER_MARK, ENGINE = r"^Optimizer\.", "autograd::engine::evaluate_function"
+MOST_OWNERS, ENOUGH = 8, 0.8
+LONGEST_SHAPES, LONGEST_TEXT = 80, 60
+SAMPLE, MOST_LINES = 16, 4096
+"""Calls that differ only in their position in a function: looked at first, and at most where their lines differ."""
+
+_FORWARD, _BACKWARD, _OPTIMIZER, _LOADING, _OTHER = range(len(OWNER_PASSES))
+Keys: TypeAlias = NDArray[np.int64]
+
+
+class Calls(msgspec.Struct, frozen=True):
+    """Calls that the recording shows alike; arrays have one entry per line of code that may be behind them.
+
+    Attributes:
+        pass_: of the training step.
+        event: position of the call with most time.
+        library: the nearest function outside PyTorch and the standard library, of any of them; None without one.
+        row: a call each whose line stands for the calls of this entry, `ABSENT` if the user's code has none.
+        ns: their time. count: their number.
+    """
+
+    pass_: OwnerPass
+    event: int
+    library: Frame | None
+    row: Rows
+    ns: Times
+    count: Rows
+
+
+class CallSites:
+    """Pass, place and likeness of host events that an account's time belongs to.
+
+    Args:
+        profile: the recording.
+        events: rows; a row may occur twice.
+        is_function: True for Python functions whose own time it is, wherever they were called.
+    """
+
+    def __init__(self, profile: Profile, events: Rows, is_function: Mask) -> None:
+        self.profile, self._events = profile, events
+        self._places = places_of(profile)
+        self._pass, place = self.passes(events)
+        self._place = np.where(is_function, ABSENT, place)
+        self._around = np.where(self._is_own_place[self._place], ABSENT, self._library[events])
+        # Numbers of each event: equal for calls that are alike, and for those of them on one line of code.
+        self._kind, self._site = self._likeness()
+
+    def _likeness(self) -> tuple[Keys, Keys]:
+        table, names = self.profile.table, self._names
+        frame = np.append(self._places.row, ABSENT)[self._place].astype(np.int64)
+        child = self._child(self._place, frame)
+        frame_name, around_name = _names_at(table, frame), _names_at(table, self._around)
+        called = np.append(names, np.int32(ABSENT))[_names_at(table, child)]
+        what, inputs = names[table.name[self._events]], table.inputs[self._events]
+        kind = _combined(self._pass, frame_name, around_name, called, what, inputs)
+        line = np.where(child == ABSENT, ABSENT, table.called_from[child])
+        position = np.where(line == ABSENT, self._position(frame, child), ABSENT)
+        return kind, _combined(kind, line, position)
+
+    def place_of(self, row: int) -> Frame | None:
+        """The function that a host event's place is in."""
+        return self._places.of(row)
+
+    def passes(self, events: Rows) -> tuple[Rows, Rows]:
+        """The pass of each event, as a position in `OWNER_PASSES`, and the event whose line is its place."""
+        profile, table = self.profile, self.profile.table
+        is_operator = table.category[events] == Category.OPERATOR
+        found = np.where(is_operator, _FORWARD, _OTHER)
+        for number, spans in ((_LOADING, self._loading), (_OPTIMIZER, self._updates)):
+            if len(spans):
+                found[profile.covering(events, spans) != ABSENT] = number
+        node = self._node[events]
+        found[node != ABSENT] = _BACKWARD
+        place = events.copy()
+        inside = np.flatnonzero(node != ABSENT)
+        is_own = self._is_own_place[events[inside]] & (self._places.row[events[inside]] > node[inside])
+        nodes, of = numbered(node[inside])
+        forward = np.array([_row(profile.forward_of(each)) for each in nodes.tolist()], np.int64)
+        place[inside] = np.where(is_own, events[inside], forward[of] if len(forward) else ABSENT)
+        return found, place
+
+    def alike(self, chosen: Rows, ns: Times) -> Iterator[Calls]:
+        """Calls of one operator with the same inputs in one pass, largest time first.
+
+        Args:
+            chosen: distinct positions in `events`.
+            ns: time of each.
+        """
+        names = self.profile.table.names
+        kind, place = self._kind[chosen], self._place[chosen]
+        _, first, of = np.unique(self._site[chosen], return_index=True, return_inverse=True)
+        of = of.reshape(-1)
+        site_ns, count = _summed(of, ns, len(first)), np.bincount(of, minlength=len(first))
+        longest = np.lexsort((-ns, kind))
+        kinds, begins = np.unique(kind[longest], return_index=True)
+        longest = longest[begins]
+        kind_of = np.searchsorted(kinds, kind[first])
+        by_kind = np.argsort(kind_of, kind="stable")
+        bounds = np.searchsorted(kind_of[by_kind], np.arange(len(kinds) + 1))
+        for number in np.argsort(-_summed(kind_of, site_ns, len(kinds)), kind="stable").tolist():
+            sites = by_kind[bounds[number] : bounds[number + 1]]
+            sites = sites[np.argsort(-site_ns[sites], kind="stable")]
+            event = int(chosen[longest[number]])
+            around = int(self._around[event])
+            yield Calls(
+                pass_=OWNER_PASSES[self._pass[event]],
+                event=event,
+                library=None if around == ABSENT else parse_frame(names[self.profile.table.name[around]]),
+                row=place[first[sites]],
+                ns=site_ns[sites],
+                count=count[sites],
+            )
+
+    def described(self, owner: Owner, calls: Calls) -> Owner:
+        """The owner of `calls` with their pass and inputs, and with the function around them."""
+        table, row = self.profile.table, int(self._events[calls.event])
+        inputs = self.profile.inputs(row)
+        is_function = table.category[row] == Category.PYTHON and self._place[calls.event] == ABSENT
+        name = plain(table.names[table.name[row]])
+        frame = parse_frame(name) if is_function else None
+        function = frame.function if frame else name if is_function else None
+        tensors = (dtype for dtype in inputs.dtypes if dtype and dtype not in NOT_A_TENSOR)
+        dtype = next(tensors, "")
+        return replace(
+            owner,
+            pass_=calls.pass_,
+            operator=None if owner.operator is None else plain(owner.operator),
+            file=frame.file if frame else None,
+            function=function,
+            shapes=_short(shapes_line(inputs.dims), LONGEST_SHAPES),
+            dtype=TORCH_DTYPES.get(dtype, dtype),
+        )
+
+    def _child(self, place: Rows, frame: Rows) -> Rows:
+        """The row directly below the `frame` that leads to each `place`, through spans; `ABSENT` for the frame."""
+        child = np.append(self._places.child, np.int32(ABSENT))[place].astype(np.int64)
+        child = np.where((frame == ABSENT) | (child == frame), ABSENT, child)
+        climbing = np.flatnonzero(child != ABSENT)
+        while len(climbing):
+            above = self._above[child[climbing]]
+            climbing, above = (each[above != frame[climbing]] for each in (climbing, above))
+            child[climbing] = above
+            climbing = climbing[above != ABSENT]
+        return child
+
+    def _position(self, frame: Rows, child: Rows) -> Numbers:
+        """Position of each child among those of its frame."""
+        is_wanted = np.zeros(len(self._above) + 1, np.bool_)
+        is_wanted[frame] = True
+        is_wanted[-1] = False
+        rows = np.flatnonzero(is_wanted[self._above])
+        rows = rows[np.argsort(self._above[rows], kind="stable")]
+        first = np.searchsorted(self._above[rows], self._above[rows])
+        position = np.full(len(self._above) + 1, ABSENT, np.int32)
+        position[rows] = np.arange(len(rows)) - first
+        return position[child]
+
+    @cached_property
+    def _above(self) -> Numbers:
+        """The nearest event around each one that is not a span."""
+        return self.profile.tree.nearest_ancestor(~spans_of(self.profile)[: self.profile.tree.size])
+
+    @cached_property
+    def _node(self) -> Numbers:
+        """The operator of the backward pass that each event of the tree is part of, `ABSENT` for none."""
+        table, size = self.profile.table, self.profile.tree.size
+        is_operator = table.category[:size] == Category.OPERATOR
+        is_node = is_operator & (table.forward_thread[:size] > 0) & (table.sequence[:size] != ABSENT)
+        of_engine = np.array([name.startswith(ENGINE) for name in table.names], np.bool_)
+        is_node |= is_operator & of_engine[table.name[:size]]
+        above = self.profile.tree.nearest_ancestor(is_node)
+        return np.where(is_node, np.arange(size, dtype=np.int32), above)
+
+    @cached_property
+    def _library(self) -> Numbers:
+        """The nearest function outside PyTorch and the standard library, of each event of the tree; or `ABSENT`."""
+        table, size = self.profile.table, self.profile.tree.size
+        named = np.array([is_library_frame(name) for name in table.names], np.bool_)
+        wanted = (table.category[:size] == Category.PYTHON) & named[table.name[:size]]
+        above = self.profile.tree.nearest_ancestor(wanted)
+        return np.where(wanted, np.arange(size, dtype=np.int32), above)
+
+    @cached_property
+    def _is_own_place(self) -> Mask:
+        """True for events whose place is the user's own code, by row of the tree, and one entry for `ABSENT`."""
+        own = np.array([frame.own_code for frame in self._places.frames] + [False], np.bool_)
+        found: Mask = np.append(own[self._places.number], False)
+        return found
+
+    @cached_property
+    def _names(self) -> Numbers:
+        """A number for each name, equal for the modules of one class."""
+        numbers: dict[str, int] = {}
+        return np.array([numbers.setdefault(plain(name), len(numbers)) for name in self.profile.table.names], np.int32)
+
+    @cached_property
+    def _updates(self) -> Rows:
+        return self.profile.matching(OPTIMIZER_MARK, Category.ANNOTATION)
+
+    @cached_property
+    def _loading(self) -> Rows:
+        return self.profile.matching(LOADER_NEXT.pattern, Category.ANNOTATION)
+
+
+class Owned(msgspec.Struct, frozen=True):
+    """Time of an entry: what the recording names, and the calls that it consists of, None without any."""
+
+    owner: Owner
+    calls: Calls | None
+
+    def of_pass(self, pass_: OwnerPass) -> Owned:
+        """The same time, as part of `pass_`."""
+        return Owned(replace(self.owner, pass_=pass_), self.calls)
+
+
+def owners_of(
+    owned: Sequence[Owned], total: int, place_of: Callable[[int], Frame | None], *, is_work: bool
+) -> list[Owner]:
+    """The owners of an entry: largest first, until 80 % of it is named or there are eight.
+
+    Calls of an operator with different shapes are owners of their own where eight such owners are 80 %.
+
+    Args:
+        owned: the entry's calls.
+        total: the entry's time in ns.
+        place_of: gives the line of an event, or the function alone.
+        is_work: the entry is work, of operators; else only the line matters at which the time passes.
+    """
+    placed = [
+        replace(_at(each, place), ns=ns, calls=count) for each in owned for place, ns, count in _placed(each, place_of)
+    ]
+    finest = _WITH_SHAPES if is_work else _BY_LINE
+    kept = list[Owner]()
+    for detail in range(finest, _BY_LINE - 1, -1):
+        kept = _largest(_merged(placed, detail), total)
+        if sum(owner.ns for owner in kept) >= ENOUGH * total or detail <= _BY_OPERATOR:
+            break
+    return kept
+
+
+_BY_LINE, _BY_OPERATOR, _WITH_SHAPES = range(3)
+
+
+def _merged(placed: Sequence[Owner], detail: int) -> list[Owner]:
+    """One owner for all calls that are alike; what they do not share is left out."""
+    found: dict[tuple[object, ...], Owner] = {}
+    for owner in sorted(placed, key=lambda owner: -owner.ns):
+        key = (owner.pass_, owner.file, owner.line, owner.function, *_what(owner, detail))
+        known = found.get(key)
+        if known is None:
+            found[key] = owner
+            continue
+        is_same = (known.shapes, known.dtype) == (owner.shapes, owner.dtype)
+        shapes, dtype = (known.shapes, known.dtype) if is_same else ("", known.dtype * (known.dtype == owner.dtype))
+        found[key] = replace(
+            known, ns=known.ns + owner.ns, calls=known.calls + owner.calls, shapes=shapes, dtype=dtype,
+            operator=known.operator if known.operator == owner.operator else None,
+        )  # fmt: skip
+    return list(found.values())
+
+
+def _what(owner: Owner, detail: int) -> tuple[object, ...]:
+    """What sets an owner apart from others on its line."""
+    if owner.function is None and (owner.operator is None or detail == _BY_LINE):
+        return (owner.operator, owner.mark, owner.neighbours, owner.kernel, owner.library)
+    return ((), (owner.operator or owner.kernel,), (owner.operator or owner.kernel, owner.shapes, owner.dtype))[detail]
+
+
+def _largest(owners: Sequence[Owner], total: int) -> list[Owner]:
+    kept, named = list[Owner](), 0
+    for owner in sorted(owners, key=lambda owner: -owner.ns)[:MOST_OWNERS]:
+        place, work = _place_in_words(owner), _work_in_words(owner)
+        kept.append(replace(owner, share=owner.ns / max(total, 1), place=place, work=work))
+        named += owner.ns
+        if named >= ENOUGH * total:
+            break
+    return kept
+
+
+def _place_in_words(owner: Owner) -> str:
+    """`attention.py:52 scores @ v`, or `forward in attention.py` without a known line."""
+    if owner.line is None or owner.file is None:
+        return f"{owner.function} in {owner.file}" if owner.file else owner.function or ""
+    lines = " or ".join(map(str, owner.ties or (owner.line,)))
+    return f"{owner.file}:{lines} {_short(owner.text, LONGEST_TEXT) or owner.function}"
+
+
+def _work_in_words(owner: Owner) -> str:
+    """`backward · aten::bmm 128×96×96, 128×96×64 f32 · 12 calls`."""
+    pass_ = owner.pass_ if owner.pass_ in {"backward", "optimizer", "loading"} else None
+    if not (owner.function or owner.operator):
+        kernel = owner.kernel and _short(owner.kernel, LONGEST_TEXT)
+        others = (owner.mark, owner.neighbours, kernel)
+        return (kernel if owner.known_by == "kernel-name" else next(filter(None, others), "")) or ""
+    operator = f"{owner.operator}{known_by_mark(owner.replayed)}" if owner.operator else ""
+    work = " ".join(filter(None, (operator, owner.shapes, _SHORT_DTYPES.get(owner.dtype, owner.dtype))))
+    return " · ".join(filter(None, (pass_, work if operator else "", plural(owner.calls, "call"))))
+
+
+_SHORT_DTYPES = {"float32": "f32", "float64": "f64", "float16": "f16", "bfloat16": "bf16"}
+
+
+def _placed(owned: Owned, place_of: Callable[[int], Frame | None]) -> Iterator[tuple[Frame | None, int, int]]:
+    """The places of the calls, the time at each in ns, and their number.
+
+    Where many calls differ only in their position, a sample tells whether all are on one line.
+    """
+    calls = owned.calls
+    if calls is None:
+        yield None, owned.owner.ns, 0
+        return
+    total, count = int(calls.ns.sum()), int(calls.count.sum())
+    sample = np.unique(np.linspace(0, len(calls.row) - 1, min(len(calls.row), SAMPLE)).astype(np.int64))
+    places = {at: _place(place_of, int(calls.row[at])) for at in sample.tolist()}
+    if len(set(places.values())) == 1:
+        yield places[0], total, count
+        return
+    for at in range(min(len(calls.row), MOST_LINES)):
+        place = places[at] if at in places else _place(place_of, int(calls.row[at]))
+        ns, n = int(calls.ns[at]), int(calls.count[at])
+        total, count = total - ns, count - n
+        yield place, ns, n
+    if total:
+        yield None, total, count
+
+
+def _place(place_of: Callable[[int], Frame | None], row: int) -> Frame | None:
+    return None if row == ABSENT else place_of(row)
+
+
+def _at(owned: Owned, place: Frame | None) -> Owner:
+    """The owner with its place: the user's own code, else the nearest library outside PyTorch.
+
+    The definition of a function is not the line of a call in it.
+    """
+    owner, library = owned.owner, owned.calls.library if owned.calls else None
+    if place is not None and not place.own_code and library is not None:
+        return replace(owner, file=library.file, function=library.function)
+    if place is None:
+        return owner
+    is_known = place.precision != "definition"
+    return replace(
+        owner,
+        file=place.file,
+        function=place.function,
+        line=place.line if is_known else None,
+        exact=is_known and len(place.ties) < 2,
+        ties=place.ties if len(place.ties) > 1 else (),
+        text=place.text if is_known else "",
+    )
+
+
+def plain(name: str) -> str:
+    """A module's name without its number, an operator of the backward pass without the engine's prefix."""
+    return name.rpartition("_")[0] if name.startswith("nn.Module: ") else name.removeprefix(f"{ENGINE}: ")
+
+
+def _short(text: str, longest: int) -> str:
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def _row(found: int | None) -> int:
+    return ABSENT if found is None else found
+
+
+def _names_at(table: EventTable, rows: Rows) -> Numbers:
+    """Numbers of the rows' names, `ABSENT` for `ABSENT`."""
+    found: Numbers = np.where(rows == ABSENT, np.int32(ABSENT), table.name[rows])
+    return found
+
+
+def _summed(number: Rows, ns: Times, count: int) -> Times:
+    """The sum of `ns` for each number, exact."""
+    found = np.zeros(count, np.int64)
+    np.add.at(found, number, ns)
+    return found
+
+
+def _combined(*columns: NDArray[np.integer]) -> Keys:
+    """One number for each distinct combination of values."""
+    key = np.zeros(len(columns[0]), np.int64)
+    for column in columns:
+        key = numbered(key * (int(column.max(initial=0)) + 2) + column + 1)[1]
+    return key
