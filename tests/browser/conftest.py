@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, FrameLocator, Page, Request, expect, sync_playwright
@@ -38,6 +39,10 @@ UNFOLDED = """try {
   localStorage.getItem('torchtidy.unfolded') ?? localStorage.setItem('torchtidy.unfolded', 'why,evidence,small');
 } catch {}"""
 """As one who has opened the folded parts of findings before: the tests look at what is in them."""
+
+
+COLOURS: dict[str, Any] = {"runOnly": ["color-contrast"]}
+"""All that a theme can change, for a test that has axe look at everything in another one."""
 
 
 @dataclass

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Frame, FrameLocator, expect
 
-from tests.browser.conftest import Tab
+from tests.browser.conftest import COLOURS, Tab
 
 pytestmark = pytest.mark.browser
 
@@ -51,9 +51,6 @@ def inner(tab: Tab) -> Frame:
     frame.evaluate(files("axe_playwright_python").joinpath("axe.min.js").read_text())
     return frame
 
-
-COLOURS: dict[str, Any] = {"runOnly": ["color-contrast"]}
-"""All that a theme can change, for who has looked at everything in another one."""
 
 ALL_ELSE: dict[str, Any] = {"rules": {"color-contrast": {"enabled": False}}}
 """All that a width can change: colours are those of any other, and half of the work."""
@@ -175,7 +172,7 @@ def test_nothing_moves_for_who_does_not_want_it(tab: Tab) -> None:
 def test_with_forced_colours_what_is_chosen_is_still_seen(tab: Tab, view: str) -> None:
     tab.page.emulate_media(forced_colors="active")
     frame = opened(tab, view)
-    assert violations(inner(tab)) == []
+    assert violations(inner(tab), COLOURS) == []
     chosen = frame.get_by_role("tab", selected=True)
     other = frame.get_by_role("tab", selected=False).first
     border = "each => getComputedStyle(each).borderBottomColor"

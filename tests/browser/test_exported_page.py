@@ -21,6 +21,9 @@ from tests.support.recordings import ROOT
 
 pytestmark = pytest.mark.browser
 
+OTHERS = (("light", 320), ("dark", 1000))
+"""Of two themes and two widths each is seen without them; `make proof` sees all four."""
+
 UNTIDY = "image_classifier_untidy"
 EVIL = (
     "</style></title></script>--><img src=x onerror='document.title=666'><svg onload=document.title=666>"
@@ -58,8 +61,10 @@ def written(report: Report, folder: Path) -> Path:
     return file
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1000, 320])
+@pytest.mark.parametrize(
+    ("theme", "width"),
+    [("light", 1000), ("dark", 320), *(pytest.param(*other, marks=pytest.mark.proof) for other in OTHERS)],
+)
 def test_has_no_violation_and_asks_for_nothing(
     browser: Browser, report: Report, tmp_path: Path, theme: str, width: int
 ) -> None:

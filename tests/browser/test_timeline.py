@@ -13,7 +13,7 @@ from urllib.parse import parse_qs
 import pytest
 from playwright.sync_api import Browser, Download, FrameLocator, Locator, Page, Route, expect
 
-from tests.browser.conftest import Tab, fresh_tab
+from tests.browser.conftest import COLOURS, Tab, fresh_tab
 from tests.support.served import tensorboard
 from tests.support.waiting import until
 
@@ -214,7 +214,8 @@ def test_both_themes_without_violations(tab: Tab, dark: bool) -> None:
         assert (DARK in seen, LIGHT in seen) == (dark, not dark)
         (inner,) = [each for each in tab.page.frames if "plugin_entry" in each.url]
         inner.evaluate(files("axe_playwright_python").joinpath("axe.min.js").read_text())
-        found = inner.evaluate("axe.run('#torchtidy')")
+        options = COLOURS if dark else {}
+        found = inner.evaluate("options => axe.run('#torchtidy', options)", options)
         assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in found["violations"]] == []
 
 
