@@ -17,9 +17,13 @@ from tests.support import missing
 from tests.support.gloo_ranks import recorded
 from tests.support.recordings import COUNTED_ONCE, LEFT_OUT, ROOT
 
+FEW_EXAMPLES = 30
+"""Random inputs of each test, others in every run; `make proof` draws 100."""
+
 # No test asserts an absolute time, and a busy machine takes any time.
-settings.register_profile("patient", deadline=None)
-settings.load_profile("patient")
+settings.register_profile("few", deadline=None, max_examples=FEW_EXAMPLES)
+settings.register_profile("proof", deadline=None)
+settings.load_profile("few")
 
 # Reports and profiles that tests share stay until the end: looking through all of them takes a tenth of the time.
 gc.set_threshold(50_000, 20, 100)
@@ -65,6 +69,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--timed", action="store_true", help="run what depends on a quiet machine, and nothing else")
     parser.addoption("--all-recordings", action="store_true", help="tests marked `sampled` look at each recording")
     parser.addoption("--proof", action="store_true", help="run what is marked `proof`, too")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    settings.load_profile("proof" if config.getoption("--proof") else "few")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -140,7 +140,7 @@ def written() -> tuple[tuple[ast.AST, ...], tuple[Observation, ...]]:
 
 
 @given(st.data(), st.booleans())
-@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 def test_any_sequence_through_any_function_has_a_reading(data: st.DataObject, is_open: bool) -> None:
     functions, vocabulary = written()
     paths = Paths(automaton_of(data.draw(st.sampled_from(functions))))

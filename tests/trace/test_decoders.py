@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tb_tidy_plugin.system.compiled import DECODER, is_usable
@@ -229,7 +229,6 @@ class TestAnything:
         SCALAR, lambda inner: st.lists(inner, max_size=3).map(lambda values: b"[" + b", ".join(values) + b"]")
     )
 
-    @settings(max_examples=100)
     @given(st.data())
     def test_made_up_events(self, data: st.DataObject) -> None:
         args = self.objects(self.KEY, self.NESTED)
@@ -239,7 +238,6 @@ class TestAnything:
         text = b'{"traceEvents":' + space + b"[" + space + (space + b"," + space).join(events) + space + b"]}"
         assert both(text)[1] == []
 
-    @settings(max_examples=100)
     @given(st.integers(0, 1 << 32))
     @example(0)
     def test_broken_traces(self, seed: int) -> None:

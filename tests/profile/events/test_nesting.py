@@ -96,7 +96,7 @@ def overlap(events: list[dict[str, Any]]) -> bool:
     )  # fmt: skip
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+@settings(suppress_health_check=[HealthCheck.filter_too_much])
 @given(any_events().filter(lambda events: not overlap(events)))
 def test_events_inside_or_beside_each_other_nest_as_in_torch(events: list[dict[str, Any]]) -> None:
     profile = profile_of(events)
@@ -115,7 +115,6 @@ def test_events_inside_or_beside_each_other_nest_as_in_torch(events: list[dict[s
     assert found == expected
 
 
-@settings(max_examples=100, deadline=None)
 @given(any_events())
 def test_self_times_add_up_to_each_threads_time_however_its_events_overlap(events: list[dict[str, Any]]) -> None:
     profile = profile_of(events)
@@ -158,7 +157,6 @@ def test_a_call_that_is_mostly_after_another_is_beside_it() -> None:
     assert nested.self_ns.tolist() == [10_000, 30_000, 300_000]
 
 
-@settings(max_examples=100, deadline=None)
 @given(any_events())
 def test_self_times_are_part_of_totals_and_subtrees_are_slices(events: list[dict[str, Any]]) -> None:
     nested, operators = profile_of(events).nested, profile_of(events).operators
@@ -180,7 +178,6 @@ def around(nested: Nesting, at: int) -> list[int]:
     return found
 
 
-@settings(max_examples=100, deadline=None)
 @given(any_events(), st.data())
 def test_outermost_calls_of_a_group_have_none_of_it_around(events: list[dict[str, Any]], data: st.DataObject) -> None:
     nested = profile_of(events).nested
@@ -213,7 +210,6 @@ def nested_events(draw_one: st.DrawFn) -> list[dict[str, Any]]:
     return events or [event("a", 0, 1)]
 
 
-@settings(max_examples=100, deadline=None)
 @given(nested_events())
 def test_self_times_add_up_to_the_time_of_the_roots(events: list[dict[str, Any]]) -> None:
     profile = profile_of(events)

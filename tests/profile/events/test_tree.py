@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -75,7 +75,6 @@ class TestCompiledLoops:
             compiled, plain = both_trees(read_trace(path), monkeypatch)
             assert compiled == plain
 
-    @settings(max_examples=100)
     @given(
         st.lists(
             st.tuples(st.integers(0, 3), st.integers(0, 12), st.integers(0, 6), st.integers(-1, 3), st.integers(-1, 3)),
@@ -188,7 +187,6 @@ def many_events(draw: st.DrawFn) -> list[dict[str, object]]:
     ]  # fmt: skip
 
 
-@settings(max_examples=100, deadline=None)
 @given(many_events(), st.lists(st.integers(0, 39)))
 def test_what_is_inside_events_has_one_of_them_above_it(events: list[dict[str, object]], some: list[int]) -> None:
     profile = Profile(_table(events))
@@ -197,7 +195,6 @@ def test_what_is_inside_events_has_one_of_them_above_it(events: list[dict[str, o
     assert profile.inside(np.array(around, np.int64)).tolist() == expected
 
 
-@settings(max_examples=100, deadline=None)
 @given(many_events())
 def test_any_events_give_the_tree_of_a_literal_replay(events: list[dict[str, object]]) -> None:
     table = _table(events)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tb_tidy_plugin.profile.memory.allocations import MemoryDevice, asked_by, memory_events
@@ -227,7 +227,6 @@ def made_up(draw_: st.DrawFn) -> Made:
     return Made(events, after, history, steps)
 
 
-@settings(max_examples=100, deadline=None)
 @given(made_up(), st.booleans())
 def test_any_allocations_equal_a_simulation(made: Made, with_totals: bool) -> None:
     steps = [step(number, start, end) for number, (start, end) in enumerate(made.steps)]
@@ -287,7 +286,6 @@ def _freed_first(events: list[dict[str, Any]], place: tuple[int, int], address: 
     return bool(here) and here[0] < 0
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 9)), min_size=1, max_size=120), st.integers(10, 40))
 def test_a_thinned_curve_keeps_its_peaks(entries: list[tuple[int, int]], points: int) -> None:
     time_ns: Times = np.cumsum([gap for gap, _ in entries])

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as some
 from msgspec.structs import replace
 
@@ -160,7 +160,6 @@ def overlapping_table(spans: list[tuple[int, int]]) -> EventTable:
 SPANS = some.lists(some.tuples(some.integers(0, 40_000), some.integers(0, 9_000)), min_size=1, max_size=60)
 
 
-@settings(max_examples=100, deadline=None)
 @given(spans=SPANS, edges=some.tuples(some.integers(0, 49_000), some.integers(1, 20_000)), width=some.integers(1, 64))
 def test_any_overlaps_and_any_window(spans: list[tuple[int, int]], edges: tuple[int, int], width: int) -> None:
     timeline = timeline_of(overlapping_table(spans), NO_STEPS)

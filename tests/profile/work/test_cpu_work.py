@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tb_tidy_plugin.profile.profile import Profile
@@ -40,7 +40,6 @@ def calls(name: str, times_us: list[int], tid: int = 1, args: dict[str, Any] = S
 
 
 @given(st.lists(st.integers(1, 10**6), min_size=1, max_size=40), st.lists(st.integers(1, 500), min_size=1, max_size=9))
-@settings(max_examples=100, deadline=None)
 def test_spread_of_call_times(first: list[int], second: list[int]) -> None:
     groups = {group.name: group for group in work_of(profile_of(calls("a", first) + calls("b", second, tid=2))).groups}
     for name, times in (("a", first), ("b", second)):
@@ -139,7 +138,6 @@ def many_threads(draw_one: st.DrawFn) -> list[dict[str, Any]]:
     ]
 
 
-@settings(max_examples=100, deadline=None)
 @given(many_threads())
 def test_threads_are_counted_moment_by_moment(events: list[dict[str, Any]]) -> None:
     moments = defaultdict(set)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tb_tidy_plugin.profile.profile import Profile
@@ -288,7 +288,6 @@ def any_events(draw_: st.DrawFn) -> list[dict[str, Any]]:
     return events
 
 
-@settings(max_examples=100, deadline=None)
 @given(any_events())
 def test_parts_add_up_for_any_events(events: list[dict[str, Any]]) -> None:
     profile = profile_of(events)
