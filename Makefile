@@ -12,6 +12,9 @@ MINUTES ?= 10
 PYTEST_FLAGS ?= --numprocesses $(shell expr $$(getconf _NPROCESSORS_ONLN) + 2) --dist loadfile --no-loadscope-reorder \
     --max-worker-restart 0
 
+# What Python compiles is kept in the environments here, or each process would compile torch and all tests again.
+unexport PYTHONDONTWRITEBYTECODE
+
 # Programs that the system does not have; `tests/tools.sh` brings them.
 export PATH := $(CURDIR)/build/tools/bin:$(PATH)
 
@@ -22,9 +25,8 @@ MIN := .venv-min
 NEWEST := .venv-newest
 BIN := $(TEST)/bin
 DEMO_SOURCES := sample_runs/image_classifier_untidy,sample_runs/text_generation_eval,sample_runs/decoder_training_gpu_untidy
-# Most modules of what is installed are never imported: to compile all of them takes 40 s. Where Python may not keep what
-# it compiles, each process would compile torch again.
-INSTALL := bin/pip install --quiet --disable-pip-version-check $(if $(PYTHONDONTWRITEBYTECODE),,--no-compile)
+# Most modules of what is installed are never imported: to compile all of them takes 40 s.
+INSTALL := bin/pip install --quiet --disable-pip-version-check --no-compile
 NODE_MODULES := frontend/node_modules/.package-lock.json
 COMPILED := $(wildcard tb_tidy_plugin/*/*.pyx tb_tidy_plugin/*/*.pxi)
 MIN_TESTS := tests/cli/test_cli.py tests/cli/test_doctor.py tests/plugin/test_in_tensorboard.py tests/plugin/test_profiles.py \
@@ -116,7 +118,7 @@ gpu-proof-report: $(TEST)/.installed ## write docs/accuracy-gpu.md and the sampl
 proof: $(TEST)/.installed ## run what needs a quiet machine: timed tests, growth, slow programs against fixed ones (for the same page)
 	$(BIN)/pytest --timed
 	$(BIN)/pytest $(PYTEST_FLAGS) --all-recordings -m sampled
-	$(BIN)/pytest $(PYTEST_FLAGS) --proof -m proof
+	$(BIN)/pytest $(PYTEST_FLAGS) --proof -m "proof or hypothesis"
 	$(BIN)/python -m tests.growth
 	$(BIN)/python -m tests.accuracy --proof
 	$(BIN)/python -m tests.accuracy --proof --conditions library
@@ -152,8 +154,7 @@ bundle: $(NODE_MODULES) ## check that the committed bundle is what its sources b
 	@diff --recursive --brief --exclude=.stamp build/frontend $(STATIC) \
 	    || { echo "$(STATIC) is stale: run 'npm run build' in frontend/ and commit what it writes" >&2; exit 1; }
 
-pytest: $(TEST)/.installed | node browser ## run the Python and browser tests
-	$(BIN)/python -m compileall -q tb_tidy_plugin tests  # or each process would, where Python may not keep bytecode
+pytest: $(TEST)/.compiled | node browser ## run the Python and browser tests
 	$(BIN)/pytest $(PYTEST_FLAGS)
 
 clean: ## remove all that the other targets made
@@ -182,6 +183,13 @@ $(DEMO)/.installed: setup.py $(COMPILED) | $(DEMO)/bin/pip
 $(TEST)/.installed: setup.py tests/requirements.txt tests/constraints.txt $(COMPILED) | $(TEST)/bin/pip
 	@PYTHON="$(PYTHON)" tests/tools.sh compiler
 	TORCHTIDY_FRONTEND=skip TORCHTIDY_EXTENSION=require $(TEST)/$(INSTALL) --requirement tests/requirements.txt --editable .
+	@touch $@
+
+# Once, before several processes do it at the same time: what the tests import, and the tests with their assertions.
+$(TEST)/.compiled: $(TEST)/.installed
+	@$(BIN)/python -m compileall -q tb_tidy_plugin tests
+	@$(BIN)/python -c 'import torch._dynamo, torch._inductor.compile_fx, torch.profiler, torch.utils.data, tensorboard.main'
+	@$(BIN)/pytest --collect-only --quiet > $(TEST)/collected.txt || { cat $(TEST)/collected.txt; exit 1; }
 	@touch $@
 
 # From a wheel: without a compiler, as most users have it.
