@@ -14,10 +14,19 @@ from tests.accuracy.corpus import Program
 from tests.accuracy.processes import measured_in
 from tests.accuracy.statements import OF_RULES, SLOW, WITHOUT_STATEMENTS, pairs_of
 
+COMPILED = ("elementwise-op-flood",)
+"""Rules whose statements take the compiler 20 s."""
+
+
+def parameters_of(chosen: list[Program]) -> list[object]:
+    return [
+        pytest.param(each, id=str(each), marks=[pytest.mark.proof] if each.rule in COMPILED else []) for each in chosen
+    ]
+
 
 @pytest.mark.slow
 @pytest.mark.torch
-@pytest.mark.parametrize("program", [each for each in OF_RULES if not each.is_drawn], ids=str)
+@pytest.mark.parametrize("program", parameters_of([each for each in OF_RULES if not each.is_drawn]))
 def test_the_statements_run_and_compute_the_same(program: Program, tmp_path: Path) -> None:
     (pair, *_) = pairs_of(program)
     assert complaint_about(pair) is None

@@ -62,13 +62,16 @@ class Fault:
         return f"{self.kind} {self.number}{' and later' if self.lasts else ''}: {errno.errorcode[self.error]}"
 
 
-def faults(kinds: Iterable[str] = ERRORS, *, all_errors: bool = False) -> Iterator[Fault]:
-    """All faults of these kinds, by their first error or by all in turns; a kind ends with the first not reached."""
+def faults(kinds: Iterable[str] = ERRORS, *, all_errors: bool = False, every: int = 1) -> Iterator[Fault]:
+    """Faults of these kinds, by their first error or by all in turns; a kind ends with the first not reached.
+
+    Of the calls of a kind, the first of each `every` fails.
+    """
     for kind in kinds:
         errors = ERRORS[kind] if all_errors else ERRORS[kind][:1]
         for error in errors:
             yield Fault(kind, 1, error, lasts=True)
-        for number, error in zip(count(1), cycle(errors)):
+        for number, error in zip(count(1, every), cycle(errors)):
             fault = Fault(kind, number, error, lasts=False)
             yield fault
             if not fault.is_reached:

@@ -13,6 +13,7 @@ import pytest
 from tb_tidy_plugin.capture import guarded, tidy_profile, tidy_trace_handler, write_device_events
 from tests.faults.injected import faults, injected
 from tests.support.made_up_device import record as record_device
+from tests.support.thinned import STEPS
 from tests.support.whole_run import contents
 
 pytestmark = pytest.mark.torch
@@ -38,15 +39,16 @@ def beside(folder: Path) -> list[Path]:
     return found
 
 
+@STEPS
 @pytest.mark.filterwarnings("ignore:.*warmup.*:UserWarning")
 def test_a_recording_in_one_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, every: int
 ) -> None:
     (tmp_path / "tmp").mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
     kinds = ("open", "write", "close", "fsync", "rename", "mkdir", "unlink")
     reached = set()
-    for fault in faults(kinds):
+    for fault in faults(kinds, every=every):
         run = tmp_path / str(fault)
         guarded.logged_once.cache_clear()
         caplog.clear()

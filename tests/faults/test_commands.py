@@ -26,6 +26,7 @@ from tb_tidy_plugin.trace.merge import event_list_of, write_merged
 from tb_tidy_plugin.words.errors import TidyError
 from tests.faults.injected import ERRORS, Fault, faults, injected
 from tests.support.environments import same_imports
+from tests.support.thinned import STEPS
 from tests.support.whole_run import contents, write_run
 
 FULL = Path("/dev/full")
@@ -111,13 +112,14 @@ def tried(
     where: Path | None = None,
     *,
     all_errors: bool = False,
+    every: int = 1,
 ) -> tuple[list[str], set[str]]:
     """All that was wrong, and the kinds of calls of which one failed."""
     wrong, reached = [], set[str]()
     before_each()
     usual = machine.does(*arguments)
     assert usual.code == 0, usual.said
-    for fault in faults(kinds, all_errors=all_errors):
+    for fault in faults(kinds, all_errors=all_errors, every=every):
         before_each()
         everything = contents(machine.folder)
         with injected(fault, where or machine.folder):
@@ -135,19 +137,21 @@ def tried(
 CHECK = ("check", ".", "--format", "json", "--jobs", "1")
 
 
-def test_check_with_an_empty_cache(machine: Machine) -> None:
+@STEPS
+def test_check_with_an_empty_cache(machine: Machine, every: int) -> None:
     kinds = [kind for kind in ERRORS if kind not in {"fork", "fsync", "mmap"}]
-    wrong, reached = tried(machine, CHECK, kinds, machine.forget, all_errors=True)
+    wrong, reached = tried(machine, CHECK, kinds, machine.forget, all_errors=True, every=every)
     assert wrong == []
     assert reached >= {"open", "read", "write", "close", "rename", "stat", "list", "unlink", "mkdir"}
 
 
-def test_check_with_all_that_it_asks_for_in_the_cache(machine: Machine) -> None:
+@STEPS
+def test_check_with_all_that_it_asks_for_in_the_cache(machine: Machine, every: int) -> None:
     def keep() -> None:
         machine.forget()
         machine.does(*CHECK)
 
-    wrong, reached = tried(machine, CHECK, ERRORS, keep)
+    wrong, reached = tried(machine, CHECK, ERRORS, keep, every=every)
     assert wrong == []
     assert reached >= {"open", "read", "mmap", "stat"}
 

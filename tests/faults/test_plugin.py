@@ -34,6 +34,7 @@ from tb_tidy_plugin.trace.files import TraceFile, find_traces
 from tests.faults.injected import Fault, faults, injected
 from tests.support.measurements import MEASURED_AT_ONCE, PAIR, measurement
 from tests.support.profiles import LIMIT_S, finished, started
+from tests.support.thinned import STEPS
 from tests.support.whole_run import contents, write_run
 from tests.support.workers import script
 
@@ -75,6 +76,7 @@ class TestWorker:
         asked = AnalysisSettings(run / "tb-tidy.toml", (), Cache(run.parents[1] / "cache"))
         return lambda: remembered(Here(file, (), asked), lambda _: None)
 
+    @STEPS
     @pytest.mark.parametrize(
         ("is_known", "kinds"),
         [
@@ -83,11 +85,11 @@ class TestWorker:
         ],
     )
     def test_the_outcome_is_what_it_should_be_or_says_why(
-        self, run: Path, analysed: Callable[[], AnalysisOutcome], *, is_known: bool, kinds: tuple[str, ...]
+        self, run: Path, analysed: Callable[[], AnalysisOutcome], *, is_known: bool, kinds: tuple[str, ...], every: int
     ) -> None:
         usual, before, reached = content_of(analysed()), contents(run), set()
         folder = run.parents[1] / "cache"
-        for fault in faults(kinds):
+        for fault in faults(kinds, every=every):
             for path in folder.iterdir():
                 path.unlink()
             if is_known:

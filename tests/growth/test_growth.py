@@ -14,6 +14,7 @@ import pytest
 from tests.growth.growth import ENDS, complaints, line_of, sizes_of, small_run
 from tests.growth.taken import Taker
 from tests.support.growing import INPUTS, MANY
+from tests.support.thinned import thinned
 
 TIMES = 0.25
 
@@ -34,7 +35,7 @@ def taker(small: Path) -> Iterator[Taker]:
         yield found
 
 
-@pytest.mark.parametrize("name", INPUTS)
+@pytest.mark.parametrize("name", thinned(list(INPUTS), 3))
 def test_it_grows_as_its_input_does(name: str, taker: Taker, tmp_path: Path) -> None:
     sizes = sizes_of(taker, INPUTS[name], tmp_path / "run", TIMES, ENDS)
     assert not complaints(sizes), line_of(name, sizes)

@@ -51,10 +51,10 @@ def fits(program: Program) -> bool:
 
 
 def sample() -> list[Program]:
-    """The hard programs and every sixth of the others, for each run of the tests; `make lines` takes all."""
+    """The hard programs and every twelfth of the others, for each run of the tests; `make lines` takes all."""
     everything = programs()
     hard = [program for program in everything if program.path.parent == HARD]
-    return [*hard, *everything[len(hard) :: 6]]
+    return [*hard, *everything[len(hard) :: 12]]
 
 
 def results(judged: Iterable[Program], said: Callable[[str], object] = lambda _: None) -> list[Result]:

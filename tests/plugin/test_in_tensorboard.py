@@ -26,7 +26,10 @@ def _installed() -> None:
     needs_the_installed_plugin()
 
 
-@pytest.fixture(params=["true", "false"], ids=["load_fast", "load_slow"])
+LOADERS = (pytest.param("true", id="load_fast"), pytest.param("false", id="load_slow"))
+
+
+@pytest.fixture(params=[LOADERS[0], pytest.param("false", id="load_slow", marks=pytest.mark.proof)])
 def board(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Served]:
     trace(tmp_path / "logs" / "first" / "w.7.pt.trace.json")
     flags = ("--logdir", str(tmp_path / "logs"), "--load_fast", request.param)
@@ -64,6 +67,7 @@ def test_a_report_and_everything_around_it_leaves_no_complaint_in_the_log(board:
     assert "Traceback" not in log
 
 
+@pytest.mark.parametrize("board", LOADERS, indirect=True)
 def test_a_new_trace_appears_and_a_changed_one_is_read_anew(board: Served, tmp_path: Path) -> None:
     assert board.runs() == ["first"]
     trace(tmp_path / "logs" / "second" / "w.pt.trace.json")

@@ -34,7 +34,7 @@ those before them. `tests/ledger/test_recordings.py` checks their figures agains
 
 
 STANDS_FOR = {
-    "b200_eager": ["mi300_sglang_prefill_decode"],
+    "b200_eager": ["mi300_sglang_prefill_decode", "mi300_ddp8_resnet_checkpoint"],
     "v100_2021_resnet50_workers4": ["v100_2021_resnet50_workers0", "v100_memory_compile_216k"],
     "v100_ddp2_test": ["a100_ddp8_control"],
 }
