@@ -20,7 +20,7 @@ from tests.support.captured_job import document_of, traces_in
 from tests.support.environments import same_imports
 from tests.support.recordings import ROOT
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.slow]
 
 LIMIT_S = 600
 

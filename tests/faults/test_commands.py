@@ -137,6 +137,7 @@ def tried(
 CHECK = ("check", ".", "--format", "json", "--jobs", "1")
 
 
+@pytest.mark.slow
 @STEPS
 def test_check_with_an_empty_cache(machine: Machine, every: int) -> None:
     kinds = [kind for kind in ERRORS if kind not in {"fork", "fsync", "mmap"}]
