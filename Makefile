@@ -119,6 +119,7 @@ proof: $(TEST)/.installed ## run what needs a quiet machine: timed tests, growth
 	$(BIN)/pytest --timed
 	$(BIN)/pytest $(PYTEST_FLAGS) --all-recordings -m sampled
 	$(BIN)/pytest $(PYTEST_FLAGS) --proof -m "proof or hypothesis"
+	TIDY_API_EXAMPLES=100 $(BIN)/pytest tests/plugin/test_openapi.py
 	$(BIN)/python -m tests.growth
 	$(BIN)/python -m tests.accuracy --proof
 	$(BIN)/python -m tests.accuracy --proof --conditions library

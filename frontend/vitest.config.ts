@@ -6,6 +6,7 @@ const FUNCTIONS = 'src/base/**/*.test.ts';
 export default defineConfig({
   oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
   test: {
+    pool: 'threads', // they start sooner than processes
     restoreMocks: true,
     unstubGlobals: true,
     projects: [

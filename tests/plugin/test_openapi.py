@@ -30,7 +30,7 @@ from tests.support.logdirs import trace
 from tests.support.waiting import until
 from tests.support.workers import WITH_MADE_UP_RULE
 
-EXAMPLES = int(os.environ.get("TIDY_API_EXAMPLES", "12"))
+EXAMPLES = int(os.environ.get("TIDY_API_EXAMPLES", "5"))
 CHECKS = [
     not_a_server_error,
     conformance.status_code_conformance,
