@@ -17,7 +17,7 @@ import msgspec
 from msgspec.structs import replace
 
 from tb_tidy_plugin.analysis.job import Job
-from tb_tidy_plugin.ledger.model import Entry
+from tb_tidy_plugin.ledger.model import Entry, Owner
 from tb_tidy_plugin.report.code_model import CodeFix
 from tb_tidy_plugin.report.model import Finding, Note, Report, RunReport
 from tb_tidy_plugin.sources.files import candidates
@@ -119,6 +119,8 @@ def renamed(value: _T, of: Callable[[str], str]) -> _T:
                 changes[field] = new
         if isinstance(value, CodeFix) and "file" in changes:
             changes["diff"] = of_file(value.diff, value.file, str(changes["file"]))
+        if isinstance(value, Owner) and value.file and "file" in changes:
+            changes["place"] = value.place.replace(value.file, str(changes["file"]), 1)
         return replace(value, **changes) if changes else value
     if type(value) in (list, tuple):
         items = [renamed(item, of) for item in value]  # type: ignore[attr-defined]

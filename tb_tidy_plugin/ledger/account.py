@@ -50,7 +50,7 @@ FUSED_WORK = re.compile(
 )
 """Names of fused optimizers, PyTorch's and Apex's, and of the code that `torch.compile` generates."""
 
-MOST_CALLS, LEAST_NAMED, MOST_PIECES = 64, 0.02, 3
+MOST_CALLS_NAMED, LEAST_UNNAMED, MOST_PIECES = 64, 0.02, 3
 NOT_STEADY = 0.3
 """Share of the window above which start-up, or compilation, makes the recording unsteady."""
 
@@ -365,12 +365,12 @@ class _Book:
         order = np.argsort(length, kind="stable")
         longest[of[order]] = mine[order]  # of each event its longest piece
         total = left = int(ns.sum())
-        for calls in islice(sites.alike(events, ns), MOST_CALLS):
+        for calls in islice(sites.alike(events, ns), MOST_CALLS_NAMED):
             here = int(calls.ns.sum())
             owner = self._owner(int(longest[np.searchsorted(events, calls.event)]), here)
             owned.append(Owned(sites.described(owner, calls), calls))
             left -= here
-            if left <= LEAST_NAMED * total:
+            if left <= LEAST_UNNAMED * total:
                 break
         owned.sort(key=lambda each: -each.owner.ns)
         return [each.of_pass("loading") for each in owned] if cause is Cause.DATA_LOADING else owned

@@ -26,21 +26,21 @@ from tb_tidy_plugin.profile.timeline.timeline import shapes_line
 from tb_tidy_plugin.sources.frames import Frame, parse_frame
 from tb_tidy_plugin.sources.places import places_of
 from tb_tidy_plugin.trace.columns import ABSENT, Category, EventTable, Mask, Numbers, Rows, Times
-from tb_tidy_plugin.trace.sets import numbered
+from tb_tidy_plugin.trace.sets import distinct, numbered
 from tb_tidy_plugin.words.units import plural
 from tb_tidy_plugin.words.vocabulary import known_by_mark
 
 OPTIMIZER_MARK, ENGINE = r"^Optimizer\.", "autograd::engine::evaluate_function"
-MOST_OWNERS, ENOUGH = 8, 0.8
-LONGEST_SHAPES, LONGEST_TEXT = 80, 60
-SAMPLE, MOST_LINES = 16, 4096
+MOST_OWNERS, _ENOUGH = 8, 0.8
+_LONGEST_SHAPES, _LONGEST_TEXT = 80, 60
+_SAMPLE, _MOST_LINES = 16, 4096
 """Calls that differ only in their position in a function: looked at first, and at most where their lines differ."""
 
 _FORWARD, _BACKWARD, _OPTIMIZER, _LOADING, _OTHER = range(len(OWNER_PASSES))
 Keys: TypeAlias = NDArray[np.int64]
 
 
-class Calls(msgspec.Struct, frozen=True):
+class AlikeCalls(msgspec.Struct, frozen=True):
     """Calls that the recording shows alike; arrays have one entry per line of code that may be behind them.
 
     Attributes:
@@ -111,7 +111,7 @@ class CallSites:
         place[inside] = np.where(is_own, events[inside], forward[of] if len(forward) else ABSENT)
         return found, place
 
-    def alike(self, chosen: Rows, ns: Times) -> Iterator[Calls]:
+    def alike(self, chosen: Rows, ns: Times) -> Iterator[AlikeCalls]:
         """Calls of one operator with the same inputs in one pass, largest time first.
 
         Args:
@@ -134,7 +134,7 @@ class CallSites:
             sites = sites[np.argsort(-site_ns[sites], kind="stable")]
             event = int(chosen[longest[number]])
             around = int(self._around[event])
-            yield Calls(
+            yield AlikeCalls(
                 pass_=OWNER_PASSES[self._pass[event]],
                 event=event,
                 library=None if around == ABSENT else parse_frame(names[self.profile.table.name[around]]),
@@ -143,12 +143,12 @@ class CallSites:
                 count=count[sites],
             )
 
-    def described(self, owner: Owner, calls: Calls) -> Owner:
+    def described(self, owner: Owner, calls: AlikeCalls) -> Owner:
         """The owner of `calls` with their pass and inputs, and with the function around them."""
         table, row = self.profile.table, int(self._events[calls.event])
         inputs = self.profile.inputs(row)
         is_function = table.category[row] == Category.PYTHON and self._place[calls.event] == ABSENT
-        name = plain(table.names[table.name[row]])
+        name = _plain(table.names[table.name[row]])
         frame = parse_frame(name) if is_function else None
         function = frame.function if frame else name if is_function else None
         tensors = (dtype for dtype in inputs.dtypes if dtype and dtype not in NOT_A_TENSOR)
@@ -156,10 +156,10 @@ class CallSites:
         return replace(
             owner,
             pass_=calls.pass_,
-            operator=None if owner.operator is None else plain(owner.operator),
+            operator=None if owner.operator is None else _plain(owner.operator),
             file=frame.file if frame else None,
             function=function,
-            shapes=_short(shapes_line(inputs.dims), LONGEST_SHAPES),
+            shapes=_short(shapes_line(inputs.dims), _LONGEST_SHAPES),
             dtype=TORCH_DTYPES.get(dtype, dtype),
         )
 
@@ -223,7 +223,7 @@ class CallSites:
     def _names(self) -> Numbers:
         """A number for each name, equal for the modules of one class."""
         numbers: dict[str, int] = {}
-        return np.array([numbers.setdefault(plain(name), len(numbers)) for name in self.profile.table.names], np.int32)
+        return np.array([numbers.setdefault(_plain(name), len(numbers)) for name in self.profile.table.names], np.int32)
 
     @cached_property
     def _updates(self) -> Rows:
@@ -238,7 +238,7 @@ class Owned(msgspec.Struct, frozen=True):
     """Time of an entry: what the recording names, and the calls that it consists of, None without any."""
 
     owner: Owner
-    calls: Calls | None
+    calls: AlikeCalls | None
 
     def of_pass(self, pass_: OwnerPass) -> Owned:
         """The same time, as part of `pass_`."""
@@ -265,7 +265,7 @@ def owners_of(
     kept = list[Owner]()
     for detail in range(finest, _BY_LINE - 1, -1):
         kept = _largest(_merged(placed, detail), total)
-        if sum(owner.ns for owner in kept) >= ENOUGH * total or detail <= _BY_OPERATOR:
+        if sum(owner.ns for owner in kept) >= _ENOUGH * total or detail <= _BY_OPERATOR:
             break
     return kept
 
@@ -304,7 +304,7 @@ def _largest(owners: Sequence[Owner], total: int) -> list[Owner]:
         place, work = _place_in_words(owner), _work_in_words(owner)
         kept.append(replace(owner, share=owner.ns / max(total, 1), place=place, work=work))
         named += owner.ns
-        if named >= ENOUGH * total:
+        if named >= _ENOUGH * total:
             break
     return kept
 
@@ -314,14 +314,14 @@ def _place_in_words(owner: Owner) -> str:
     if owner.line is None or owner.file is None:
         return f"{owner.function} in {owner.file}" if owner.file else owner.function or ""
     lines = " or ".join(map(str, owner.ties or (owner.line,)))
-    return f"{owner.file}:{lines} {_short(owner.text, LONGEST_TEXT) or owner.function}"
+    return f"{owner.file}:{lines} {_short(owner.text, _LONGEST_TEXT) or owner.function}"
 
 
 def _work_in_words(owner: Owner) -> str:
     """`backward · aten::bmm 128×96×96, 128×96×64 f32 · 12 calls`."""
     pass_ = owner.pass_ if owner.pass_ in {"backward", "optimizer", "loading"} else None
     if not (owner.function or owner.operator):
-        kernel = owner.kernel and _short(owner.kernel, LONGEST_TEXT)
+        kernel = owner.kernel and _short(owner.kernel, _LONGEST_TEXT)
         others = (owner.mark, owner.neighbours, kernel)
         return (kernel if owner.known_by == "kernel-name" else next(filter(None, others), "")) or ""
     operator = f"{owner.operator}{known_by_mark(owner.replayed)}" if owner.operator else ""
@@ -342,12 +342,12 @@ def _placed(owned: Owned, place_of: Callable[[int], Frame | None]) -> Iterator[t
         yield None, owned.owner.ns, 0
         return
     total, count = int(calls.ns.sum()), int(calls.count.sum())
-    sample = np.unique(np.linspace(0, len(calls.row) - 1, min(len(calls.row), SAMPLE)).astype(np.int64))
+    sample = distinct(np.linspace(0, len(calls.row) - 1, min(len(calls.row), _SAMPLE)).astype(np.int64))
     places = {at: _place(place_of, int(calls.row[at])) for at in sample.tolist()}
     if len(set(places.values())) == 1:
         yield places[0], total, count
         return
-    for at in range(min(len(calls.row), MOST_LINES)):
+    for at in range(min(len(calls.row), _MOST_LINES)):
         place = places[at] if at in places else _place(place_of, int(calls.row[at]))
         ns, n = int(calls.ns[at]), int(calls.count[at])
         total, count = total - ns, count - n
@@ -382,7 +382,7 @@ def _at(owned: Owned, place: Frame | None) -> Owner:
     )
 
 
-def plain(name: str) -> str:
+def _plain(name: str) -> str:
     """A module's name without its number, an operator of the backward pass without the engine's prefix."""
     return name.rpartition("_")[0] if name.startswith("nn.Module: ") else name.removeprefix(f"{ENGINE}: ")
 

@@ -291,4 +291,5 @@ def test_a_long_sum_takes_time_in_proportion_to_its_terms() -> None:
         finally:
             gc.enable()
 
-    assert min(took_s(400) for _ in range(10)) < 20 * min(took_s(100) for _ in range(10))
+    tick_s = 0.01  # of clocks that count ticks
+    assert min(took_s(400) for _ in range(10)) < 20 * min(took_s(100) for _ in range(10)) + tick_s
