@@ -360,14 +360,13 @@ class _Book:
         there = np.flatnonzero(event != ABSENT)
         mine, length = mine[there], length[there]
         events, of = numbered(event[there].astype(np.int64))
-        ns, longest = np.zeros(len(events), np.int64), np.empty(len(events), np.int64)
+        ns, first = np.zeros(len(events), np.int64), np.empty(len(events), np.int64)
         np.add.at(ns, of, length)
-        order = np.argsort(length, kind="stable")
-        longest[of[order]] = mine[order]  # of each event its longest piece
+        first[of[::-1]] = mine[::-1]  # of each event its first piece
         total = left = int(ns.sum())
         for calls in islice(sites.alike(events, ns), MOST_CALLS_NAMED):
             here = int(calls.ns.sum())
-            owner = self._owner(int(longest[np.searchsorted(events, calls.event)]), here)
+            owner = self._owner(int(first[np.searchsorted(events, calls.event)]), here)
             owned.append(Owned(sites.described(owner, calls), calls))
             left -= here
             if left <= LEAST_UNNAMED * total:
@@ -396,12 +395,16 @@ class _Book:
         """
         is_python = self.names.kind == Kind.PYTHON.number
         event = np.where(self.operators == ABSENT, self.calls, self.operators)
-        event = np.where(event < self.profile.tree.size, event, self.profile.launched_by[event])
-        event = np.where(is_python, self._functions[self.segments.call], event)
-        there = np.flatnonzero(event != ABSENT)
-        rows, of = numbered(event[there].astype(np.int64) * 2 + is_python[there])
-        found = np.full(len(event), ABSENT, np.int32)
-        found[there] = of
+        outside = np.flatnonzero(event >= self.profile.tree.size)
+        event[outside] = self.profile.launched_by[event[outside]]
+        python = np.flatnonzero(is_python)
+        event[python] = self._functions[self.segments.call[python]]
+        event = np.where(event == ABSENT, ABSENT, event * np.int32(2) + is_python).astype(np.int32)
+        rows, of = numbered(event)
+        found = of.astype(np.int32)
+        if len(rows) and rows[0] == ABSENT:
+            rows, found = rows[1:], found - np.int32(1)
+        rows = rows.astype(np.int64)
         return CallSites(self.profile, rows // 2, rows % 2 == 1), found
 
     @cached_property

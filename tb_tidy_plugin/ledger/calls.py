@@ -45,7 +45,7 @@ class AlikeCalls(msgspec.Struct, frozen=True):
 
     Attributes:
         pass_: of the training step.
-        event: position of the call with most time.
+        event: position of a call on the line with most time.
         library: the nearest function outside PyTorch and the standard library, of any of them; None without one.
         row: a call each whose line stands for the calls of this entry, `ABSENT` if the user's code has none.
         ns: their time. count: their number.
@@ -106,9 +106,7 @@ class CallSites:
         place = events.copy()
         inside = np.flatnonzero(node != ABSENT)
         is_own = self._is_own_place[events[inside]] & (self._places.row[events[inside]] > node[inside])
-        nodes, of = numbered(node[inside])
-        forward = np.array([_row(profile.forward_of(each)) for each in nodes.tolist()], np.int64)
-        place[inside] = np.where(is_own, events[inside], forward[of] if len(forward) else ABSENT)
+        place[inside] = np.where(is_own, events[inside], profile.forwards_of(node[inside].astype(np.int64)))
         return found, place
 
     def alike(self, chosen: Rows, ns: Times) -> Iterator[AlikeCalls]:
@@ -119,28 +117,26 @@ class CallSites:
             ns: time of each.
         """
         names = self.profile.table.names
-        kind, place = self._kind[chosen], self._place[chosen]
-        _, first, of = np.unique(self._site[chosen], return_index=True, return_inverse=True)
-        of = of.reshape(-1)
-        site_ns, count = _summed(of, ns, len(first)), np.bincount(of, minlength=len(first))
-        longest = np.lexsort((-ns, kind))
-        kinds, begins = np.unique(kind[longest], return_index=True)
-        longest = longest[begins]
-        kind_of = np.searchsorted(kinds, kind[first])
+        sites, of = numbered(self._site[chosen])
+        first = np.empty(len(sites), np.int64)
+        first[of[::-1]] = np.arange(len(chosen))[::-1]  # of each line its first event
+        site_ns, count = _summed(of, ns, len(sites)), np.bincount(of, minlength=len(sites))
+        place = self._place[chosen[first]]
+        kinds, kind_of = numbered(self._kind[chosen[first]])
         by_kind = np.argsort(kind_of, kind="stable")
         bounds = np.searchsorted(kind_of[by_kind], np.arange(len(kinds) + 1))
         for number in np.argsort(-_summed(kind_of, site_ns, len(kinds)), kind="stable").tolist():
-            sites = by_kind[bounds[number] : bounds[number + 1]]
-            sites = sites[np.argsort(-site_ns[sites], kind="stable")]
-            event = int(chosen[longest[number]])
+            at = by_kind[bounds[number] : bounds[number + 1]]
+            at = at[np.argsort(-site_ns[at], kind="stable")]
+            event = int(chosen[first[at[0]]])
             around = int(self._around[event])
             yield AlikeCalls(
                 pass_=OWNER_PASSES[self._pass[event]],
                 event=event,
                 library=None if around == ABSENT else parse_frame(names[self.profile.table.name[around]]),
-                row=place[first[sites]],
-                ns=site_ns[sites],
-                count=count[sites],
+                row=place[at],
+                ns=site_ns[at],
+                count=count[at],
             )
 
     def described(self, owner: Owner, calls: AlikeCalls) -> Owner:
@@ -389,10 +385,6 @@ def _plain(name: str) -> str:
 
 def _short(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
-
-
-def _row(found: int | None) -> int:
-    return ABSENT if found is None else found
 
 
 def _names_at(table: EventTable, rows: Rows) -> Numbers:

@@ -45,7 +45,7 @@ from tb_tidy_plugin.trace.columns import (
     repeated,
 )
 from tb_tidy_plugin.trace.links import launches
-from tb_tidy_plugin.trace.sets import distinct, order_by, united
+from tb_tidy_plugin.trace.sets import distinct, numbered, order_by, united
 from tb_tidy_plugin.trace.settings import Settings
 from tb_tidy_plugin.trace.strings import answers_of
 
@@ -427,6 +427,29 @@ class Profile:
                 thread = self.forward_threads.get(int(table.forward_thread[at]), ABSENT)
                 return forward.get((thread, int(table.sequence[at])))
         return None
+
+    def forwards_of(self, rows: Rows) -> Rows:
+        """For many operators of the backward pass, by their own sequence numbers; `ABSENT` for none, and without one.
+
+        As `forward_of`, but no operator around them is asked.
+        """
+        table = self.table
+        forward = np.flatnonzero(
+            (table.category == Category.OPERATOR) & (table.sequence != ABSENT) & (table.forward_thread == 0)
+        )
+        ids, of_id = numbered(table.forward_thread[rows].astype(np.int64))
+        threads = np.array([self.forward_threads.get(each, ABSENT) for each in ids.tolist()], np.int64)[of_id]
+        # Sequence numbers, first those of the forward pass, as small ones; and from them a key of number and thread.
+        number = numbered(np.concatenate([table.sequence[forward], table.sequence[rows]]).astype(np.int64))[1]
+        thread = np.concatenate([table.thread[forward].astype(np.int64), threads])
+        key = number * (len(table.threads) + 1) + thread
+        known, asked = key[: len(forward)], key[len(forward) :]
+        order = np.argsort(known, kind="stable")
+        at = np.searchsorted(known[order], asked, side="right") - 1  # the last of equal ones
+        found = np.append(forward[order], ABSENT)[at]
+        is_known = (at >= 0) & (table.sequence[rows] != ABSENT) & (table.forward_thread[rows] > 0)
+        is_known &= np.append(known[order], ABSENT)[at] == asked
+        return np.where(is_known, found, ABSENT)
 
     # Host and device
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from textwrap import indent
 
+import numpy as np
 import pytest
 
 from tb_tidy_plugin.analysis.assemble import Analysis, read_file
@@ -18,7 +19,7 @@ from tb_tidy_plugin.ledger.model import Entry, Owner
 from tb_tidy_plugin.trace.columns import ABSENT
 from tb_tidy_plugin.trace.files import find_traces
 from tb_tidy_plugin.words.causes import Cause, Kind
-from tests.ledger.traces import Made
+from tests.ledger.traces import OTHER, Made
 from tests.support.recordings import shared, shared_names
 
 
@@ -54,6 +55,19 @@ class TestPlace:
         assert (owner.pass_, owner.file, owner.function) == ("backward", "model.py", "forward")
         assert (owner.operator, owner.shapes, owner.dtype, owner.calls) == ("aten::mm", "64×64, 64×64", "float32", 1)
         assert owner.ns == 6_600_000
+
+    def test_all_forward_operators_at_once_are_those_of_each(self) -> None:
+        made = step()
+        for at, number in enumerate((5, 6, 6, 8)):  # the last one of a number counts
+            product(made, 100 + 200 * at, 200 + 200 * at, **{"Sequence number": number, "Fwd thread id": 0})
+        for at, number in enumerate((8, 6, 5, 7)):  # 7 has no forward operator
+            linked: dict[str, object] = {"Sequence number": number, "Fwd thread id": 1}
+            made.operator("MmBackward0", 5_000 + 200 * at, 5_100 + 200 * at, OTHER, **linked)
+        profile = made.profile()
+        rows = np.flatnonzero(profile.table.forward_thread > 0)
+        found = [profile.forward_of(row) for row in rows.tolist()]
+        assert profile.forwards_of(rows).tolist() == [ABSENT if row is None else row for row in found]
+        assert [None if row is None else profile.start_ns(row) // 1_000 for row in found] == [700, 500, 100, None]
 
     def test_an_accumulated_gradient_has_no_place(self) -> None:
         made = step().frame("torch/_tensor.py(500): backward", 2_000, 9_000)
