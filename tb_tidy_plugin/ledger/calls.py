@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from tb_tidy_plugin.ledger.model import OWNER_PASSES, Owner, OwnerPass
-from tb_tidy_plugin.ledger.owners import is_library_frame
+from tb_tidy_plugin.ledger.owners import is_library_frame, ledger_name
 from tb_tidy_plugin.profile.compiled.operators import spans_of
 from tb_tidy_plugin.profile.events.inputs import NOT_A_TENSOR, TORCH_DTYPES
 from tb_tidy_plugin.profile.profile import Profile
@@ -153,10 +153,10 @@ class CallSites:
             owner,
             pass_=calls.pass_,
             operator=None if owner.operator is None else _plain(owner.operator),
-            file=frame.file if frame else None,
-            function=function,
+            file=ledger_name(frame.file) if frame else None,
+            function=function and ledger_name(function),
             shapes=_short(shapes_line(inputs.dims), _LONGEST_SHAPES),
-            dtype=TORCH_DTYPES.get(dtype, dtype),
+            dtype=_short(TORCH_DTYPES.get(dtype, dtype), _LONGEST_TEXT),
         )
 
     def _child(self, place: Rows, frame: Rows) -> Rows:
@@ -363,14 +363,14 @@ def _at(owned: Owned, place: Frame | None) -> Owner:
     """
     owner, library = owned.owner, owned.calls.library if owned.calls else None
     if place is not None and not place.own_code and library is not None:
-        return replace(owner, file=library.file, function=library.function)
+        return replace(owner, file=ledger_name(library.file), function=ledger_name(library.function))
     if place is None:
         return owner
     is_known = place.precision != "definition"
     return replace(
         owner,
-        file=place.file,
-        function=place.function,
+        file=ledger_name(place.file),
+        function=ledger_name(place.function),
         line=place.line if is_known else None,
         exact=is_known and len(place.ties) < 2,
         ties=place.ties if len(place.ties) > 1 else (),

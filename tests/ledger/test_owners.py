@@ -84,6 +84,13 @@ class TestPlace:
         assert owner.own.line is None
         assert owner.name == "train in train.py · aten::mm 64×64, 64×64 f32 · 1 call"
 
+    def test_names_of_any_length_stay_short(self) -> None:
+        long = "x" * 100_000
+        made = step().frame(f"{long}.py(3): {long}", 100, 9_900)
+        made.operator("aten::mm", 200, 9_000, **{"Input Dims": [[64, 64]], "Input type": [long]})  # type: ignore[arg-type]
+        for entry in made.account().ledger.entries:
+            assert all(len(owner.name) < 1_000 for owner in entry.owners)
+
     def test_work_of_an_optimizer_is_of_its_pass(self) -> None:
         made = step().mark("Optimizer.step#Adam.step", 100, 9_000)
         assert entry_of(product(made, 200, 8_000), Kind.MATRIX).owner.pass_ == "optimizer"
