@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from tb_tidy_plugin.words.vocabulary import MachineSource
+
 if TYPE_CHECKING:
     from tb_tidy_plugin.trace.columns import DeviceProperties
 
@@ -41,10 +43,12 @@ class DeviceModel(msgspec.Struct, frozen=True):
     Attributes:
         bytes_per_second: to the device's own memory.
         peaks: by the trace's C++ name of a dtype.
+        source: how these figures are known.
     """
 
     bytes_per_second: float
     peaks: Mapping[str, Peak]
+    source: MachineSource = "datasheet"
 
 
 def _device(

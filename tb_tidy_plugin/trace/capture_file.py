@@ -27,6 +27,7 @@ from tb_tidy_plugin.trace.columns import (
     TensorIds,
 )
 from tb_tidy_plugin.trace.compiled_code import CompiledCode
+from tb_tidy_plugin.trace.measured_machine import MeasuredMachine
 from tb_tidy_plugin.trace.reader import CutShortError, read_blocks
 from tb_tidy_plugin.trace.recover import NOT_JSON
 from tb_tidy_plugin.trace.remote import AnyPath, is_file
@@ -108,6 +109,7 @@ class CaptureFile(msgspec.Struct, frozen=True):
     faults: _Faults | None = None
     workers: _Workers | None = None
     compiled: CompiledCode | None = None
+    machine: MeasuredMachine | None = None
 
 
 class _Versioned(msgspec.Struct):
@@ -194,6 +196,7 @@ def _joined(table: EventTable, found: CaptureFile) -> EventTable:
         sources=sources,
         tensors=_tensor_ids(table, found.tensors or Tensors()),
         compiled=found.compiled,
+        machine=found.machine,
     )
     called_from, matched = _lines(table, found.calls)
     table = replace(

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from tb_tidy_plugin.system.decoders import decode, decoder_of
 from tb_tidy_plugin.system.threads import on_all_cores
 from tb_tidy_plugin.trace.compiled_code import CompiledCode
+from tb_tidy_plugin.trace.measured_machine import MeasuredMachine
 from tb_tidy_plugin.trace.recover import NOT_JSON
 from tb_tidy_plugin.trace.remote import AnyPath
 from tb_tidy_plugin.trace.sets import among
@@ -230,6 +231,7 @@ class Captured(msgspec.Struct, frozen=True):
         sources: the user's own files in the recording.
         tensors: by the operator's `file_order`, if tensors were recorded.
         compiled: data on compiled code, None if nothing was compiled.
+        machine: its speed, None if it was not measured.
     """
 
     settings: Settings | None = None
@@ -240,6 +242,7 @@ class Captured(msgspec.Struct, frozen=True):
     sources: tuple[SourceFile, ...] = ()
     tensors: Mapping[int, TensorIds] = msgspec.field(default_factory=dict)
     compiled: CompiledCode | None = None
+    machine: MeasuredMachine | None = None
 
 
 class Metadata(msgspec.Struct, frozen=True):

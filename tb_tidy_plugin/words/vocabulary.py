@@ -68,5 +68,8 @@ Confidence: TypeAlias = Literal["high", "medium", "low"]
 
 Basis: TypeAlias = Literal["bound", "replayed", "measured"]
 
+MachineSource: TypeAlias = Literal["measured", "datasheet", "estimated"]
+"""How the limits of a machine are known: measured there, stated by its maker, or computed from what a trace tells."""
+
 Verdict: TypeAlias = Literal["faster", "slower", "no_clear_difference"]
 """Meaning of an interval of ratios of times."""
