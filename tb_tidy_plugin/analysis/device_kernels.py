@@ -217,6 +217,7 @@ def _families(profile: Profile, named: Iterable[_Named], sums: list[_Sum]) -> li
         rows.append(
             KernelFamilyRow(
                 family=family,
+                label=family.label,
                 count=each.count,
                 total_ns=each.total_ns,
                 share=each.total_ns / whole,

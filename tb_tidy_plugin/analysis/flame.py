@@ -24,7 +24,7 @@ from tb_tidy_plugin.torchfacts.event_names import MODULE
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Ids, Numbers, Rows, Times, blocks_of
 from tb_tidy_plugin.trace.sets import distinct, numbered
 from tb_tidy_plugin.trace.strings import NumberTable
-from tb_tidy_plugin.words.causes import Cause
+from tb_tidy_plugin.words.causes import AtWork
 
 MOST_FLAME_NODES = 3000
 """Most nodes listed: those with the largest part of any of the three amounts. A bar of 1,000 pixels shows fewer."""
@@ -36,6 +36,9 @@ PIECES_AT_ONCE = 1 << 18
 _ROOT = FlameFrame(kind="root", name="All")
 SMALLER = "smaller parts"
 STEP_MARK = re.compile(r"ProfilerStep[#*]")
+END_OF: dict[AtWork, FlameKind] = {"device": "kernel", "cpu": "cpu", "none": "idle"}
+"""Kind of the node that holds time of the account."""
+
 KIND_OF: dict[int, FlameKind] = {Category.OPERATOR: "operator", Category.ANNOTATION: "annotation"}
 
 
@@ -158,14 +161,10 @@ def _account_parts(profile: Profile, account: Account, forest: _Forest, around: 
         for code in codes.tolist():
             at, which = divmod(code, len(table.names) + 1)
             text = ledger_name(table.names[which - 1]) if which else entries[at].title
-            frames.append(forest.frames.number(_end(entries[at].cause, text, at)))
+            frame = FlameFrame(kind=END_OF[entries[at].at_work], name=text, entry=at)
+            frames.append(forest.frames.number(frame))
         lengths = account.segments.ends[block] - account.segments.starts[block]
         yield forest.children(parents, np.array(frames, np.int64)[number]), lengths
-
-
-def _end(cause: Cause, name: str, entry: int) -> FlameFrame:
-    kind: FlameKind = "kernel" if cause.is_of_device else "cpu" if cause is Cause.CPU else "idle"
-    return FlameFrame(kind=kind, name=name, entry=entry)
 
 
 def _call_frames(profile: Profile, forest: _Forest, rows: Ids) -> Rows:
@@ -246,9 +245,17 @@ def _listed(forest: _Forest, own: Times, most: int, account: Account, findings: 
     return Flame(
         frames=[known[each] for each in used.tolist()],
         entries=[
-            FlameEntry(id=each.id, title=each.title, cause=each.cause, ns=each.ns_total)
+            FlameEntry(
+                id=each.id,
+                title=each.title,
+                cause=each.cause,
+                group=each.group,
+                at_work=each.at_work,
+                ns=each.ns_total,
+            )
             for each in account.ledger.entries
         ],
+        groups=account.ledger.groups,
         parent=[ABSENT, *place[parent[kept[1:]]].tolist(), *groups[0].tolist()],
         frame=frame_number.reshape(-1).tolist(),
         account_ns=amounts[0],

@@ -122,6 +122,7 @@ def _causes(quantities: Iterable[tuple[_Quantity, tuple[int, int | None]]], at: 
         yield OutlierCause(
             kind=each.kind,
             name=each.name,
+            title=WAIT_WORDS[each.name] if each.kind == "wait" else each.name,
             shapes=each.shapes,
             time_ns=int(each.time_ns[at]),
             usual_ns=usual_ns,
@@ -161,7 +162,7 @@ def _cause_text(cause: OutlierCause) -> str:
     excess_ns = _excess_ns(cause)
     more = f"{Nanoseconds(abs(excess_ns))} {'more' if excess_ns > 0 else 'less'}"
     if cause.kind == "wait":
-        return f"{WAIT_WORDS[cause.name]} {more}"
+        return f"{cause.title} {more}"
     name = f"“{cause.name}”" if cause.kind == "entry" else f"`{cause.name}`"
     shapes = f" of {cause.shapes}" if cause.shapes else ""
     calls = f" ({cause.calls} calls instead of {cause.usual_calls})" if cause.calls != cause.usual_calls else ""

@@ -102,6 +102,7 @@ def _change(key: str, before: _Account, after: _Account) -> EntryChange:
     return EntryChange(
         id=key,
         title=entry.title,
+        label=entry.title if entry.at_work == "cpu" else entry.label,
         cause=entry.cause,
         kind=entry.kind,
         base_ns=before.mean_ns.get(key, 0),

@@ -108,11 +108,13 @@ class EntryChange(Model, frozen=True):
 
     Attributes:
         id, title, cause, kind: as in the ledger. Entries are paired by cause and kind.
+        label: as in the ledger, but the title for work of a CPU, whose kinds are those of a device, too.
         owners: paired by name, largest difference first; they add up to at most the entry.
     """
 
     id: str
     title: str
+    label: str
     cause: Cause
     kind: Kind | None
     base_ns: int

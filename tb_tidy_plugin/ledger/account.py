@@ -17,6 +17,7 @@ from tb_tidy_plugin.ledger.causes import LAUNCHES, Segments, has, is_thinned, ra
 from tb_tidy_plugin.ledger.host import Host
 from tb_tidy_plugin.ledger.limits import WorkLimits, communication_of
 from tb_tidy_plugin.ledger.model import (
+    ONE_TIME_RECORDINGS,
     Entry,
     Ledger,
     LedgerStep,
@@ -26,6 +27,7 @@ from tb_tidy_plugin.ledger.model import (
     RecordingKind,
     StepLength,
     Window,
+    groups_of,
     is_own_function,
 )
 from tb_tidy_plugin.ledger.owners import LONGEST_NAME, Names, ledger_name, owner_of
@@ -40,9 +42,9 @@ from tb_tidy_plugin.system.allocator import give_back
 from tb_tidy_plugin.torchfacts.event_names import BEGIN_CAPTURE, GRAPH_LAUNCH
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Numbers, Rows, Times, blocks_of, repeated
 from tb_tidy_plugin.trace.sets import numbered
-from tb_tidy_plugin.words.causes import CAUSES, KINDS, Cause, Kind, OneTime
+from tb_tidy_plugin.words.causes import CAUSES, KINDS, Cause, Kind, OneTime, legend_of
 from tb_tidy_plugin.words.units import Nanoseconds, Share, plural
-from tb_tidy_plugin.words.vocabulary import Phase
+from tb_tidy_plugin.words.vocabulary import STEP_SOURCES, Phase
 
 FUSED_WORK = re.compile(
     r"\b_fused_(?:adam|sgd|adagrad)|FusedOptimizer|Fused(?:Adam|Sgd|SGD|Adagrad|Lamb|LAMB)|\b(?:Adam|SGD|LAMB\w*)Functor"
@@ -110,14 +112,18 @@ def account_of(profile: Profile) -> Account:
     ledger = Ledger(
         window=Window(start_ns=span.start_ns, end_ns=span.end_ns),
         step_source=span.source,
+        step_source_text=STEP_SOURCES[span.source],
         recording=recording,
         banner=banner,
+        is_one_time=recording in ONE_TIME_RECORDINGS,
+        hidden_device=advice.HIDDEN_DEVICES.get(recording),
         left_out=[LeftOut(ns=each.ns, reason=f"{Nanoseconds(each.ns)} {each.what}.") for each in span.left_out],
         steps=book.steps(),
         step_ns=StepLength(median=_median(lengths), mean=int(lengths.sum()) // max(len(lengths), 1), n=len(lengths)),
         host_step_ns=None if span.host_ns is None else _median(span.host_ns),
         unnamed_ns=sum(each.ns_total for each in entries if each.is_unnamed),
         entries=entries,
+        groups=groups_of(entries),
     )
     pieces = msgspec.structs.replace(segments, call=repeated(ABSENT, len(entry), np.int32))
     return Account(ledger, pieces, entry, book.calls, book.limits, book.owned)
@@ -265,11 +271,16 @@ class _Book:
         communication = (
             communication_of(self.profile, self.segments.take(mine)) if cause is Cause.COMMUNICATION else None
         )
+        label, colour = legend_of(cause, kind)
         return Entry(
             id=cause.word if kind is None else f"{cause}:{kind}",
             title=advice.title_of(cause, kind, has_unknown_work=self.profile.has_unknown_work),
+            label=label,
             cause=cause,
             kind=kind,
+            group=cause.group,
+            colour=colour,
+            at_work=cause.at_work,
             ns_total=total,
             ns_per_step=total // max(len(self.span.names), 1),
             ns_by_step=by_step,
@@ -277,6 +288,7 @@ class _Book:
             count=count,
             owner=owners[0] if owners else Owner(),
             proof=cause.proof,
+            proof_text=cause.proof.text,
             confidence="low" if kind is Kind.OTHER else cause.certainty,
             limit=limit,
             rate=rate,

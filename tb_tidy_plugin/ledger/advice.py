@@ -50,13 +50,11 @@ BANNERS: Mapping[RecordingKind, str] = {
         "steps of the job between the start and the stop of the profiler."
     ),
 }
-
 HIDDEN_DEVICES: Mapping[RecordingKind, str] = {
     "no-device": "a device whose work was not recorded",
     "unknown-device": "an unknown device",
 }
-"""The device of a recording that names none; `base/ledger.ts` of the page has the same words."""
-
+"""The device of a recording that names none."""
 
 NO_SHAPES = "the recording contains no shapes"
 _GRAPH = "kernels of a replayed graph carry no shapes"

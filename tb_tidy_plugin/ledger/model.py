@@ -7,12 +7,12 @@ never renamed. Two sums always hold: over the entries, `ns_total` is the window'
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Literal, TypeAlias, get_args
 
 import msgspec
 
-from tb_tidy_plugin.words.causes import Cause, CauseGroup, Kind, Proof
+from tb_tidy_plugin.words.causes import AtWork, Cause, CauseGroup, Colour, Kind, Proof
 from tb_tidy_plugin.words.vocabulary import Confidence, KnownBy, StepSource
 
 RecordingKind: TypeAlias = Literal[
@@ -22,6 +22,9 @@ OwnerKnownBy: TypeAlias = Literal["stack", "operator", "kernel-name", "mark", "n
 OwnerPass: TypeAlias = Literal["forward", "backward", "optimizer", "loading", "other"]
 OWNER_PASSES: tuple[OwnerPass, ...] = get_args(OwnerPass)
 Bound: TypeAlias = Literal["compute", "memory", "fp32-cores"]
+
+ONE_TIME_RECORDINGS: frozenset[RecordingKind] = frozenset({"start-up", "compilation", "capture"})
+"""Recordings of work that a job does only once."""
 
 
 class Value(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -186,11 +189,13 @@ class Entry(Value, frozen=True):
     """One line of the ledger: all time of one cause and kind.
 
     Attributes:
-        id: `cause` or `cause:kind`, equal in all recordings. title: the same in words.
+        id: `cause` or `cause:kind`, equal in all recordings. title: the same in words. label: the same, short for a
+            legend. group: its group in a bar. colour: of its part of a bar. at_work: what works in that time.
         ns_total: over the window. ns_per_step: over the number of steps, rounded down. ns_by_step: in each step.
         share: of the window, 0 to 1. count: uninterrupted pieces.
         owner: the one with most of the time. owners: largest first, until 80 % of the entry is named or there are
             eight.
+        proof_text: the proof in words; empty without one.
         limit: of the device, for its work. rate: of operators on the host.
         hidden_ns: over the window, the same work behind other work; already part of other entries.
         finding_id: the finding that fixes most of it. advice: what to do. nothing_to_fix: why nothing is to be done, or
@@ -201,8 +206,12 @@ class Entry(Value, frozen=True):
 
     id: str
     title: str
+    label: str
     cause: Cause
     kind: Kind | None
+    group: CauseGroup
+    colour: Colour
+    at_work: AtWork
     ns_total: int
     ns_per_step: int
     ns_by_step: list[int]
@@ -210,6 +219,7 @@ class Entry(Value, frozen=True):
     count: int
     owner: Owner
     proof: Proof
+    proof_text: str
     confidence: Confidence
     limit: Limit | None = None
     rate: Rate | None = None
@@ -224,32 +234,53 @@ class Entry(Value, frozen=True):
     @property
     def is_unnamed(self) -> bool:
         """True if nothing explains the time."""
-        return self.cause.group is CauseGroup.UNNAMED or self.kind is Kind.OTHER
+        return self.group is CauseGroup.UNNAMED or self.kind is Kind.OTHER
+
+
+class LedgerGroup(Value, frozen=True):
+    """A group of entries, as a bar shows it."""
+
+    group: CauseGroup
+    label: str
+    colour: Colour
+
+
+def groups_of(entries: Iterable[Entry]) -> list[LedgerGroup]:
+    """The groups of entries, in the order of a bar."""
+    there = {each.group for each in entries}
+    return [LedgerGroup(group=each, label=each.label, colour=each.colour) for each in CauseGroup if each in there]
 
 
 class Ledger(Value, frozen=True):
     """Account of the time of a profile's steps; without steps, of its window.
 
     Attributes:
-        step_source: source of the steps; a `repeating_unit` may be a layer and not a step.
+        step_source: source of the steps; a `repeating_unit` may be a layer and not a step. step_source_text: the same
+            in words.
         recording: the kind of time that was recorded; only `steady` shows how the job runs. `empty` has no entries.
         banner: the same in a sentence, null for `steady`.
+        is_one_time: true if it is of work that a job does only once: its figures are not those of each step.
+        hidden_device: the device, in words, if one worked or may have worked and none is named; null for others.
         steps: without gaps from the window's start to its end. step_ns: their length.
         host_step_ns: the median mark on the host, null without marks; shorter if the host runs ahead.
         unnamed_ns: time of the window that no entry explains.
-        entries: largest first.
+        entries: largest first. groups: theirs, in the order of a bar.
     """
 
     window: Window
     step_source: StepSource
+    step_source_text: str
     recording: RecordingKind
     banner: str | None
+    is_one_time: bool
+    hidden_device: str | None
     left_out: list[LeftOut]
     steps: list[LedgerStep]
     step_ns: StepLength
     host_step_ns: int | None
     unnamed_ns: int
     entries: list[Entry]
+    groups: list[LedgerGroup]
 
 
 def ordinary_steps(ledger: Ledger, warmup: Collection[str]) -> list[int]:

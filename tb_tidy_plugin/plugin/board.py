@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from tb_tidy_plugin.plugin.scan import FoundFile, Key
-from tb_tidy_plugin.report.model import Problem, ProfileReport, unnamed_device
+from tb_tidy_plugin.report.model import Problem, ProfileReport
 
 UNASKED = 8
 """Number of the newest runs that are analysed when the list is shown; the others wait for the user's request."""
@@ -34,8 +34,9 @@ def glance_of(report: ProfileReport, problem: Problem | None) -> Glance:
     if step_ns is None:
         step_ns = report.ledger.step_ns.median if report.ledger.entries else report.step_ns
     first = next(iter(report.findings), None)
+    hidden = report.ledger.hidden_device or ""
     return Glance(
-        device=f"{count}{', '.join(names)}" if names else unnamed_device(report).capitalize() or "CPU only",
+        device=f"{count}{', '.join(names)}" if names else hidden.capitalize() or "CPU only",
         step_ns=step_ns,
         saving_ns=report.joint_saving.expected_ns if report.joint_saving else None,
         findings=len(report.findings),

@@ -17,7 +17,7 @@ ENOUGH_FOR_PERCENTILES = 10  # with fewer steps, the 10th percentile is practica
 
 
 def step_line(profile: ProfileReport, *, has_spread: bool = False) -> Line:
-    """`3 steps, median 29.3 ms (profiler steps), device busy 61 %`: the same step everywhere."""
+    """`3 steps, median 29.3 ms (marked by the profiler), device busy 61 %`: the same step everywhere."""
     steps = profile.ledger.step_ns
     if not steps.median:
         return (f"no steps{true_step(profile)}",)
@@ -27,7 +27,7 @@ def step_line(profile: ProfileReport, *, has_spread: bool = False) -> Line:
 
 
 def step_remarks(profile: ProfileReport, *, has_spread: bool = True, has_busy: bool = False) -> str:
-    """`, mean 31 ms, 28 ms to 40 ms min–max (profiler steps)`: what a reader of the median step should know.
+    """`, mean 31 ms, 28 ms to 40 ms min–max (marked by the profiler)`: what a reader of the median step should know.
 
     With the duration of a step without the profiler, if known: the other figures are of recorded steps.
     """
@@ -39,7 +39,7 @@ def step_remarks(profile: ProfileReport, *, has_spread: bool = True, has_busy: b
         mean = f", mean {Nanoseconds(steps.mean)}"
     spread = _spread(ledger) if has_spread else ""
     busy = f", device busy {busy_share(ledger)}" if has_busy and has_device(ledger) else ""
-    return f"{mean}{spread} ({words.STEP_BASIS[ledger.step_source]}){busy}{host}{true_step(profile)}"
+    return f"{mean}{spread} ({ledger.step_source_text}){busy}{host}{true_step(profile)}"
 
 
 def true_step(profile: ProfileReport) -> str:
@@ -88,9 +88,9 @@ def ledger_blocks(ledger: Ledger, form: doc.Form, unit: str = "step") -> Iterato
     elif form == "html" and entries:
         of = "an average step" if unit == "step" else "the trace"
         whole = f"Where the {Nanoseconds(ledger.step_ns.mean)} of {of} go"
-        bar = doc.Bar(tuple((part_of(entry), entry.share) for entry in entries))
+        bar = doc.Bar(tuple((entry.colour, entry.share) for entry in entries))
         rows = (
-            ((Span(part_of(entry), "swatch"), *what), *others) for entry in entries for what, *others in [_row(entry)]
+            ((Span(entry.colour, "swatch"), *what), *others) for entry in entries for what, *others in [_row(entry)]
         )
         table = doc.Table(("Entry", "What to do"), ("Share", f"Per {unit}"), tuple(rows))
         shown.append(doc.section(whole, doc.Chart((bar,), whole), table))
@@ -98,11 +98,6 @@ def ledger_blocks(ledger: Ledger, form: doc.Form, unit: str = "step") -> Iterato
         heads = ("where the step's time goes", "what to do")
         shown.append(doc.Table(heads, ("share", "per step"), tuple(map(_row, entries))))
     yield from _around(ledger, shown)
-
-
-def part_of(entry: Entry) -> str:
-    """The part of a bar whose colour an entry has, as on the page: its kind, else its cause."""
-    return (entry.kind or entry.cause).word
 
 
 def whole_ledger(ledger: Ledger) -> Iterator[Block]:

@@ -24,7 +24,6 @@ from tb_tidy_plugin.render.ledger import (
     has_device,
     ledger_blocks,
     lengths_of,
-    part_of,
     step_line,
     step_remarks,
     verdict,
@@ -44,12 +43,11 @@ from tb_tidy_plugin.report.model import (
     Report,
     RunReport,
     Saving,
-    unnamed_device,
 )
 from tb_tidy_plugin.report.savings import NO_SAVING, basis_text, has_two_clocks, likelihood_text, saving_text
 from tb_tidy_plugin.sources.files import recorded_at
 from tb_tidy_plugin.words.units import Count, Share, between, plural
-from tb_tidy_plugin.words.vocabulary import KNOWN_BY_WORDS
+from tb_tidy_plugin.words.vocabulary import KNOWN_BY_WORDS, STEP_SOURCES
 
 MOST_PLACES_ON_SCREEN = 3
 MOST_RULES_ON_SCREEN = 6
@@ -164,7 +162,7 @@ def _unit(part: _Part) -> str:
 def _figures(profile: ProfileReport) -> Iterator[Figure]:
     steps, saving, ledger, unit = profile.steps, profile.joint_saving, profile.ledger, _unit(profile)
     if steps.median_ns is None or unit == "trace":
-        yield Figure("Trace length", time_text(profile.duration_ns), (_capital(words.STEP_BASIS[steps.basis]),))
+        yield Figure("Trace length", time_text(profile.duration_ns), (_capital(STEP_SOURCES[steps.basis]),))
     else:
         count = f"{'median of ' if ledger.step_ns.n > 1 else ''}{plural(ledger.step_ns.n, 'step')}"
         yield Figure("Step time", time_text(ledger.step_ns.median), (f"{count}{step_remarks(profile)}",))
@@ -208,7 +206,7 @@ def _recorded(profile: ProfileReport, detail: DetailLevel) -> str:
     length = f"{plural(profile.events, 'event')} over {time_text(profile.duration_ns)}"
     lacks = ", ".join(each for each in RECORDINGS if each not in profile.recorded)
     what = f"recorded: {', '.join(profile.recorded) or 'nothing but operators'}"
-    text = f"{length} on {devices or unnamed_device(profile) or 'the CPU'}; {what}"
+    text = f"{length} on {devices or profile.ledger.hidden_device or 'the CPU'}; {what}"
     if detail.form == "text":
         return text
     named = (_recording(profile.path), _when(profile.span), f"{text}{f'; not recorded: {lacks}' if lacks else ''}")
@@ -261,12 +259,9 @@ def _chart(profile: ProfileReport) -> tuple[Block, ...]:
 
 
 def _bar(ledger: Ledger, step: int, height: float) -> doc.Bar:
-    times: dict[str, float] = {}
-    for entry in ledger.entries:
-        if time_ns := entry.ns_by_step[step]:
-            times[part_of(entry)] = times.get(part_of(entry), 0.0) + time_ns
-    whole_ns = sum(times.values())
-    return doc.Bar(tuple((part, time_ns / whole_ns) for part, time_ns in times.items()), height)
+    times = [(entry.colour, entry.ns_by_step[step]) for entry in ledger.entries if entry.ns_by_step[step]]
+    whole_ns = sum(time_ns for _, time_ns in times)
+    return doc.Bar(tuple((colour, time_ns / whole_ns) for colour, time_ns in times), height)
 
 
 # Findings and checks

@@ -11,21 +11,11 @@ from tb_tidy_plugin.report.code_model import NEEDS_EXTRA, NOT_MADE
 from tb_tidy_plugin.report.generated import place_text
 from tb_tidy_plugin.report.model import Finding, Outcome, Place, Problem, ProfileReport, Status
 from tb_tidy_plugin.words.units import Count, Nanoseconds, Share, plural
-from tb_tidy_plugin.words.vocabulary import Oddity, Precision, StepSource
+from tb_tidy_plugin.words.vocabulary import Oddity, Precision
 
 LEAST_SHARE = 0.01
 """Least share of a step for a line or a column."""
 
-STEP_BASIS: Mapping[StepSource, str] = {
-    "profiler_step": "profiler steps",
-    "serving_step": "batches served",
-    "framework_step": "steps of the framework",
-    "optimizer_step": "times between optimizer steps",
-    "data_loader": "times between batches",
-    "repeating_unit": "repeating units: a step or one of its layers",
-    "whole_trace": "no steps recorded: the whole trace counts as one",
-    "none": "only device events: no steps",
-}
 _COMPILED = "; the recording contains the compiled function, not the lines of its kernels"
 PRECISION: Mapping[Precision, str] = {
     "exact": "",

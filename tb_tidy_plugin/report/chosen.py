@@ -41,7 +41,7 @@ def chosen_kernels(rows: Sequence[DeviceKernelRow], text: str = "", family: str 
         row
         for row in rows
         if family in {"", row.family.word}
-        and (row.key == text or wanted in searchable(f"{row.family} {row.operator} {row.name}"))
+        and (row.key == text or wanted in searchable(f"{row.family} {row.family.title} {row.operator} {row.name}"))
     ]
 
 

@@ -123,9 +123,13 @@ class DeviceKernelRow(Model, frozen=True):
 
 
 class KernelFamilyRow(Model, frozen=True):
-    """All device work of one family; rates are over the part `rated_share` of its time, for which the work is known."""
+    """All device work of one family; rates are over the part `rated_share` of its time, for which the work is known.
+
+    `label` is the family in words.
+    """
 
     family: Kind
+    label: str
     count: int
     total_ns: int
     share: float

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
+from tb_tidy_plugin.ledger.model import LedgerGroup
 from tb_tidy_plugin.report.value import Model
-from tb_tidy_plugin.words.causes import Cause
+from tb_tidy_plugin.words.causes import AtWork, Cause, CauseGroup
 
 FlameKind: TypeAlias = Literal[
     "root", "module", "function", "operator", "annotation", "call", "kernel", "cpu", "idle", "others"
@@ -30,11 +31,13 @@ class FlameFrame(Model, frozen=True):
 
 
 class FlameEntry(Model, frozen=True):
-    """An entry of the ledger, and its time in the window."""
+    """An entry of the ledger, and its time in the window; `at_work` is what works in it."""
 
     id: str
     title: str
     cause: Cause
+    group: CauseGroup
+    at_work: AtWork
     ns: int
 
 
@@ -44,7 +47,8 @@ class Flame(Model, frozen=True):
     Amounts are each node's own, over the window of the ledger: those of a subtree add up to its total.
 
     Attributes:
-        frames: `frame` holds positions in it. entries: those of the ledger, in its order.
+        frames: `frame` holds positions in it. entries: those of the ledger, in its order. groups: theirs, in the order
+            of a bar.
         parent: of the root -1.
         account_ns: time of the account: all of it adds up to the ledger's window. host_ns: of all host threads.
         bytes: allocated on devices, or on the host if no device allocates; frees are not subtracted.
@@ -53,6 +57,7 @@ class Flame(Model, frozen=True):
 
     frames: list[FlameFrame]
     entries: list[FlameEntry]
+    groups: list[LedgerGroup]
     parent: list[int]
     frame: list[int]
     account_ns: list[int]

@@ -12,7 +12,6 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from tb_tidy_plugin.benchmarks.measurement import Measurement
-from tb_tidy_plugin.ledger.advice import HIDDEN_DEVICES
 from tb_tidy_plugin.ledger.model import Ledger
 from tb_tidy_plugin.report.code_model import CodeFixes
 from tb_tidy_plugin.report.generated import Generated
@@ -196,11 +195,6 @@ class ProfileReport(Model, frozen=True):
     step_ns: int | None = None
     outliers: list[Outlier] = msgspec.field(default_factory=list)
     serving: Serving | None = None
-
-
-def unnamed_device(profile: ProfileReport) -> str:
-    """The device, in words, of a recording that names none and in which one worked, or may have; empty for others."""
-    return HIDDEN_DEVICES.get(profile.ledger.recording, "")
 
 
 class RunReport(Model, frozen=True):

@@ -36,12 +36,14 @@ class OutlierCause(Model, frozen=True):
     Attributes:
         kind: `wait` (`data_loading`, `garbage_collection`, `compilation`, `allocator`, `synchronisation`), `entry` of
             the ledger (by its title), `operator` (its self time on the host), or `kernel`.
+        title: the name in words.
         shapes: input shapes of operators, and of those that launched a kernel.
         calls, usual_calls: of operators and kernels, else null.
     """
 
     kind: OutlierKind
     name: str
+    title: str
     shapes: str
     time_ns: int
     usual_ns: int

@@ -15,6 +15,9 @@ from tb_tidy_plugin.words.vocabulary import Confidence, RankPart
 OwnerSide: TypeAlias = Literal["device", "queue", "host"]
 """Owner of time: work of the device, the work that the device starts next, or the host."""
 
+AtWork: TypeAlias = Literal["device", "cpu", "none"]
+"""What works in some time: a device, the CPU of a job without one, or nothing that the step waits for."""
+
 OneTime: TypeAlias = Literal["start-up", "compilation"]
 """Recordings that are not of steady steps, because causes of one-time work take much of them."""
 
@@ -68,7 +71,7 @@ class CauseGroup(Enum):
     RUNTIME = "runtime", "Runtime calls", "red-dark"
     COMPILATION = "compilation", "Compilation and capture", "pink-dark"
     INTERRUPTION = "interruption", "Profiler and garbage collection", "dots"
-    CPU = "cpu", "CPU work", "red"
+    CPU = "cpu", "CPU work", "blue"
     UNNAMED = "unnamed", "Not explained", "grey"
 
     def __new__(cls, word: str, label: str, colour: Colour) -> CauseGroup:  # noqa: PYI034 - Self is of Python 3.11
@@ -336,6 +339,11 @@ class Cause(CauseTraits, _Stated):
         """True if the device works in that time."""
         return self.side == "device"
 
+    @property
+    def at_work(self) -> AtWork:
+        """What works in that time."""
+        return "device" if self.is_of_device else "cpu" if self is Cause.CPU else "none"
+
 
 @dataclass(eq=False, repr=False)
 class KindTraits:
@@ -504,6 +512,14 @@ class Kind(KindTraits, _Stated):
     def fused(self) -> str:
         """Why fused work of this kind needs no fix; empty if the advice is not to fuse it."""
         return "" if self.advice is None else self.advice.fused
+
+
+def legend_of(cause: Cause, kind: Kind | None) -> tuple[str, Colour]:
+    """Label and colour in a legend: of work those of its kind."""
+    if "{kind}" not in cause.title:
+        return cause.label, cause.group.colour
+    work = kind or Kind.OTHER
+    return work.label, work.colour
 
 
 CAUSES: tuple[Cause, ...] = tuple(Cause)

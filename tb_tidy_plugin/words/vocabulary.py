@@ -16,6 +16,18 @@ StepBasis: TypeAlias = Literal[
 StepSource: TypeAlias = Literal[StepBasis, "repeating_unit"]
 """Bounds of the steps: marks on the host, or a repeating sequence of kernels without marks."""
 
+STEP_SOURCES: Mapping[StepSource, str] = {
+    "profiler_step": "marked by the profiler",
+    "serving_step": "marked by the inference engine",
+    "framework_step": "marked by the training framework",
+    "optimizer_step": "taken from optimizer steps",
+    "data_loader": "taken from the data loader",
+    "repeating_unit": "taken from the sequence of kernels that repeats, which may be a layer",
+    "whole_trace": "no steps were marked: the whole trace counts as one",
+    "none": "only device events: no steps",
+}
+"""Sources of steps in words."""
+
 Oddity: TypeAlias = Literal["warmup", "outlier"]
 
 KernelKind: TypeAlias = Literal[

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import get_args
 
+import msgspec
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -21,12 +22,12 @@ from tb_tidy_plugin.ledger.model import Communication, Ledger, Limit, RecordingK
 from tb_tidy_plugin.render.html import to_html
 from tb_tidy_plugin.render.ledger import MOST_LINES, ledger_blocks, verdict
 from tb_tidy_plugin.render.report import report_document
-from tb_tidy_plugin.render.words import STEP_BASIS
 from tb_tidy_plugin.rulekit.testing import draw
 from tb_tidy_plugin.system.decoders import convert
 from tb_tidy_plugin.trace.columns import ABSENT
 from tb_tidy_plugin.words.causes import Advice, Cause, Kind, Proof
 from tb_tidy_plugin.words.units import Nanoseconds, Share
+from tb_tidy_plugin.words.vocabulary import STEP_SOURCES, StepBasis
 from tests.ledger.traces import Made
 from tests.support.recordings import ROOT, shared
 
@@ -80,7 +81,7 @@ class TestAdviceOnPython:
 class TestTerminal:
     def test_it_begins_with_the_ledger(self, tmp_path: Path) -> None:
         text = checked(late_host().written(tmp_path)).splitlines()
-        assert "4 steps, median 20 ms (profiler steps), device busy" in text[1]
+        assert "4 steps, median 20 ms (marked by the profiler), device busy" in text[1]
         assert "Host work delays the device: prepare in train.py · 4 calls" in text[2]
         assert "→ Move it to workers" in text[3]
         assert "Device: matrix products" in text[4]
@@ -263,7 +264,27 @@ def test_every_cause_has_a_title_a_proof_and_advice() -> None:
     unproven = {cause for cause in Cause if cause.proof is Proof.NONE and not cause.is_of_device}
     assert unproven == {Cause.CPU, Cause.UNRECORDED_HOST, Cause.UNRECORDED_LAUNCH}
     assert set(advice.BANNERS) == set(get_args(RecordingKind)) - {"steady"}
-    assert set(STEP_BASIS) >= {late_host().account().ledger.step_source}
+    assert set(STEP_SOURCES) == {*get_args(StepBasis), "repeating_unit"}
+
+
+def test_json_carries_the_legend() -> None:
+    """A page or a program draws the ledger without a table of causes."""
+    ledger = msgspec.to_builtins(late_host().account().ledger)
+    shown = ("label", "group", "colour", "at_work", "proof_text")
+    assert {entry["id"]: tuple(entry[name] for name in shown) for entry in ledger["entries"]} == {
+        "host_work": ("Host work", "host", "red", "none", "no thread launched anything for a while"),
+        "compute:matrix": ("Matrix products", "compute", "blue", "device", ""),
+        "launch_latency": (
+            "Launch latency", "queued", "rows", "none", "the host was launching the next work",
+        ),
+    }  # fmt: skip
+    assert [(each["group"], each["label"]) for each in ledger["groups"]] == [
+        ("compute", "Device compute"),
+        ("queued", "Queued work"),
+        ("host", "Host work"),
+    ]
+    assert ledger["step_source_text"] == "marked by the profiler"
+    assert (ledger["is_one_time"], ledger["hidden_device"]) == (False, None)
 
 
 def test_advice_on_communication_by_what_takes_longer() -> None:
@@ -399,7 +420,7 @@ def test_steps_of_uneven_length_have_a_mean_beside_the_median(tmp_path: Path) ->
     made = Made()
     for at, end in enumerate((1000, 2000, 9000)):
         made.mark(f"ProfilerStep#{at}", 1000 * at + 1, end).kernel(GEMM, 1000 * at + 10, end, launch=1000 * at + 5)
-    assert "3 steps, median 1 ms, mean 3 ms (profiler steps)" in checked(made.written(tmp_path))
+    assert "3 steps, median 1 ms, mean 3 ms (marked by the profiler)" in checked(made.written(tmp_path))
 
 
 def test_copies_of_pinned_memory_are_not_told_to_pin_it() -> None:

@@ -20,6 +20,7 @@ from tb_tidy_plugin.trace.cache import NOWHERE
 from tb_tidy_plugin.trace.columns import EventTable
 from tb_tidy_plugin.trace.kineto import read_trace
 from tb_tidy_plugin.trace.limits import USUAL_LIMITS
+from tb_tidy_plugin.words.causes import CauseGroup, legend_of
 from tests.support.recordings import SHARED
 
 MAIN, OTHER = 1, 2
@@ -134,6 +135,10 @@ def check(account: Account) -> None:
         assert (segments.ends > segments.starts).all()
     assert 0 <= ledger.unnamed_ns <= window
     assert (ledger.banner is None) == (ledger.recording == "steady")
+    assert not ledger.is_one_time or ledger.recording in {"start-up", "compilation", "capture"}
+    assert [each.group for each in ledger.groups] == [
+        group for group in CauseGroup if any(entry.cause.group is group for entry in ledger.entries)
+    ]
     totals = [entry.ns_total for entry in ledger.entries]
     assert totals == sorted(totals, reverse=True)
     for at, entry in enumerate(ledger.entries):
@@ -142,6 +147,8 @@ def check(account: Account) -> None:
         assert entry.owner == entry.owners[0]
         assert sum(owner.ns for owner in entry.owners) <= entry.ns_total
         assert entry.hidden_ns >= 0
+        assert (entry.group, entry.proof_text) == (entry.cause.group, entry.cause.proof.text)
+        assert (entry.label, entry.colour) == legend_of(entry.cause, entry.kind)
         if at == 0 or entry.share > 0.1:
             assert entry.finding_id or entry.advice or entry.nothing_to_fix, entry.id
         for piece in entry.evidence:

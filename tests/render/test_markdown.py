@@ -90,7 +90,7 @@ class TestShows:
             "\n"
             "### rank0 · 7 · rank 0\n"
             "\n"
-            "1 step of **1 ms** (profiler steps)\n"
+            "1 step of **1 ms** (marked by the profiler)\n"
             "\n"
             "| severity | rule | place | costs per step | could save |\n"
             "|---|---|---|--:|--:|\n"
@@ -109,7 +109,7 @@ class TestShows:
     def test_no_finding(self, report: Report) -> None:
         text = markdown_of(with_findings(report))
         assert text.startswith("## TorchTidy: 0 findings in `run`")
-        assert text.endswith(f"(profiler steps)\n\nNo finding. {bound_by([])}\n")
+        assert text.endswith(f"(marked by the profiler)\n\nNo finding. {bound_by([])}\n")
         assert "|" not in text
 
     def test_no_place_and_no_step(self, report: Report) -> None:

@@ -65,7 +65,7 @@ def test_a_report(report: Report) -> None:
         changed(report, outcomes=outcomes)
         == f"""\
 run · rank0 · 7 · rank 0
-  1 step of 1 ms (profiler steps)
+  1 step of 1 ms (marked by the profiler)
   99.2 %    992 µs  CPU: Python between operators: helper in ../../outside.py · 1 call (87.9 % of
   it)
     → Vectorise it, or move it out of the step.

@@ -69,6 +69,23 @@ export type Kind =
   | "to_device"
   | "to_host";
 /**
+ * Groups of causes, in the order of a bar, with their labels and the colours of causes without kinds.
+ */
+export type CauseGroup =
+  | "communication"
+  | "compilation"
+  | "compute"
+  | "copies"
+  | "cpu"
+  | "data"
+  | "host"
+  | "interruption"
+  | "launch"
+  | "queued"
+  | "runtime"
+  | "unnamed"
+  | "waiting";
+/**
  * Evidence for why a device is idle; none for work, which needs no evidence, and for unrecorded time.
  */
 export type Proof = "blocked" | "in-call" | "issuing" | "none" | "queued" | "silent";
@@ -546,6 +563,7 @@ export interface LedgerChange {
  *
  * Attributes:
  *     id, title, cause, kind: as in the ledger. Entries are paired by cause and kind.
+ *     label: as in the ledger, but the title for work of a CPU, whose kinds are those of a device, too.
  *     owners: paired by name, largest difference first; they add up to at most the entry.
  */
 export interface EntryChange {
@@ -554,6 +572,7 @@ export interface EntryChange {
   cause: Cause;
   id: string;
   kind: Kind | null;
+  label: string;
   owners: OwnerChange[];
   title: string;
 }
@@ -811,7 +830,8 @@ export interface FindQuery {
  * Amounts are each node's own, over the window of the ledger: those of a subtree add up to its total.
  *
  * Attributes:
- *     frames: `frame` holds positions in it. entries: those of the ledger, in its order.
+ *     frames: `frame` holds positions in it. entries: those of the ledger, in its order. groups: theirs, in the order
+ *         of a bar.
  *     parent: of the root -1.
  *     account_ns: time of the account: all of it adds up to the ledger's window. host_ns: of all host threads.
  *     bytes: allocated on devices, or on the host if no device allocates; frees are not subtracted.
@@ -826,15 +846,18 @@ export interface Flame {
   };
   frame: number[];
   frames: FlameFrame[];
+  groups: LedgerGroup[];
   host_ns: number[];
   parent: number[];
   steps: number;
 }
 /**
- * An entry of the ledger, and its time in the window.
+ * An entry of the ledger, and its time in the window; `at_work` is what works in it.
  */
 export interface FlameEntry {
+  at_work: "cpu" | "device" | "none";
   cause: Cause;
+  group: CauseGroup;
   id: string;
   ns: number;
   title: string;
@@ -854,6 +877,38 @@ export interface FlameFrame {
   kind: "annotation" | "call" | "cpu" | "function" | "idle" | "kernel" | "module" | "operator" | "others" | "root";
   line?: number | null;
   name: string;
+}
+/**
+ * A group of entries, as a bar shows it.
+ */
+export interface LedgerGroup {
+  colour:
+    | "blue"
+    | "blue-dark"
+    | "blue-darker"
+    | "blue-light"
+    | "blue-lighter"
+    | "columns"
+    | "dots"
+    | "green"
+    | "green-dark"
+    | "green-darker"
+    | "green-light"
+    | "green-lighter"
+    | "grey"
+    | "orange"
+    | "orange-dark"
+    | "orange-light"
+    | "orange-lighter"
+    | "pink"
+    | "pink-dark"
+    | "red"
+    | "red-dark"
+    | "rows"
+    | "sky"
+    | "stripes";
+  group: CauseGroup;
+  label: string;
 }
 /**
  * `GET api/idle?at_ns=…`: why the device idles at a time.
@@ -923,12 +978,15 @@ export interface KernelsAnswer {
 }
 /**
  * All device work of one family; rates are over the part `rated_share` of its time, for which the work is known.
+ *
+ * `label` is the family in words.
  */
 export interface KernelFamilyRow {
   bytes_per_second: number | null;
   count: number;
   family: Kind;
   flops_per_second: number | null;
+  label: string;
   rated_share: number;
   roofline: number | null;
   share: number;
@@ -1710,18 +1768,24 @@ export interface Device {
  * Account of the time of a profile's steps; without steps, of its window.
  *
  * Attributes:
- *     step_source: source of the steps; a `repeating_unit` may be a layer and not a step.
+ *     step_source: source of the steps; a `repeating_unit` may be a layer and not a step. step_source_text: the same
+ *         in words.
  *     recording: the kind of time that was recorded; only `steady` shows how the job runs. `empty` has no entries.
  *     banner: the same in a sentence, null for `steady`.
+ *     is_one_time: true if it is of work that a job does only once: its figures are not those of each step.
+ *     hidden_device: the device, in words, if one worked or may have worked and none is named; null for others.
  *     steps: without gaps from the window's start to its end. step_ns: their length.
  *     host_step_ns: the median mark on the host, null without marks; shorter if the host runs ahead.
  *     unnamed_ns: time of the window that no entry explains.
- *     entries: largest first.
+ *     entries: largest first. groups: theirs, in the order of a bar.
  */
 export interface Ledger {
   banner: string | null;
   entries: Entry[];
+  groups: LedgerGroup[];
+  hidden_device: string | null;
   host_step_ns: number | null;
+  is_one_time: boolean;
   left_out: LeftOut[];
   recording: "capture" | "compilation" | "empty" | "no-device" | "start-up" | "steady" | "thinned" | "unknown-device";
   step_ns: StepLength;
@@ -1734,6 +1798,7 @@ export interface Ledger {
     | "repeating_unit"
     | "serving_step"
     | "whole_trace";
+  step_source_text: string;
   steps: LedgerStep[];
   unnamed_ns: number;
   window: Window;
@@ -1742,11 +1807,13 @@ export interface Ledger {
  * One line of the ledger: all time of one cause and kind.
  *
  * Attributes:
- *     id: `cause` or `cause:kind`, equal in all recordings. title: the same in words.
+ *     id: `cause` or `cause:kind`, equal in all recordings. title: the same in words. label: the same, short for a
+ *         legend. group: its group in a bar. colour: of its part of a bar. at_work: what works in that time.
  *     ns_total: over the window. ns_per_step: over the number of steps, rounded down. ns_by_step: in each step.
  *     share: of the window, 0 to 1. count: uninterrupted pieces.
  *     owner: the one with most of the time. owners: largest first, until 80 % of the entry is named or there are
  *         eight.
+ *     proof_text: the proof in words; empty without one.
  *     limit: of the device, for its work. rate: of operators on the host.
  *     hidden_ns: over the window, the same work behind other work; already part of other entries.
  *     finding_id: the finding that fixes most of it. advice: what to do. nothing_to_fix: why nothing is to be done, or
@@ -1756,15 +1823,43 @@ export interface Ledger {
  */
 export interface Entry {
   advice?: string | null;
+  at_work: "cpu" | "device" | "none";
   cause: Cause;
+  colour:
+    | "blue"
+    | "blue-dark"
+    | "blue-darker"
+    | "blue-light"
+    | "blue-lighter"
+    | "columns"
+    | "dots"
+    | "green"
+    | "green-dark"
+    | "green-darker"
+    | "green-light"
+    | "green-lighter"
+    | "grey"
+    | "orange"
+    | "orange-dark"
+    | "orange-light"
+    | "orange-lighter"
+    | "pink"
+    | "pink-dark"
+    | "red"
+    | "red-dark"
+    | "rows"
+    | "sky"
+    | "stripes";
   communication?: Communication | null;
   confidence: "high" | "low" | "medium";
   count: number;
   evidence?: Piece[];
   finding_id?: string | null;
+  group: CauseGroup;
   hidden_ns?: number;
   id: string;
   kind: Kind | null;
+  label: string;
   limit?: Limit | null;
   nothing_to_fix?: string | null;
   ns_by_step: number[];
@@ -1773,6 +1868,7 @@ export interface Entry {
   owner: Owner;
   owners?: Owner[];
   proof: Proof;
+  proof_text: string;
   rate?: Rate | null;
   share: number;
   title: string;
@@ -1938,6 +2034,7 @@ export interface Outlier {
  * Attributes:
  *     kind: `wait` (`data_loading`, `garbage_collection`, `compilation`, `allocator`, `synchronisation`), `entry` of
  *         the ledger (by its title), `operator` (its self time on the host), or `kernel`.
+ *     title: the name in words.
  *     shapes: input shapes of operators, and of those that launched a kernel.
  *     calls, usual_calls: of operators and kernels, else null.
  */
@@ -1947,6 +2044,7 @@ export interface OutlierCause {
   name: string;
   shapes: string;
   time_ns: number;
+  title: string;
   usual_calls: number | null;
   usual_ns: number;
 }

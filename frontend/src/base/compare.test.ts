@@ -2,7 +2,6 @@ import { describe, expect, it } from 'vitest';
 import { change, comparison, operatorChange } from '../testing/fixtures';
 import { changeColumns } from './changes';
 import { changeShare, fromTo, groundsText, isKept, reasonText, verdictText, wayOf } from './compare';
-import type { Cause, Kind } from './ledger';
 import { signed } from './units';
 
 const side = (ms: number | null) => ({ ...comparison().base, median_ns: ms === null ? null : ms * 1e6 });
@@ -31,12 +30,12 @@ describe('the verdict', () => {
   });
 
   it('names the parts that changed most in its direction', () => {
-    const entry = (cause: Cause, kind: Kind | null, base: number, candidate: number) => ({ cause, kind, title: cause, owners: [], base_ns: base, candidate_ns: candidate });
+    const entry = (label: string, base: number, candidate: number) => ({ label, title: label, owners: [], base_ns: base, candidate_ns: candidate });
     const ledger = { base_step_ns: 100e6, candidate_step_ns: 125e6, entries: [
-      entry('data_loading', null, 13e6, 30e6), entry('cpu', 'matrix', 40e6, 41e6), entry('cpu', 'optimizer', 20e6, 1e6), entry('cpu', 'python', 1e6, 9e6),
+      entry('Data loading', 13e6, 30e6), entry('CPU: matrix products', 40e6, 41e6), entry('CPU: optimizer', 20e6, 1e6), entry('CPU: Python between operators', 1e6, 9e6),
     ] };
     expect(reasonText({ ...slower, ledger })).toBe('Most of it: Data loading 13 → 30 ms and CPU: Python between operators 1 → 9 ms.');
-    expect(reasonText({ ...comparison(), ledger })).toBe('Most of it: CPU: Optimizer 20 → 1 ms.');
+    expect(reasonText({ ...comparison(), ledger })).toBe('Most of it: CPU: optimizer 20 → 1 ms.');
     expect(reasonText({ ...even, ledger })).toBe('');
     expect(reasonText({ ...slower, ledger: null })).toBe('');
   });

@@ -1,6 +1,5 @@
 /** The result of a comparison, in words. */
 
-import { partOf, type Cause, type Kind } from './ledger';
 import { listed } from './recording';
 import { inUnit, plural, timeUnit } from './units';
 import { replayedMark, type KnownFromCapture } from './words';
@@ -11,7 +10,7 @@ export type Verdict = 'faster' | 'slower' | 'no_clear_difference' | 'different_w
 interface SideLike { median_ns: number | null; steps: number }
 interface Times { base_ns: number; candidate_ns: number }
 interface Owner { name: string; base_ns: number | null; candidate_ns: number | null; known_by?: KnownFromCapture | null }
-interface Entry extends Times { title: string; cause: Cause; kind: Kind | null; owners: readonly Owner[] }
+interface Entry extends Times { title: string; label: string; owners: readonly Owner[] }
 interface Ledgers { base_step_ns: number; candidate_step_ns: number; entries: readonly Entry[] }
 interface Ratio { value: number; low: number; high: number }
 export interface Work { text: string; operations?: number | null; unit?: string; time_per_unit?: Ratio | null }
@@ -83,10 +82,8 @@ export interface Whole { sum: Times; lines: readonly ChangeLine[] }
 export function wholeOf({ ledger }: Pick<Outcome, 'ledger'>): Whole | null {
   if (!ledger) return null;
   const sum = { base_ns: ledger.base_step_ns, candidate_ns: ledger.candidate_step_ns };
-  return { sum, lines: ledger.entries.map((entry) => ({ ...entry, name: entryName(entry), owner: ownerText(entry.owners) })) };
+  return { sum, lines: ledger.entries.map((entry) => ({ ...entry, name: entry.label, owner: ownerText(entry.owners) })) };
 }
-
-const entryName = (entry: Pick<Entry, 'cause' | 'kind'>): string => `${entry.cause === 'cpu' ? 'CPU: ' : ''}${partOf(entry).label}`;
 
 /** The owner that changed most, among those that both ledgers name. */
 function ownerText(owners: readonly Owner[]): string {

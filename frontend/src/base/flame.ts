@@ -37,11 +37,11 @@ function childrenOf(parent: readonly number[]): number[][] {
 export function ownOf(flame: Flame, weight: Weight, entry: number | null = null): number[] {
   const amounts = weight === 'host' ? flame.host_ns : weight === 'bytes' ? flame.bytes : flame.account_ns;
   const entryOf = (node: number): number | null => flame.frames[flame.frame[node] ?? 0]?.entry ?? null;
-  const busy = flame.entries.map(({ cause }) => isBusy({ cause, kind: null }));
+  const busy = flame.entries.map(isBusy);
   const counts = (of: number | null): boolean => {
     if (entry !== null && of !== entry) return false;
     if (weight === 'device') return of !== null && busy[of] === true;
-    if (weight === 'idle') return of !== null && busy[of] === false && flame.entries[of]?.cause !== 'cpu';
+    if (weight === 'idle') return of !== null && flame.entries[of]?.at_work === 'none';
     return true;
   };
   return amounts.map((amount, node) => (counts(entryOf(node)) ? amount : 0));

@@ -1,7 +1,6 @@
 /** Columns of the table of kernels. */
 
-import type { DeviceKernelRow } from '../api/types.gen';
-import { KINDS } from './ledger';
+import type { DeviceKernelRow, KernelFamilyRow } from '../api/types.gen';
 import { columnFlops, flopsText } from './operators';
 import { columnShare, columnTime, count } from './units';
 import { FROM_CAPTURE_HINT, fromCaptureText } from './words';
@@ -23,18 +22,17 @@ export interface KernelColumnSpec {
   text: (row: DeviceKernelRow) => string;
 }
 
-/** Names of families, as in the ledger. */
-export const familyText = (family: Family): string => KINDS[family];
 export const bytesPerSecond = (rate: number): string => flopsText(rate).replace('FLOP/s', 'B/s');
 export const columnBytesPerSecond = (rate: number): string => columnFlops(rate).replace('FLOP/s', 'B/s');
 
 const figure = (id: KernelColumn, label: string, hint: string, px: number, text: KernelColumnSpec['text']): KernelColumnSpec => ({ id, label, hint, number: true, px, width: `${px}px`, text });
 const words = (id: KernelColumn, label: string, hint: string, px: number, parts: number, text: KernelColumnSpec['text']): KernelColumnSpec => ({ id, label, hint, number: false, px, width: `minmax(${px}px, ${parts}fr)`, text });
 
-export const KERNEL_COLUMNS: readonly KernelColumnSpec[] = [
+/** The columns; the families of the answer say what the rows' are called. */
+export const kernelColumns = (families: readonly Pick<KernelFamilyRow, 'family' | 'label'>[]): readonly KernelColumnSpec[] => [
   words('name', 'Kernel', 'Name of the kernel, copy or fill', 220, 2, (row) => row.name),
   words('operator', 'Operator', 'The operator that launched it, for replayed kernels when the graph was captured', 140, 1, (row) => row.operator || '–'),
-  words('family', 'Family', 'What it does, by the operator first and by its own name second', 150, 0.6, (row) => familyText(row.family)),
+  words('family', 'Family', 'What it does, by the operator first and by its own name second', 150, 0.6, (row) => families.find(({ family }) => family === row.family)?.label ?? ''),
   figure('count', 'Count', 'How often it ran', 64, (row) => count(row.count)),
   figure('total_ns', 'Time', 'Durations, added up', 80, (row) => columnTime(row.total_ns)),
   figure('share', 'Share', 'Of all device work', 64, (row) => columnShare(row.share)),
@@ -45,7 +43,7 @@ export const KERNEL_COLUMNS: readonly KernelColumnSpec[] = [
   words('known_by', 'From capture', FROM_CAPTURE_HINT, 132, 0, (row) => fromCaptureText(row.known_by)),
 ];
 
-const WORDS = new Set<KernelColumn>(KERNEL_COLUMNS.filter(({ number }) => !number).map(({ id }) => id));
+const WORDS = new Set<KernelColumn>(kernelColumns([]).filter(({ number }) => !number).map(({ id }) => id));
 
 /** Words are sorted from the first, figures from the largest. */
 export const kernelDescendsFirst = (column: KernelColumn): boolean => !WORDS.has(column);

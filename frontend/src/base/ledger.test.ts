@@ -1,25 +1,18 @@
 import { describe, expect, it } from 'vitest';
 import {
-  accountOf, boundText, busyNs, communicationText, folded, gathered, groupsOf, hostPace, isIn, knownText, limitText, reasonText, recordingText, sourceText, withoutDevice,
-  type Cause, type EntryLike, type Kind, type LedgerLike, type Recording,
+  accountOf, boundText, busyNs, communicationText, folded, gathered, groupsOf, hostPace, knownText, limitText, reasonText, withoutDevice, type EntryLike, type LedgerLike,
 } from './ledger';
+import { groupsIn, ledgerEntry as entry } from '../testing/fixtures';
 
-const entry = (cause: Cause, kind: Kind | null, steps: number[]): EntryLike => ({
-  id: `${cause}:${kind}`, cause, kind, ns_total: steps.reduce((sum, ns) => sum + ns, 0), ns_by_step: steps,
-});
+const ofEntries = (entries: LedgerLike['entries'], mean: number, n = 1): LedgerLike => ({ step_ns: { mean, n }, entries, groups: groupsIn(entries) });
 
 /** Two steps of 1000 and 1003 ns: nothing divides evenly. */
-const LEDGER: LedgerLike = {
-  step_ns: { mean: 1001, n: 2 },
-  entries: [
-    entry('compute', 'matrix', [600, 601]), entry('compute', 'pointwise', [151, 150]), entry('copy', 'to_device', [101, 100]),
-    entry('launch_pace', null, [99, 100]), entry('graph_start', null, [30, 43]), entry('stream_wait', null, [14, 0]),
-    entry('unrecorded_host', null, [5, 4]), entry('cpu', 'python', [0, 5]),
-  ],
-};
+const LEDGER = ofEntries([
+  entry('compute', 'matrix', [600, 601]), entry('compute', 'pointwise', [151, 150]), entry('copy', 'to_device', [101, 100]),
+  entry('launch_pace', null, [99, 100]), entry('graph_start', null, [30, 43]), entry('stream_wait', null, [14, 0]),
+  entry('unrecorded_host', null, [5, 4]), entry('cpu', 'python', [0, 5]),
+], 1001, 2);
 const sum = (values: readonly { ns: number }[]): number => values.reduce((total, { ns }) => total + ns, 0);
-/** From a newer server. */
-const unknown = (cause: string, kind: string | null): EntryLike => JSON.parse(JSON.stringify({ id: 'x', cause, kind, ns_total: 10, ns_by_step: [10] }));
 
 describe('an account', () => {
   it('adds up to the average step in whole ns, and to each step', () => {
@@ -46,48 +39,52 @@ describe('an account', () => {
 
   it('has the largest first, and no row for what took no time', () => {
     expect(accountOf(LEDGER, 0).rows.map(({ ns }) => ns)).toEqual([600, 151, 101, 99, 30, 14, 5]);
-    expect(accountOf({ step_ns: { mean: 0, n: 1 }, entries: [] }, null)).toEqual({ whole: 0, rows: [] });
+    expect(accountOf(ofEntries([], 0), null)).toEqual({ whole: 0, rows: [], groups: [] });
   });
 
   it('folds what is below 1 %', () => {
     const account = accountOf(LEDGER, 0);
     expect(folded(account).small.map(({ ns }) => ns)).toEqual([5]);
     expect(sum(folded(account).listed) + sum(folded(account).small)).toBe(1000);
-    expect(folded(accountOf({ step_ns: { mean: 100, n: 1 }, entries: [entry('compute', 'matrix', [99]), entry('host_work', null, [1])] }, null)).small).toEqual([]);
+    expect(folded(accountOf(ofEntries([entry('compute', 'matrix', [99]), entry('host_work', null, [1])], 100), null)).small).toEqual([]);
   });
 });
 
 describe('groups', () => {
   it('are sums of entries that add up to the step, in the order of a bar', () => {
-    const groups = groupsOf(accountOf(LEDGER, 0));
-    expect(groups.map(({ group, ns, slices }) => [group, ns, slices.map(({ part }) => part)])).toEqual([
-      ['compute', 751, ['matrix', 'pointwise']], ['copies', 101, ['to_device']], ['queued', 44, ['graph_start', 'stream_wait']],
-      ['launch', 99, ['launch_pace']], ['unnamed', 5, ['unrecorded_host']],
+    const account = accountOf(LEDGER, 0);
+    const groups = groupsOf(account);
+    expect(groups.map(({ group, label, ns, slices }) => [group, label, ns, slices.map((slice) => `${slice.label} ${slice.colour} ${slice.ns}`)])).toEqual([
+      ['compute', 'Device compute', 751, ['Matrix products blue 600', 'Pointwise operators green-light 151']], ['copies', 'Copies', 101, ['Copies to the device orange 101']],
+      ['queued', 'Queued work', 44, ['Graph start rows 30', 'Stream wait rows 14']], ['launch', 'Launch overhead', 99, ['Launch overhead stripes 99']],
+      ['unnamed', 'Not explained', 5, ['Host not recorded grey 5']],
     ]);
     expect(sum(groups)).toBe(1000);
     expect(sum(groups.flatMap(({ slices }) => slices))).toBe(1000);
-    expect(busyNs(groups)).toBe(852);
+    expect(busyNs(account)).toBe(852);
   });
 
   it('below 2 % are one, where they are several', () => {
-    const groups = groupsOf(accountOf({ step_ns: { mean: 200, n: 1 }, entries: [entry('compute', 'matrix', [194]), entry('host_work', null, [3]), entry('launch_pace', null, [2]), entry('profiler', null, [1])] }, null));
-    expect(gathered(groups).map(({ label, ns }) => [label, ns])).toEqual([['Device compute', 194], ['3 smaller parts', 6]]);
-    expect(gathered(groups.slice(0, 2)).map(({ group, part }) => [group, part])).toEqual([['compute', 'compute'], ['host', 'host']]);
+    const entries = [entry('compute', 'matrix', [194]), entry('host_work', null, [3]), entry('launch_pace', null, [2]), entry('profiler', null, [1])];
+    expect(gathered(accountOf(ofEntries(entries, 200), null)).map(({ label, colour, ns }) => [label, colour, ns])).toEqual([
+      ['Device compute', 'blue', 194], ['3 smaller parts', 'grey', 6],
+    ]);
+    expect(gathered(accountOf(ofEntries(entries.slice(0, 2), 197), null)).map(({ label, colour }) => [label, colour])).toEqual([['Device compute', 'blue'], ['Host work', 'red']]);
   });
 
   it('are kinds of work where the CPU does it all', () => {
     const entries = [entry('cpu', 'matrix', [120]), entry('cpu', 'python', [70]), entry('unrecorded_host', null, [10])];
-    const parts = gathered(groupsOf(accountOf({ step_ns: { mean: 200, n: 1 }, entries }, null)));
-    expect(parts.map(({ part, label, ns }) => [part, label, ns])).toEqual([
-      ['matrix', 'Matrix products', 120], ['python', 'Python between operators', 70], ['unnamed', 'Not explained', 10],
+    const parts = gathered(accountOf(ofEntries(entries, 200), null));
+    expect(parts.map(({ colour, label, ns }) => [colour, label, ns])).toEqual([
+      ['blue', 'Matrix products', 120], ['red', 'Python between operators', 70], ['grey', 'Not explained', 10],
     ]);
-    expect(parts.map((part) => entries.findIndex((each) => isIn(part, each)))).toEqual([0, 1, 2]);
+    expect(parts.map((part) => part.entries)).toEqual(entries.map((each) => [each]));
   });
 
-  it('hold causes and kinds that this page does not know, and class names are never theirs', () => {
-    const [group] = groupsOf(accountOf({ step_ns: { mean: 10, n: 1 }, entries: [unknown('__proto__', null)] }, null));
-    expect([group?.group, group?.slices[0]?.part]).toEqual(['other', 'other']);
-    expect(groupsOf(accountOf({ step_ns: { mean: 10, n: 1 }, entries: [unknown('compute', 'x hidden')] }, null))[0]?.slices[0]).toMatchObject({ part: 'other', label: 'x hidden' });
+  it('have the names that the report gives them, which this page need not know', () => {
+    const moon: EntryLike = { ...entry('host_work', null, [10]), label: '__proto__', colour: 'dots' };
+    const [group] = groupsOf(accountOf({ ...ofEntries([moon], 10), groups: [{ group: 'host', label: 'Phases of the moon', colour: 'sky' }] }, null));
+    expect(group).toEqual({ group: 'host', label: 'Phases of the moon', colour: 'sky', ns: 10, share: 1, slices: [{ label: '__proto__', colour: 'dots', ns: 10, share: 1 }] });
   });
 });
 
@@ -119,24 +116,11 @@ describe('words', () => {
   });
 
   it('name the device of a recording that names none', () => {
-    expect(withoutDevice({ recording: 'no-device' })).toBe('A device whose work was not recorded');
-    expect(withoutDevice({ recording: 'unknown-device' })).toBe('An unknown device');
-    expect(withoutDevice({ recording: 'steady' })).toBe('CPU only');
+    expect(withoutDevice({ hidden_device: 'an unknown device' })).toBe('An unknown device');
+    expect(withoutDevice({ hidden_device: null })).toBe('CPU only');
   });
 
-  it('have a banner for every kind of recording but steady ones', () => {
-    const kinds: Recording[] = ['steady', 'start-up', 'compilation', 'capture', 'thinned', 'no-device', 'unknown-device', 'empty'];
-    const whats = kinds.map((kind) => recordingText(kind, null)?.what ?? '');
-    expect(whats[0]).toBe('');
-    expect(new Set(whats).size).toBe(kinds.length);
-    expect(recordingText('start-up', 'The server’s own words.')).toEqual({ what: 'The server’s own words.', why: '' });
-    expect(recordingText('steady', 'Words.')).toBeNull();
-    expect(recordingText(JSON.parse('"warped_time"'), null)?.what).toContain('warped time');
-  });
-
-  it('say where steps come from, and the host’s pace where it is another one', () => {
-    expect(sourceText('profiler_step')).toBe('marked by the profiler');
-    expect(sourceText(JSON.parse('"moon_phase"'))).toBe('moon phase');
+  it('say the host’s pace where it is another one', () => {
     expect([100, 101, 103, 97, null].map((host) => hostPace({ host_step_ns: host, step_ns: { median: 100 } }))).toEqual([null, null, 103, 97, null]);
   });
 });

@@ -1,36 +1,29 @@
 /** The account of a step in words, rows and groups: every nanosecond belongs to exactly one entry. */
 
-import type { Entry, Ledger, Limit, Owner } from '../api/types.gen';
+import type { Entry, Ledger, LedgerGroup, Limit, Owner } from '../api/types.gen';
 import { spread, type Spread } from './statistics';
 import type { Oddity } from './stepStrip';
 import { nanoseconds, share } from './units';
-import { STEP_BASIS } from './words';
+import { capital } from './words';
 
-export type Cause = Entry['cause'];
-export type Kind = NonNullable<Entry['kind']>;
-export type StepSource = Ledger['step_source'];
-export type Recording = Ledger['recording'];
-export type Proof = Entry['proof'];
 export type KnownBy = NonNullable<Owner['known_by']>;
 export type Bound = Limit['bound'];
-export type LedgerGroup =
-  | 'compute' | 'communication' | 'copies' | 'queued' | 'host' | 'launch' | 'data' | 'waiting' | 'runtime' | 'compilation'
-  | 'interruption' | 'cpu' | 'unnamed' | 'other';
 
-export interface EntryLike { id: string; cause: Cause; kind: Kind | null; ns_total: number; ns_by_step: readonly number[] }
-export interface LedgerLike<E extends EntryLike = EntryLike> { step_ns: { mean: number; n: number }; entries: readonly E[] }
+type Named = Pick<Entry, 'label' | 'group' | 'colour' | 'at_work'>;
+export interface EntryLike extends Named { id: string; ns_total: number; ns_by_step: readonly number[] }
+export interface LedgerLike<E extends EntryLike = EntryLike> { step_ns: { mean: number; n: number }; entries: readonly E[]; groups: readonly LedgerGroup[] }
 
 /** One entry in the selected step. */
 export interface Row<E> { entry: E; ns: number; share: number }
-/** The rows, longest first, add up to the whole. */
-export interface Account<E> { whole: number; rows: readonly Row<E>[] }
+/** The rows, longest first, add up to the whole; the groups are in the order of a bar. */
+export interface Account<E> { whole: number; rows: readonly Row<E>[]; groups: readonly LedgerGroup[] }
 
 /** The account of one step, or of the average one. */
-export function accountOf<E extends EntryLike>({ entries, step_ns: { mean, n } }: LedgerLike<E>, step: number | null): Account<E> {
+export function accountOf<E extends EntryLike>({ entries, groups, step_ns: { mean, n } }: LedgerLike<E>, step: number | null): Account<E> {
   const times = step === null ? evenly(entries.map((entry) => entry.ns_total), n, mean) : entries.map((entry) => entry.ns_by_step[step] ?? 0);
   const whole = sum(times);
   const rows = entries.map((entry, index) => ({ entry, ns: times[index] ?? 0, share: whole > 0 ? (times[index] ?? 0) / whole : 0 }));
-  return { whole, rows: rows.filter(({ ns }) => ns > 0).toSorted((one, other) => other.ns - one.ns) };
+  return { whole, groups, rows: rows.filter(({ ns }) => ns > 0).toSorted((one, other) => other.ns - one.ns) };
 }
 
 interface StepOf { name: string; start_ns: number; end_ns: number }
@@ -60,113 +53,42 @@ export function folded<E>({ rows }: Account<E>): { listed: readonly Row<E>[]; sm
   return { listed: rows.filter((row) => row.share >= SMALL), small: rows.filter((row) => row.share < SMALL) };
 }
 
-/** Causes, short for a legend. Work is named by its kind. */
-const CAUSES: Record<Cause, { group: LedgerGroup; label: string }> = {
-  compute: { group: 'compute', label: 'Compute' },
-  communication: { group: 'communication', label: 'Exposed communication' },
-  copy: { group: 'copies', label: 'Copies' },
-  between_kernels: { group: 'queued', label: 'Between kernels' },
-  inside_graph: { group: 'queued', label: 'Inside a graph' },
-  graph_start: { group: 'queued', label: 'Graph start' },
-  stream_wait: { group: 'queued', label: 'Stream wait' },
-  copy_setup: { group: 'queued', label: 'Copy set-up' },
-  launch_latency: { group: 'queued', label: 'Launch latency' },
-  host_work: { group: 'host', label: 'Host work' },
-  launch_pace: { group: 'launch', label: 'Launch overhead' },
-  data_loading: { group: 'data', label: 'Data loading' },
-  synchronisation: { group: 'waiting', label: 'Synchronisation' },
-  host_communication: { group: 'waiting', label: 'Host communication' },
-  allocation: { group: 'runtime', label: 'Memory allocation' },
-  first_launch: { group: 'runtime', label: 'First launch' },
-  runtime_call: { group: 'runtime', label: 'Runtime call' },
-  compilation: { group: 'compilation', label: 'Compilation' },
-  graph_capture: { group: 'compilation', label: 'Graph capture' },
-  profiler: { group: 'interruption', label: 'Profiler' },
-  garbage_collection: { group: 'interruption', label: 'Garbage collection' },
-  cpu: { group: 'cpu', label: 'CPU' },
-  queued_unknown: { group: 'unnamed', label: 'Queued, cause unknown' },
-  unrecorded_host: { group: 'unnamed', label: 'Host not recorded' },
-  unrecorded_launch: { group: 'unnamed', label: 'Launch not recorded' },
-  unrecorded_wait: { group: 'unnamed', label: 'Wait not recorded' },
-};
+export interface LedgerSlice { colour: Entry['colour']; label: string; ns: number; share: number }
+export interface LedgerGroupSlice extends LedgerGroup { ns: number; share: number; slices: readonly LedgerSlice[] }
 
-export const KINDS: Record<Kind, string> = {
-  matrix: 'Matrix products', attention: 'Attention', convolution: 'Convolutions', mixture_of_experts: 'Mixture of experts',
-  normalisation: 'Normalisation', softmax: 'Softmax', embedding: 'Embeddings', pooling: 'Pooling', reduction: 'Reductions', sort: 'Sorting',
-  indexing: 'Indexing', pointwise: 'Pointwise operators', random: 'Random numbers', fused: 'Compiled kernels', quantisation: 'Quantisation', optimizer: 'Optimizer',
-  memory_copy: 'Copies in memory', layout: 'Layout conversions', to_device: 'Copies to the device', to_host: 'Copies to the host',
-  on_device: 'Copies on the device', fill: 'Fills of memory', python: 'Python between operators', other: 'Other work', communication: 'Communication',
-};
-
-/** In the order of the bars. */
-const GROUPS: Record<LedgerGroup, string> = {
-  compute: 'Device compute', communication: 'Exposed communication', copies: 'Copies', queued: 'Queued work', host: 'Host work',
-  launch: 'Launch overhead', data: 'Data loading', waiting: 'Host waits', runtime: 'Runtime calls', compilation: 'Compilation and capture',
-  interruption: 'Profiler and garbage collection', cpu: 'CPU work', unnamed: 'Not explained', other: 'Everything else',
-};
-
-const isCause = (text: string): text is Cause => Object.hasOwn(CAUSES, text);
-const isKind = (text: string): text is Kind => Object.hasOwn(KINDS, text);
-
-/** A word of a closed list in the page's words; a word from a newer server stays the same. */
-const worded = (words: Readonly<Record<string, string>>, text: string): string => (Object.hasOwn(words, text) ? words[text] ?? '' : text.replaceAll('_', ' '));
-
-type Named = Pick<EntryLike, 'cause' | 'kind'>;
-
-const OF_A_KIND = new Set<string>(['compute', 'copy', 'cpu']);
-
-/** The part of a bar that an entry belongs to; `part` is one of a closed list. */
-export function partOf({ cause, kind }: Named): { group: LedgerGroup; part: string; label: string } {
-  if (!isCause(cause)) return { group: 'other', part: 'other', label: worded({}, String(cause)) };
-  const { group, label } = CAUSES[cause];
-  if (!OF_A_KIND.has(cause)) return { group, part: cause, label };
-  return { group, part: kind && isKind(kind) ? kind : 'other', label: worded(KINDS, kind ?? 'other') };
-}
-
-export interface LedgerSlice { part: string; label: string; ns: number; share: number }
-export interface LedgerGroupSlice { group: LedgerGroup; label: string; ns: number; share: number; slices: readonly LedgerSlice[] }
-
-/** The rows by group and part: sums of entries, in the order of a bar. */
-export function groupsOf<E extends EntryLike>({ whole, rows }: Account<E>): LedgerGroupSlice[] {
-  const found = new Map<LedgerGroup, Map<string, LedgerSlice>>();
-  for (const { entry, ns } of rows) {
-    const { group, part, label } = partOf(entry);
-    const slices = found.get(group) ?? new Map<string, LedgerSlice>();
-    const before = slices.get(label)?.ns ?? 0;
-    found.set(group, slices.set(label, { part, label, ns: before + ns, share: (before + ns) / whole }));
-  }
-  return GROUP_NAMES.flatMap((group) => {
-    const slices = [...found.get(group)?.values() ?? []].toSorted((one, other) => other.ns - one.ns);
+/** The rows by group and label: sums of entries, in the order of a bar. */
+export function groupsOf<E extends EntryLike>({ whole, rows, groups }: Account<E>): LedgerGroupSlice[] {
+  return groups.flatMap((group) => {
+    const found = new Map<string, LedgerSlice>();
+    for (const { entry: { label, colour, group: of }, ns } of rows) {
+      const sumNs = (found.get(label)?.ns ?? 0) + ns;
+      if (of === group.group) found.set(label, { label, colour, ns: sumNs, share: sumNs / whole });
+    }
+    const slices = [...found.values()].toSorted((one, other) => other.ns - one.ns);
     const ns = sum(slices.map((slice) => slice.ns));
-    return slices.length > 0 ? [{ group, label: GROUPS[group], ns, share: ns / whole, slices }] : [];
+    return slices.length > 0 ? [{ ...group, ns, share: ns / whole, slices }] : [];
   });
 }
 
-const isGroup = (text: string): text is LedgerGroup => Object.hasOwn(GROUPS, text);
-const GROUP_NAMES = Object.keys(GROUPS).filter(isGroup);
-
-export const groupOf = (entry: Named): LedgerGroup => partOf(entry).group;
-
 const SLIGHT = 0.02;
 
-/** A group in a short bar, or one kind of the CPU's work, which is everything in a job without a device. */
-export type ShortPart = LedgerGroupSlice & { part: string };
+/** A part of a short bar: a group, one kind of the CPU's work, which is everything in a job without a device, or the rest. */
+export interface ShortPart<E> extends LedgerSlice { slices: readonly LedgerSlice[]; entries: readonly E[] }
 
 /** The parts that deserve a word beside other things, and all others merged. */
-export function gathered(groups: readonly LedgerGroupSlice[]): readonly ShortPart[] {
-  const parts = groups.flatMap((group): ShortPart[] =>
-    (group.group === 'cpu' ? group.slices.map((slice) => ({ ...slice, group: group.group, slices: [slice] })) : [{ ...group, part: group.group }]));
+export function gathered<E extends EntryLike>(account: Account<E>): readonly ShortPart<E>[] {
+  const parts = groupsOf(account).flatMap((group): ShortPart<E>[] => {
+    const entries = account.rows.flatMap(({ entry }) => (entry.group === group.group ? entry : []));
+    if (entries[0]?.at_work !== 'cpu') return [{ ...group, entries }];
+    return group.slices.map((slice) => ({ ...slice, slices: [], entries: entries.filter(({ label }) => label === slice.label) }));
+  });
   const slight = parts.filter(({ share: part }) => part < SLIGHT);
   if (slight.length < 2) return parts;
-  const one: ShortPart = {
-    group: 'other', part: 'other', label: `${slight.length} smaller parts`, ns: sum(slight.map(({ ns }) => ns)), share: sum(slight.map(({ share: part }) => part)),
-    slices: slight.flatMap(({ slices }) => slices),
+  const rest: ShortPart<E> = {
+    colour: 'grey', label: `${slight.length} smaller parts`, ns: sum(slight.map(({ ns }) => ns)), share: sum(slight.map(({ share: part }) => part)), slices: [], entries: [],
   };
-  return [...parts.filter((part) => !slight.includes(part)), one];
+  return [...parts.filter((part) => !slight.includes(part)), rest];
 }
-
-/** True if an entry is in a part of a short bar. */
-export const isIn = ({ group, part }: ShortPart, entry: Named): boolean => groupOf(entry) === group && (group !== 'cpu' || partOf(entry).part === part);
 
 /** The part that dominates a group, if any: `Data loading`. */
 export function mostly({ slices, ns }: { slices: readonly { label: string; ns: number }[]; ns: number }): string | null {
@@ -174,13 +96,14 @@ export function mostly({ slices, ns }: { slices: readonly { label: string; ns: n
   return slices.find((slice) => slice.ns > ns / 2)?.label ?? null;
 }
 
-const BUSY = new Set<LedgerGroup>(['compute', 'communication', 'copies']);
-
 /** True if the device worked in the time of an entry. */
-export const isBusy = (entry: Named): boolean => BUSY.has(groupOf(entry));
+export const isBusy = ({ at_work: atWork }: Pick<Entry, 'at_work'>): boolean => atWork === 'device';
 
 /** Time in which the device worked. */
-export const busyNs = (groups: readonly LedgerGroupSlice[]): number => sum(groups.filter(({ group }) => BUSY.has(group)).map(({ ns }) => ns));
+export const busyNs = <E extends EntryLike>({ rows }: Account<E>): number => sum(rows.filter(({ entry }) => isBusy(entry)).map(({ ns }) => ns));
+
+/** A word of a closed list in the page's words; a word from a newer server stays the same. */
+const worded = (words: Readonly<Record<string, string>>, text: string): string => (Object.hasOwn(words, text) ? words[text] ?? '' : text.replaceAll('_', ' '));
 
 const BOUNDS: Record<Bound, string> = { compute: 'compute', memory: 'memory', 'fp32-cores': 'float32 cores' };
 interface LimitLike { share_reached: number | null; bound: Bound; known_share: number }
@@ -217,16 +140,10 @@ export function boundText({ entry, share: part }: Row<{ title: string; limit?: L
   return `${entry.title}: ${reached === null ? `${share(part)} of the ${per}` : `${share(reached)} of the device’s limit`}`;
 }
 
-const SOURCES: Record<StepSource, string> = {
-  ...STEP_BASIS, repeating_unit: 'taken from the sequence of kernels that repeats, which may be a layer',
-};
-
-export const sourceText = (source: StepSource): string => worded(SOURCES, source);
-
-export const isWhole = ({ step_source: source }: { step_source: StepSource }): boolean => source === 'whole_trace';
+export const isWhole = ({ step_source: source }: Pick<Ledger, 'step_source'>): boolean => source === 'whole_trace';
 
 /** The sum of the rows of an account without a selected step. */
-export const averageText = (ledger: { step_source: StepSource; step_ns: { n: number } }): string =>
+export const averageText = (ledger: Pick<Ledger, 'step_source'> & { step_ns: { n: number } }): string =>
   (isWhole(ledger) ? 'the recording' : ledger.step_ns.n === 1 ? 'the one step' : 'the average step');
 
 /** The spread of the steps' durations. */
@@ -240,42 +157,8 @@ export function hostPace({ host_step_ns: host, step_ns: { median } }: { host_ste
   return host !== null && Math.abs(host - median) > DIFFERS * median ? host : null;
 }
 
-const RECORDINGS: Record<Recording, { what: string; why: string }> = {
-  steady: { what: '', why: '' },
-  'start-up': { what: 'This recording shows the start of the job.', why: 'Long first calls take much of it. Warm up, then record.' },
-  compilation: { what: 'This recording shows compilation.', why: 'Compiling takes much of it. Warm up, then record.' },
-  capture: { what: 'This recording shows the capture of a graph.', why: 'Most kernels were captured and did not run. Record replays of the graph.' },
-  thinned: { what: 'This recording lacks many of its events.', why: 'What they did counts as something else. Record again with all events.' },
-  'no-device': { what: 'This recording holds no device work.', why: 'It says what the host did, not what the device did. Record the device’s activity, too.' },
-  'unknown-device': { what: 'This recording holds events of unknown categories.', why: 'If they are a device’s work, it is not known what the steps wait for.' },
-  empty: { what: 'This recording holds nothing to account for.', why: 'Run steps of the job between the start and the stop of the profiler.' },
-};
-
-const HIDDEN_DEVICES: Partial<Record<Recording, string>> = {
-  'no-device': 'A device whose work was not recorded', 'unknown-device': 'An unknown device',
-};
-
 /** The device of a recording that names none. */
-export const withoutDevice = ({ recording }: { recording: Recording }): string => HIDDEN_DEVICES[recording] ?? 'CPU only';
-
-/** The kind of recording, in the server's words if it has any, and what to do; null for steady steps. */
-export function recordingText(recording: Recording, banner: string | null): { what: string; why: string } | null {
-  if (recording === 'steady') return null;
-  if (banner) return { what: banner, why: '' };
-  return Object.hasOwn(RECORDINGS, recording) ? RECORDINGS[recording] : { what: `This recording is not of steady steps: ${worded({}, String(recording))}.`, why: '' };
-}
-
-const OF_START: ReadonlySet<Recording> = new Set<Recording>(['start-up', 'compilation', 'capture']);
-
-/** True if a recording holds one-time work: savings in it do not apply to each step. */
-export const isOfStart = ({ recording }: { recording: Recording }): boolean => OF_START.has(recording);
-
-const PROOFS: Record<Proof, string> = {
-  queued: 'its next work was launched before the device ran dry', issuing: 'the host was launching the next work',
-  'in-call': 'the host was in a call that says so', blocked: 'the host waited for the device', silent: 'no thread launched anything for a while',
-  none: '',
-};
-export const proofText = (proof: Proof): string => worded(PROOFS, proof);
+export const withoutDevice = ({ hidden_device: hidden }: Pick<Ledger, 'hidden_device'>): string => capital(hidden ?? 'CPU only');
 
 const KNOWN_BY: Record<KnownBy, string> = {
   stack: 'the Python stack', operator: 'the operator', 'kernel-name': 'the kernel’s name', mark: 'the annotation', neighbours: 'the events before and after', none: '',

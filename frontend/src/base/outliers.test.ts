@@ -1,9 +1,8 @@
 import { expect, it } from 'vitest';
 import { causeName } from './outliers';
 
-it('names what an outlier holds as the page does elsewhere, and what it does not know as it is', () => {
+it('names what an outlier holds as the report does: a description begins a line, a name stays', () => {
   expect([
-    causeName({ kind: 'wait', name: 'allocator' }), causeName({ kind: 'wait', name: 'moon_phase' }), causeName({ kind: 'wait', name: 'constructor' }),
-    causeName({ kind: 'entry', name: 'The step waits for data' }), causeName({ kind: 'operator', name: 'aten::mm' }),
-  ]).toEqual(['Memory from the driver', 'moon phase', 'constructor', 'The step waits for data', 'aten::mm']);
+    causeName({ kind: 'wait', title: 'waiting for data' }), causeName({ kind: 'entry', title: 'The step waits for data' }), causeName({ kind: 'operator', title: 'aten::mm' }),
+  ]).toEqual(['Waiting for data', 'The step waits for data', 'aten::mm']);
 });

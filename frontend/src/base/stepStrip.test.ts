@@ -11,8 +11,8 @@ const STEPS: StepLike[] = [{ name: 'ProfilerStep#7', duration_ns: 200, oddity: '
 describe('columns', () => {
   it('are as high as their step is long, and cut into its parts', () => {
     expect(columnsOf(parts, STEPS).map(({ label, height, oddity, pieces }) => ({ label, height, oddity, pieces }))).toEqual([
-      { label: '7', height: 1, oddity: 'warmup', pieces: [{ part: 'matrix', share: 0.75 }, { part: 'unrecorded_host', share: 0.25 }] },
-      { label: '8', height: 0.5, oddity: null, pieces: [{ part: 'matrix', share: 0.25 }, { part: 'unrecorded_host', share: 0.75 }] },
+      { label: '7', height: 1, oddity: 'warmup', pieces: [{ colour: 'blue', share: 0.75 }, { colour: 'grey', share: 0.25 }] },
+      { label: '8', height: 0.5, oddity: null, pieces: [{ colour: 'blue', share: 0.25 }, { colour: 'grey', share: 0.75 }] },
     ]);
   });
 

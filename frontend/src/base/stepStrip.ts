@@ -21,7 +21,7 @@ export interface Column {
   pieces: readonly Piece[];
 }
 
-export interface Piece { part: string; share: number }
+export interface Piece { colour: string; share: number }
 /** The parts of a step by groups. */
 export type GroupsAt = (index: number | null) => readonly { group: string; label: string; ns: number; slices: readonly Piece[] }[];
 
@@ -32,7 +32,7 @@ export const longest = (steps: readonly StepLike[]): number => Math.max(1, ...st
 export function columnsOf(groupsAt: GroupsAt, steps: readonly StepLike[], most = longest(steps)): Column[] {
   return steps.map(({ name, duration_ns: ns, oddity = null }, index) => ({
     index, name, ns, oddity, label: numberOf(name) ?? String(index + 1), height: ns / most,
-    pieces: groupsAt(index).flatMap(({ slices }) => slices).map(({ part, share }) => ({ part, share })),
+    pieces: groupsAt(index).flatMap(({ slices }) => slices).map(({ colour, share }) => ({ colour, share })),
   }));
 }
 

@@ -8,16 +8,6 @@ type SavingBasis = Saving['basis'][number];
 type Precision = Place['precision'];
 export type KnownFromCapture = NonNullable<Finding['known_by']>;
 
-export const STEP_BASIS: Record<StepBasis, string> = {
-  profiler_step: 'marked by the profiler',
-  serving_step: 'marked by the inference engine',
-  framework_step: 'marked by the training framework',
-  optimizer_step: 'taken from optimizer steps',
-  data_loader: 'taken from the data loader',
-  whole_trace: 'no steps were marked: the whole trace counts as one',
-  none: 'no steps found',
-};
-
 /** The unit that a cost or a saving is counted per. */
 export const perWhat = (basis: StepBasis): 'step' | 'trace' =>
   (basis === 'whole_trace' || basis === 'none' ? 'trace' : 'step');

@@ -2,18 +2,18 @@
 
 import { Swatch } from './StackedBar';
 
-interface Slice { part: string; label: string; text: string; share: string }
+interface Slice { colour: string; label: string; text: string; share: string }
 interface Props { groups: readonly { group: string; label: string; text: string; share: string; slices: readonly Slice[] }[] }
 
 export const GroupLegend = ({ groups }: Props) => (
   <ul class="group-legend">
     {groups.map(({ group, label, text, share, slices }) => (
       <li key={group}>
-        <p class="group-line group-name"><span>{slices.length === 1 && slices[0]?.label === label && <Swatch part={slices[0].part} />}{label}</span><b class="number">{text}</b><span class="number muted">{share}</span></p>
+        <p class="group-line group-name"><span>{slices.length === 1 && slices[0]?.label === label && <Swatch colour={slices[0].colour} />}{label}</span><b class="number">{text}</b><span class="number muted">{share}</span></p>
         {(slices.length > 1 || slices[0]?.label !== label) && (
           <ul>
             {slices.map((slice) => (
-              <li class="group-line"><span><Swatch part={slice.part} />{slice.label}</span><span class="number">{slice.text}</span><span class="number muted">{slice.share}</span></li>
+              <li class="group-line"><span><Swatch colour={slice.colour} />{slice.label}</span><span class="number">{slice.text}</span><span class="number muted">{slice.share}</span></li>
             ))}
           </ul>
         )}

@@ -1,7 +1,7 @@
 /** A whole and its parts, with the parts named below. */
 
 interface Piece {
-  part: string;
+  colour: string;
   label: string;
   share: number;
   text: string;
@@ -12,13 +12,13 @@ interface Piece {
 /** The bar alone: decoration, the words are beside it. */
 export const Bar = ({ parts, tall = false }: { parts: readonly Piece[]; tall?: boolean }) => (
   <div class={`stacked-bar${tall ? ' tall' : ''}`} aria-hidden="true">
-    {parts.map(({ part, share, label: name, text }) => (
-      <span class={`stacked-part part-${part}`} style={{ flexGrow: share }} title={`${name}: ${text}`} />
+    {parts.map(({ colour, share, label: name, text }) => (
+      <span class={`stacked-part part-${colour}`} style={{ flexGrow: share }} title={`${name}: ${text}`} />
     ))}
   </div>
 );
 
-export const Swatch = ({ part }: { part: string }) => <span class={`swatch part-${part}`} aria-hidden="true" />;
+export const Swatch = ({ colour }: { colour: string }) => <span class={`swatch part-${colour}`} aria-hidden="true" />;
 
 interface Props { label: string; parts: readonly Piece[] }
 
@@ -26,13 +26,13 @@ export const StackedBar = ({ label, parts }: Props) => (
   <figure class="stacked" aria-label={label}>
     <Bar parts={parts} />
     <ul class="legend">
-      {parts.map(({ part, label: name, text, filter }) => (
+      {parts.map(({ colour, label: name, text, filter }) => (
         <li>
           {filter ? (
             <button type="button" class="legend-filter" aria-pressed={filter.isOn} title={filter.hint} onClick={filter.onToggle}>
-              <Swatch part={part} />{name} <b class="number">{text}</b>
+              <Swatch colour={colour} />{name} <b class="number">{text}</b>
             </button>
-          ) : <><Swatch part={part} />{name} <b class="number">{text}</b></>}
+          ) : <><Swatch colour={colour} />{name} <b class="number">{text}</b></>}
         </li>
       ))}
     </ul>

@@ -109,7 +109,7 @@ function Step({ column: { index, name, label, ns, height, oddity, pieces }, chos
       <span class="hidden">{text}</span>
       <span class="strip-room" aria-hidden="true">
         <span class="strip-column" style={{ height: `${Math.max(height * 100, 1)}%` }}>
-          {pieces.length > 0 ? pieces.map(({ part, share }) => <span class={`part-${part}`} style={{ flexGrow: share }} />) : <span class="part-plain" style={{ flexGrow: 1 }} />}
+          {pieces.length > 0 ? pieces.map(({ colour, share }) => <span class={`part-${colour}`} style={{ flexGrow: share }} />) : <span class="part-plain" style={{ flexGrow: 1 }} />}
         </span>
       </span>
       <span class="strip-label" aria-hidden="true">{label}</span>

@@ -153,7 +153,7 @@ it('moves the line between panes by arrows', () => {
 });
 
 it('names the parts of a bar in words', () => {
-  render(<StackedBar label="Time" parts={[{ part: 'idle', label: 'Idle', share: 0.25, text: '25 %' }]} />);
+  render(<StackedBar label="Time" parts={[{ colour: 'grey', label: 'Idle', share: 0.25, text: '25 %' }]} />);
   expect(screen.getByRole('listitem').textContent).toBe('Idle 25 %');
 });
 

@@ -6,6 +6,8 @@ export interface Colours {
   fills: readonly string[];
   /** The text colour on each of them. */
   letters: readonly string[];
+  /** A colour of the parts of a bar, and the text colour on it. */
+  part: (name: string) => { fill: string; letters: string };
   onGrey: string; onAccent: string;
   /** Colour of busy time. */
   host: string; device: string;
@@ -15,15 +17,15 @@ export interface Colours {
 
 /** Other, operator, annotation, Python, memory, runtime, kernel, copy, fill, annotation of a device, overhead. */
 const FILLS = [
-  '--part-dark', '--part-optimizer', '--part-light', '--part-idle', '--part-communication', '--part-python', '--part-compute', '--part-copies',
-  '--part-copies', '--part-light', '--part-dark',
+  '--part-grey-dark', '--part-sky', '--part-green', '--part-grey', '--part-pink', '--part-red', '--part-blue', '--part-orange',
+  '--part-orange', '--part-green', '--part-grey-dark',
 ];
 
 /** Meaning of the bars' colours, for the legend: a colour of the style sheet and its kinds of events. */
 export const LEGEND: readonly { colour: string; label: string }[] = [
-  { colour: '--part-optimizer', label: 'operators' }, { colour: '--part-idle', label: 'Python' }, { colour: '--part-python', label: 'runtime calls' },
-  { colour: '--part-light', label: 'annotations' }, { colour: '--part-compute', label: 'kernels' }, { colour: '--part-copies', label: 'copies and fills' },
-  { colour: '--part-communication', label: 'memory' }, { colour: '--part-dark', label: 'profiler and other' },
+  { colour: '--part-sky', label: 'operators' }, { colour: '--part-grey', label: 'Python' }, { colour: '--part-red', label: 'runtime calls' },
+  { colour: '--part-green', label: 'annotations' }, { colour: '--part-blue', label: 'kernels' }, { colour: '--part-orange', label: 'copies and fills' },
+  { colour: '--part-pink', label: 'memory' }, { colour: '--part-grey-dark', label: 'profiler and other' },
 ];
 
 /** Between the reader's own two colours: far enough from one to be visible, from the other to be written on. */
@@ -31,7 +33,7 @@ const BETWEEN = 'color-mix(in srgb, CanvasText 45%, Canvas)';
 
 const FORCED: Colours = {
   background: 'Canvas', text: 'CanvasText', muted: 'CanvasText', line: 'CanvasText', soft: 'color-mix(in srgb, CanvasText 20%, Canvas)', accent: 'Highlight',
-  shade: 'Canvas', focus: 'Highlight', grey: BETWEEN, fills: FILLS.map(() => BETWEEN), letters: FILLS.map(() => 'CanvasText'), onGrey: 'CanvasText',
+  shade: 'Canvas', focus: 'Highlight', grey: BETWEEN, fills: FILLS.map(() => BETWEEN), letters: FILLS.map(() => 'CanvasText'), part: () => ({ fill: BETWEEN, letters: 'CanvasText' }), onGrey: 'CanvasText',
   onAccent: 'HighlightText', host: BETWEEN, device: BETWEEN,
   differences: (change) => (change > 0 ? { fill: 'Highlight', letters: 'HighlightText' } : { fill: BETWEEN, letters: 'CanvasText' }),
 };
@@ -44,8 +46,8 @@ export function readColours(): Colours {
   const [grey, accent] = [of('--line'), of('--bar')];
   return {
     background: of('--bg'), text: of('--text'), muted: of('--muted'), line: of('--line'), soft: of('--line-soft'), accent, grey, shade: of('--shade'),
-    focus: of('--focus'), fills, letters: fills.map(lettersOn), onGrey: lettersOn(grey), onAccent: lettersOn(accent),
-    host: of('--part-optimizer'), device: of('--part-compute'),
+    focus: of('--focus'), fills, letters: fills.map(lettersOn), part: (name) => ({ fill: of(`--part-${name}`), letters: lettersOn(of(`--part-${name}`)) }), onGrey: lettersOn(grey), onAccent: lettersOn(accent),
+    host: of('--part-sky'), device: of('--part-blue'),
     differences: (change) => tinted(of(change > 0 ? '--high' : '--low'), of('--line-soft'), Math.abs(change)),
   };
 }

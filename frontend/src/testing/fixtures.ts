@@ -2,7 +2,7 @@
 
 import type { Ledger, LedgerEntry, LedgerOwner } from '../api/ledger';
 import type {
-  BenchmarkState, BenchmarksAnswer, CompareAnswer, Comparison, EventRow, Finding, FindingChange, Flame, LineColumns, LinesAnswer,
+  BenchmarkState, BenchmarksAnswer, CompareAnswer, Comparison, EventRow, Finding, FindingChange, Flame, LedgerGroup, LineColumns, LinesAnswer,
   Measurement, OperatorChange, OperatorRow, Outlier, Place, ProfileReport, ProfileState, RuleInfo, Saving, SourceAnswer, StackAnswer, StackFrame, TimelineEvent, TimelineLanes,
 } from '../api/types.gen';
 
@@ -36,6 +36,37 @@ const TITLES: Record<string, string> = {
   'compute:matrix': 'Device: matrix products', graph_start: 'A queued graph has not started yet', garbage_collection: 'Python collects garbage', communication: 'Communication that nothing hides', host_work: 'Host work holds the device up',
 };
 
+/** Groups in the order of a bar. */
+const GROUPS: readonly LedgerGroup[] = [
+  { group: 'compute', label: 'Device compute', colour: 'blue' }, { group: 'communication', label: 'Exposed communication', colour: 'pink' },
+  { group: 'copies', label: 'Copies', colour: 'orange' }, { group: 'queued', label: 'Queued work', colour: 'rows' },
+  { group: 'host', label: 'Host work', colour: 'red' }, { group: 'launch', label: 'Launch overhead', colour: 'stripes' },
+  { group: 'data', label: 'Data loading', colour: 'orange' }, { group: 'interruption', label: 'Profiler and garbage collection', colour: 'dots' },
+  { group: 'cpu', label: 'CPU work', colour: 'blue' }, { group: 'unnamed', label: 'Not explained', colour: 'grey' },
+];
+/** Groups and labels of some causes, labels and colours of some kinds. */
+const CAUSES: Partial<Record<LedgerEntry['cause'], readonly [LedgerGroup['group'], string]>> = {
+  compute: ['compute', 'Compute'], communication: ['communication', 'Exposed communication'], copy: ['copies', 'Copies'],
+  graph_start: ['queued', 'Graph start'], stream_wait: ['queued', 'Stream wait'], host_work: ['host', 'Host work'], launch_pace: ['launch', 'Launch overhead'],
+  data_loading: ['data', 'Data loading'], profiler: ['interruption', 'Profiler'], garbage_collection: ['interruption', 'Garbage collection'],
+  cpu: ['cpu', 'CPU'], unrecorded_host: ['unnamed', 'Host not recorded'],
+};
+const KINDS: Partial<Record<NonNullable<LedgerEntry['kind']>, readonly [string, LedgerEntry['colour']]>> = {
+  matrix: ['Matrix products', 'blue'], pointwise: ['Pointwise operators', 'green-light'], to_device: ['Copies to the device', 'orange'],
+  python: ['Python between operators', 'red'],
+};
+
+/** The groups of entries. */
+export const groupsIn = (entries: readonly Pick<LedgerEntry, 'group'>[]): LedgerGroup[] => GROUPS.filter(({ group }) => entries.some((entry) => entry.group === group));
+
+/** What the server says of a cause and a kind for the legend. */
+export function inLegend(cause: LedgerEntry['cause'], kind: LedgerEntry['kind']): Pick<LedgerEntry, 'label' | 'group' | 'colour' | 'at_work'> {
+  const [group, label] = CAUSES[cause] ?? ['unnamed', cause];
+  const colour = GROUPS.find((each) => each.group === group)?.colour ?? 'grey';
+  const [ofKind, colourOfKind] = (kind && KINDS[kind]) ?? [label, colour];
+  return { label: ofKind, group, colour: colourOfKind, at_work: cause === 'cpu' ? 'cpu' : ['compute', 'communication', 'copies'].includes(group) ? 'device' : 'none' };
+}
+
 export const ledgerOwner = (changes: Partial<LedgerOwner> = {}): LedgerOwner => ({
   operator: null, kernel: null, library: null, own: null, thread: null, mark: null, known_by: 'none', neighbours: null, ...changes,
 });
@@ -44,8 +75,8 @@ export const ledgerOwner = (changes: Partial<LedgerOwner> = {}): LedgerOwner => 
 export const ledgerEntry = (cause: LedgerEntry['cause'], kind: LedgerEntry['kind'], steps: number[], changes: Partial<LedgerEntry> = {}): LedgerEntry => {
   const total = steps.reduce((sum, ns) => sum + ns, 0);
   return {
-    id: kind ? `${cause}:${kind}` : cause, title: TITLES[kind ? `${cause}:${kind}` : cause] ?? cause, cause, kind, ns_total: total, ns_per_step: Math.floor(total / steps.length), ns_by_step: steps, share: 0, count: 3,
-    owner: ledgerOwner(), proof: 'none', confidence: 'high', limit: null, communication: null, hidden_ns: 0, finding_id: null, advice: null,
+    id: kind ? `${cause}:${kind}` : cause, title: TITLES[kind ? `${cause}:${kind}` : cause] ?? cause, cause, kind, ...inLegend(cause, kind), ns_total: total, ns_per_step: Math.floor(total / steps.length), ns_by_step: steps, share: 0, count: 3,
+    owner: ledgerOwner(), proof: 'none', proof_text: '', confidence: 'high', limit: null, communication: null, hidden_ns: 0, finding_id: null, advice: null,
     nothing_to_fix: null, evidence: [], ...changes,
   };
 };
@@ -56,10 +87,10 @@ export function ledger(entries: LedgerEntry[], changes: Partial<Ledger> = {}): L
   const ends = lengths.map((_, step) => lengths.slice(0, step + 1).reduce((sum, ns) => sum + ns, 0));
   const end = ends.at(-1) ?? 0;
   return {
-    window: { start_ns: 0, end_ns: end }, step_source: 'profiler_step', recording: 'steady', banner: null, left_out: [],
+    window: { start_ns: 0, end_ns: end }, step_source: 'profiler_step', step_source_text: 'marked by the profiler', recording: 'steady', banner: null, is_one_time: false, hidden_device: null, left_out: [],
     steps: lengths.map((ns, step) => ({ name: `ProfilerStep#${step + 4}`, start_ns: (ends[step] ?? 0) - ns, end_ns: ends[step] ?? 0, host_ns: ns, device_ns: ns })),
     step_ns: { median: lengths.toSorted((one, other) => one - other)[Math.floor(lengths.length / 2)] ?? 0, mean: Math.floor(end / lengths.length), n: lengths.length },
-    host_step_ns: null, unnamed_ns: 0, entries, ...changes,
+    host_step_ns: null, unnamed_ns: 0, entries, groups: groupsIn(entries), ...changes,
   };
 }
 
@@ -162,9 +193,9 @@ export const outlier = (changes: Partial<Outlier> = {}): Outlier => ({
   step: 2, name: 'ProfilerStep#6', duration_ns: 110e6, median_ns: 100e6,
   text: 'ProfilerStep#6 took 110 ms, 10 ms longer than the median step: waiting for data 8 ms more; `aten::mm` 2 ms more (3 calls instead of 2).',
   causes: [
-    { kind: 'wait', name: 'data_loading', shapes: '', time_ns: 9e6, usual_ns: 1e6, calls: null, usual_calls: null },
-    { kind: 'entry', name: 'The step waits for data', shapes: '', time_ns: 9e6, usual_ns: 1e6, calls: null, usual_calls: null },
-    { kind: 'operator', name: 'aten::mm', shapes: '64×64', time_ns: 6e6, usual_ns: 4e6, calls: 3, usual_calls: 2 },
+    { kind: 'wait', name: 'data_loading', title: 'waiting for data', shapes: '', time_ns: 9e6, usual_ns: 1e6, calls: null, usual_calls: null },
+    { kind: 'entry', name: 'The step waits for data', title: 'The step waits for data', shapes: '', time_ns: 9e6, usual_ns: 1e6, calls: null, usual_calls: null },
+    { kind: 'operator', name: 'aten::mm', title: 'aten::mm', shapes: '64×64', time_ns: 6e6, usual_ns: 4e6, calls: 3, usual_calls: 2 },
   ],
   ...changes,
 });
@@ -188,7 +219,11 @@ export const flame = (changes: Partial<Flame> = {}): Flame => ({
     { kind: 'root', name: 'All' }, { kind: 'function', name: 'step', file: 'train.py', line: 12 }, { kind: 'operator', name: 'aten::mm' },
     { kind: 'kernel', name: 'gemm_mm', entry: 0 }, { kind: 'idle', name: 'The host is late', entry: 1 },
   ],
-  entries: [{ id: 'compute:matrix', title: 'Matrix products', cause: 'compute', ns: 60 }, { id: 'launch_pace', title: 'The host is late', cause: 'launch_pace', ns: 40 }],
+  entries: [
+    { id: 'compute:matrix', title: 'Matrix products', cause: 'compute', group: 'compute', at_work: 'device', ns: 60 },
+    { id: 'launch_pace', title: 'The host is late', cause: 'launch_pace', group: 'launch', at_work: 'none', ns: 40 },
+  ],
+  groups: groupsIn([{ group: 'compute' }, { group: 'launch' }]),
   parent: [-1, 0, 1, 2, 1, 0], frame: [0, 1, 2, 3, 4, 4], account_ns: [0, 0, 0, 60, 30, 10], host_ns: [0, 30, 20, 0, 0, 0], bytes: [0, 0, 0, 0, 0, 0],
   steps: 2, findings: {}, ...changes,
 });

@@ -45,10 +45,10 @@ function serveRuns(answer: CompareAnswer, runs: Runs = TWO, account: ProfileRepo
 const LEDGER: NonNullable<Comparison['ledger']> = {
   base_step_ns: 100e6, candidate_step_ns: 80.1e6,
   entries: [
-    { id: 'data_loading', title: 'The step waits for data', cause: 'data_loading', kind: null, base_ns: 40e6, candidate_ns: 20e6, owners: [{ name: 'fetch', base_ns: 35e6, candidate_ns: null }, { name: 'DataLoader', base_ns: 30e6, candidate_ns: 10e6 }] },
-    { id: 'compute:matrix', title: 'Device: matrix products', cause: 'compute', kind: 'matrix', base_ns: 59.5e6, candidate_ns: 59.6e6, owners: [{ name: 'aten::mm', base_ns: 50e6, candidate_ns: 50.1e6, known_by: 'exact' }] },
-    { id: 'launch_pace', title: 'The host launches', cause: 'launch_pace', kind: null, base_ns: 3e5, candidate_ns: 2e5, owners: [] },
-    { id: 'compute:pointwise', title: 'Device: pointwise operators', cause: 'compute', kind: 'pointwise', base_ns: 2e5, candidate_ns: 3e5, owners: [] },
+    { id: 'data_loading', title: 'The step waits for data', label: 'Data loading', cause: 'data_loading', kind: null, base_ns: 40e6, candidate_ns: 20e6, owners: [{ name: 'fetch', base_ns: 35e6, candidate_ns: null }, { name: 'DataLoader', base_ns: 30e6, candidate_ns: 10e6 }] },
+    { id: 'compute:matrix', title: 'Device: matrix products', label: 'Matrix products', cause: 'compute', kind: 'matrix', base_ns: 59.5e6, candidate_ns: 59.6e6, owners: [{ name: 'aten::mm', base_ns: 50e6, candidate_ns: 50.1e6, known_by: 'exact' }] },
+    { id: 'launch_pace', title: 'The host launches', label: 'Launch overhead', cause: 'launch_pace', kind: null, base_ns: 3e5, candidate_ns: 2e5, owners: [] },
+    { id: 'compute:pointwise', title: 'Device: pointwise operators', label: 'Pointwise operators', cause: 'compute', kind: 'pointwise', base_ns: 2e5, candidate_ns: 3e5, owners: [] },
   ],
 };
 
@@ -215,7 +215,7 @@ describe('what came of it', () => {
   it('says why steps are slower', async () => {
     await open({
       verdict: 'slower', step_ratio: { value: 1.5, low: 1.4, high: 1.6 }, candidate: { ...compareAnswer().comparison.candidate, median_ns: 150e6 }, realised_ns: -50e6, predicted_ns: 0,
-      ledger: { base_step_ns: 100e6, candidate_step_ns: 150e6, entries: [{ id: 'data_loading', title: 'The step waits for data', cause: 'data_loading', kind: null, base_ns: 1e6, candidate_ns: 41e6, owners: [] }] },
+      ledger: { base_step_ns: 100e6, candidate_step_ns: 150e6, entries: [{ id: 'data_loading', title: 'The step waits for data', label: 'Data loading', cause: 'data_loading', kind: null, base_ns: 1e6, candidate_ns: 41e6, owners: [] }] },
       findings: [change('small', { state: 'worse', candidate_ns: 6e6 }), change('large', { state: 'new', base_ns: null, candidate_ns: 40e6, predicted_ns: null, realised_ns: null })],
     });
     expect((await verdict()).textContent).toContain('Candidate is 1.50× slower (1.40–1.60): 100 → 150 ms per step');
@@ -274,7 +274,7 @@ describe('what came of it', () => {
     const strip = await (await side('Baseline')).findByRole('listbox', { name: 'Steps of the baseline' });
     const options = within(strip).getAllByRole('option');
     expect(options.map(({ title }) => title)).toEqual(['ProfilerStep#3: 188 ms', 'ProfilerStep#4: 175 ms', 'ProfilerStep#5: 310 ms, outlier', 'ProfilerStep#6: 175 ms']);
-    expect(options[0]?.querySelector('.part-matrix')).toBeTruthy();
+    expect(options[0]?.querySelector('.part-blue')).toBeTruthy();
   });
 
   it('says when the work changed, and how long a unit of it takes', async () => {

@@ -16,8 +16,8 @@ const row = (name: string, changes: Partial<DeviceKernelRow> = {}): DeviceKernel
   bytes_per_second: 3.03e12, roofline: 0.571, tensor_cores: true, replayed: 36, ...changes,
 });
 const FAMILIES: KernelFamilyRow[] = [
-  { family: 'matrix', count: 36, total_ns: 2e6, share: 0.25, flops_per_second: 9.59e13, bytes_per_second: 3.03e12, roofline: 0.571, rated_share: 1 },
-  { family: 'to_host', count: 1, total_ns: 6e6, share: 0.75, flops_per_second: null, bytes_per_second: null, roofline: null, rated_share: 0 },
+  { family: 'matrix', label: 'Matrix products', count: 36, total_ns: 2e6, share: 0.25, flops_per_second: 9.59e13, bytes_per_second: 3.03e12, roofline: 0.571, rated_share: 1 },
+  { family: 'to_host', label: 'Copies to the host', count: 1, total_ns: 6e6, share: 0.75, flops_per_second: null, bytes_per_second: null, roofline: null, rated_share: 0 },
 ];
 const ROWS = [row('Cijk_MT256', { known_by: 'renamed' }), row('Memcpy DtoH', { family: 'to_host', operator: '', flops_per_second: null, bytes_per_second: null, roofline: null })];
 

@@ -1,7 +1,6 @@
 import { cleanup, fireEvent, screen, waitFor, within } from '@testing-library/preact';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { ProfileReport } from '../api/types.gen';
-import type { Recording } from '../base/ledger';
 import { finding, noAccount, ledger, ledgerEntry, ledgerOwner, report, saving, state } from '../testing/fixtures';
 import { openPage, rows } from '../testing/page';
 import { serveProfile } from '../testing/server';
@@ -44,7 +43,7 @@ const whole = (row: Element | undefined): number => Number(/^([\d,]+) ns$/.exec(
 it('a recording of what a job does once promises nothing of its steps', async () => {
   const findings = [finding('a', { saving: saving(50 * MS) })];
   const shown = { findings, joint_saving: saving(50 * MS) };
-  await open({ ...shown, ledger: ledger(ENTRIES, { recording: 'capture' }) }, 'torchtidy');
+  await open({ ...shown, ledger: ledger(ENTRIES, { recording: 'capture', is_one_time: true }) }, 'torchtidy');
   expect(document.body.textContent).toContain('Record steady steps first. What is found here is of this recording, not of each step of the job.');
   expect(document.querySelector('.gain-number')?.textContent).toMatch(/^Takes 50 ms of 100 ms in this recording/);
   await open(shown, 'torchtidy');
@@ -98,7 +97,7 @@ describe('the account on the overview', () => {
   });
 
   it('says how long a step is, by which steps, and the host’s pace where it is another one', async () => {
-    await open({ ledger: ledger(ENTRIES, { host_step_ns: 80 * MS, step_source: 'serving_step', left_out: [{ ns: 30 * MS, reason: '30 ms at the start belong to `earlier` work.' }] }) });
+    await open({ ledger: ledger(ENTRIES, { host_step_ns: 80 * MS, step_source: 'serving_step', step_source_text: 'marked by the inference engine', left_out: [{ ns: 30 * MS, reason: '30 ms at the start belong to `earlier` work.' }] }) });
     const text = screen.getByRole('main').textContent;
     expect(text).toContain('A step takes 100 ms (median of 3 steps, min–max 100 ms to 101 ms); steps are marked by the inference engine.');
     expect(text).toContain('The host takes 80 ms to run one.');
@@ -113,7 +112,7 @@ describe('the account on the overview', () => {
   });
 
   it('does not call a whole recording a step', async () => {
-    const text = (await open({ ledger: ledger([ledgerEntry('compute', 'matrix', [5 * MS])], { step_source: 'whole_trace' }) })).textContent;
+    const text = (await open({ ledger: ledger([ledgerEntry('compute', 'matrix', [5 * MS])], { step_source: 'whole_trace', step_source_text: 'no steps were marked: the whole trace counts as one' }) })).textContent;
     expect(text).toContain('The recording is 5 ms long. No steps were marked: the whole trace counts as one.');
     expect(cells(within(table('the recording')).getAllByRole('row')[0])[1]).toBe('Time');
   });
@@ -176,7 +175,7 @@ describe('an entry', () => {
   it('says how much of it is whose', async () => {
     const own = { function: 'f', file: '/job/a.py', line: 3 };
     const [first, second] = [ledgerOwner({ place: '/job/a.py:3 f', file: '/job/a.py', line: 3, library: own, own, ns: 6 * MS }), ledgerOwner({ work: 'aten::rand', ns: 4 * MS })];
-    await open({ ledger: ledger([ledgerEntry('host_work', null, [10 * MS], { proof: 'silent', owner: first, owners: [first, second], advice: 'Move it.', nothing_to_fix: 'Its efficiency is not known.' })]) });
+    await open({ ledger: ledger([ledgerEntry('host_work', null, [10 * MS], { proof: 'silent', proof_text: 'no thread launched anything for a while', owner: first, owners: [first, second], advice: 'Move it.', nothing_to_fix: 'Its efficiency is not known.' })]) });
     expect(cells(lines('the one step')[0]).slice(3)).toEqual(['a.py:3 f60 % of it', '–', 'Move it.Its efficiency is not known.']);
     fireEvent.click(within(table('the one step')).getByRole('button', { name: /Host work/ }));
     expect(await screen.findByText('aten::rand, 40 % of it')).toBeTruthy();
@@ -203,25 +202,14 @@ describe('an entry', () => {
 });
 
 describe('a recording of something else than steady steps', () => {
-  const KINDS: [Recording, string][] = [
-    ['start-up', 'the start of the job'], ['compilation', 'shows compilation'], ['capture', 'the capture of a graph'],
-    ['thinned', 'lacks many of its events'], ['no-device', 'holds no device work'],
-    ['unknown-device', 'holds events of unknown categories'],
-  ];
-
-  it.each(KINDS)('is said on every view: %s', async (recording, words) => {
+  it('is said on every view, in the report’s words', async () => {
+    const banner = 'This recording holds start-up: 43 % of it.';
     for (const hash of ['torchtidy&p.torchtidy.view=overview', 'torchtidy']) {
-      await open({ ledger: ledger(ENTRIES, { recording, left_out: [{ ns: 2 * MS, reason: '2 ms of `earlier` work.' }] }) }, hash);
-      const banner = screen.getByText('Left out: 2 ms of', { exact: false }).closest('.notice');
-      expect(banner?.textContent).toContain(words);
-      expect(banner?.textContent).toContain('Its figures are not those of a steady step.');
+      await open({ ledger: ledger(ENTRIES, { recording: 'start-up', banner, left_out: [{ ns: 2 * MS, reason: '2 ms of `earlier` work.' }] }) }, hash);
+      const notice = screen.getByText('Left out: 2 ms of', { exact: false }).closest('.notice');
+      expect(notice?.querySelector('p')?.textContent).toBe(`${banner} Its figures are not those of a steady step.`);
       expect(screen.getAllByText('Left out: 2 ms of', { exact: false }).length).toBe(1);
     }
-  });
-
-  it('is said in the server’s words where it has any', async () => {
-    await open({ ledger: ledger(ENTRIES, { recording: 'start-up', banner: 'This recording holds start-up: 43 % of it.' }) });
-    expect(document.querySelector('.notice.warning')?.textContent).toBe('This recording holds start-up: 43 % of it. Its figures are not those of a steady step. ');
   });
 
   it('has no banner where steps are steady', async () => {

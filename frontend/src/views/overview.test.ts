@@ -70,7 +70,7 @@ describe('the overview', () => {
     const why = await screen.findByRole('region', { name: 'Why ProfilerStep#6 is an outlier' });
     expect(why.textContent).toContain('waiting for data 8 ms more; aten::mm 2 ms more (3 calls instead of 2).');
     expect(within(why).getAllByRole('row').slice(1).map((row) => [...row.children].map((cell) => cell.textContent))).toEqual([
-      ['Data', 'Wait', '9.00 ms', '1.00 ms', '+8.00 ms', '–'],
+      ['Waiting for data', 'Wait', '9.00 ms', '1.00 ms', '+8.00 ms', '–'],
       ['The step waits for data', 'Part of the step', '9.00 ms', '1.00 ms', '+8.00 ms', '–'],
       ['aten::mm 64×64', 'Operator, self time', '6.00 ms', '4.00 ms', '+2.00 ms', '2 → 3'],
     ]);

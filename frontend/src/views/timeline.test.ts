@@ -200,7 +200,7 @@ const idlePart = (entry: string, ns: number) => ({ entry, ns, call: { id: 11, na
 
 it('says why a device idles where a gap is clicked, how that is known and what to do', async () => {
   const server = serveTimeline({}, ledger([
-    ledgerEntry('host_work', null, [700], { proof: 'silent', advice: 'Move it out of the step.' }), ledgerEntry('compute', 'matrix', [300]),
+    ledgerEntry('host_work', null, [700], { proof: 'silent', proof_text: 'no thread launched anything for a while', advice: 'Move it out of the step.' }), ledgerEntry('compute', 'matrix', [300]),
   ]));
   server.answers.idle = () => ({
     accounted: true, least_ns: 0, gap: { start_ns: 0, end_ns: 700, parts: [idlePart('host_work', 600), idlePart('launch_latency', 100)] },

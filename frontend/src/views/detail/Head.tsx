@@ -4,7 +4,6 @@ import type { RefObject } from 'preact';
 import type { Finding, Saving } from '../../api/types.gen';
 import { costFormula, savingFormula } from '../../base/formulas';
 import { stepNow } from '../../base/joint';
-import { isOfStart } from '../../base/ledger';
 import { isMuted } from '../../base/mutes';
 import { diagnosisOf, actionOf } from '../../base/actionTitles';
 import { count, nanoseconds, plural, share } from '../../base/units';
@@ -93,7 +92,7 @@ function Gain({ saving, costNs }: { saving: Saving; costNs: number }) {
   return (
     <div class="gain">
       <p class="gain-number">
-        {expected > 0 && ledger.value && isOfStart(ledger.value) ? <>Takes <b>{nanoseconds(expected)}</b>{now === null ? '' : ` of ${nanoseconds(now)}`} in this recording</>
+        {expected > 0 && ledger.value?.is_one_time ? <>Takes <b>{nanoseconds(expected)}</b>{now === null ? '' : ` of ${nanoseconds(now)}`} in this recording</>
           : expected > 0 ? <>Fix saves about <b>{nanoseconds(expected)}</b>{now === null ? '' : ` of ${nanoseconds(now)}`} per {per.value}{speedup !== null && speedup >= WORTH_TELLING && <>, <b>{times(speedup)}</b> speed</>}</>
           : <b>{capital(NO_SAVING)}</b>}
         <Explained what="Fix saves about" lines={savingFormula(saving, costNs, now, per.value)} />

@@ -34,31 +34,20 @@ export const Flame = () => (
   </main>
 );
 
-type Sort = 'module' | 'function' | 'operator' | 'mark' | 'compute' | 'communication' | 'copy' | 'idle' | 'plain';
-
-/** Names in the style sheet; `fill` counts the timeline's colours. */
-const SORTS: Record<Exclude<Sort, 'idle' | 'plain'>, LegendItem & { fill: number }> = {
-  module: { fill: 2, label: 'Module', colour: 'var(--part-light)' },
-  function: { fill: 5, label: 'Function', colour: 'var(--part-python)' },
-  operator: { fill: 1, label: 'Operator', colour: 'var(--part-optimizer)' },
-  mark: { fill: 0, label: 'Annotation, runtime call', colour: 'var(--part-dark)' },
-  compute: { fill: 6, label: 'Compute', colour: 'var(--part-compute)' },
-  communication: { fill: 4, label: 'Communication', colour: 'var(--part-communication)' },
-  copy: { fill: 7, label: 'Copy', colour: 'var(--part-copies)' },
+/** The frames of the host, by kind. `part` is a colour of the style sheet. */
+const HOST: Partial<Record<FlameFrame['kind'], Sort>> = {
+  module: { label: 'Module', part: 'green' }, function: { label: 'Function', part: 'red' }, operator: { label: 'Operator', part: 'sky' },
+  annotation: { label: 'Annotation, runtime call', part: 'grey-dark' }, call: { label: 'Annotation, runtime call', part: 'grey-dark' },
 };
-const IDLE: LegendItem = { label: 'Idle time', colour: 'var(--line)' };
+const IDLE: Sort = { label: 'Idle time', part: null };
 
-function sortOf({ entries }: FlameAnswer, { kind, entry }: FlameFrame): Sort {
-  switch (kind) {
-    case 'module': case 'function': case 'operator': case 'idle': return kind;
-    case 'annotation': case 'call': return 'mark';
-    case 'cpu': return 'compute';
-    case 'kernel': {
-      const cause = entries[entry ?? -1]?.cause;
-      return cause === 'communication' || cause === 'copy' ? cause : 'compute';
-    }
-    default: return 'plain';
-  }
+interface Sort { label: string; part: string | null }
+
+/** What a frame is, as the legend names it: its work has the name of the account's group. Null for the root and for frames that stand for several. */
+function sortOf({ entries, groups }: FlameAnswer, { kind, entry }: FlameFrame): Sort | null {
+  if (kind === 'idle') return IDLE;
+  const group = kind === 'others' ? null : groups.find((each) => each.group === entries[entry ?? -1]?.group);
+  return group ? { label: group.label, part: group.colour } : HOST[kind] ?? null;
 }
 
 function Whole({ answer }: { answer: FlameAnswer }) {
@@ -114,16 +103,15 @@ function Whole({ answer }: { answer: FlameAnswer }) {
 
 function paintOf(answer: FlameAnswer, frame: FlameFrame, colours: Colours): Paint {
   const sort = sortOf(answer, frame);
-  if (sort === 'idle') return { fill: colours.grey, letters: colours.onGrey };
-  if (sort === 'plain') return { fill: colours.soft, letters: colours.text };
-  const { fill } = SORTS[sort];
-  return { fill: colours.fills[fill] ?? colours.grey, letters: colours.letters[fill] ?? colours.text };
+  if (!sort) return { fill: colours.soft, letters: colours.text };
+  return sort.part === null ? { fill: colours.grey, letters: colours.onGrey } : colours.part(sort.part);
 }
 
-/** The colours of the nodes that have a bar. */
+/** The colours of the nodes that have a bar: the host's, then the account's. */
 function legendOf(answer: FlameAnswer, tree: Tree, totals: readonly number[]): LegendItem[] {
-  const sorts = new Set<string>(tree.frames.map((frame, node) => ((totals[node] ?? 0) > 0 ? sortOf(answer, frame) : 'plain')));
-  return [...Object.entries(SORTS).flatMap(([sort, item]) => (sorts.has(sort) ? item : [])), ...(sorts.has('idle') ? [IDLE] : [])];
+  const there = new Set(tree.frames.flatMap((frame, node) => ((totals[node] ?? 0) > 0 ? sortOf(answer, frame)?.label ?? [] : [])));
+  const sorts = new Map([...Object.values(HOST), ...answer.groups.map(({ label, colour }): Sort => ({ label, part: colour })), IDLE].map((sort) => [sort.label, sort]));
+  return [...sorts.values()].flatMap(({ label, part }) => (there.has(label) ? { label, colour: part === null ? 'var(--line)' : `var(--part-${part})` } : []));
 }
 
 /** From a node to its source, its operator and its findings. */

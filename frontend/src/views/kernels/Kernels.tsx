@@ -2,7 +2,7 @@
 
 import { useCallback, useEffect, useRef } from 'preact/hooks';
 import type { KernelFamilyRow } from '../../api/types.gen';
-import { columnBytesPerSecond, familyText, KERNEL_COLUMNS, type Family } from '../../base/kernels';
+import { columnBytesPerSecond, kernelColumns, type Family } from '../../base/kernels';
 import { columnFlops, leastWidth, sortedSecond } from '../../base/operators';
 import { columnShare, columnTime, count, plural } from '../../base/units';
 import { DataTable } from '../../components/DataTable';
@@ -39,7 +39,7 @@ export function Kernels() {
 }
 
 const choices = (rows: readonly KernelFamilyRow[]): { value: Family | ''; label: string }[] =>
-  [{ value: '', label: 'All families' }, ...rows.map((row) => ({ value: row.family, label: familyText(row.family) }))];
+  [{ value: '', label: 'All families' }, ...rows.map((row) => ({ value: row.family, label: row.label }))];
 
 function Filter() {
   const input = useRef<HTMLInputElement>(null);
@@ -56,7 +56,7 @@ function Filter() {
 
 const Families = ({ rows }: { rows: readonly KernelFamilyRow[] }) => (
   <DataTable label="Families" rows={rows} columns={[
-    { label: 'Family', cell: (row) => familyText(row.family) },
+    { label: 'Family', cell: (row) => row.label },
     { label: 'Count', number: true, cell: (row) => count(row.count) },
     { label: 'Time', number: true, cell: (row) => columnTime(row.total_ns) },
     { label: 'Share', number: true, cell: (row) => columnShare(row.share) },
@@ -76,7 +76,7 @@ function Rows({ table }: { table: KernelTable }) {
   if (said.missing !== null && total === 0) return <Hero title="Not in this recording"><p><Message text={said.missing} /></p></Hero>;
   if (total === 0) return <p class="pad muted">Nothing matches the filter.</p>;
   const sort = table.sort.value;
-  const all = KERNEL_COLUMNS.filter(({ id }) => !said.empty?.includes(id));
+  const all = kernelColumns(said.families).filter(({ id }) => !said.empty?.includes(id));
   const columns = narrow.value ? sortedSecond(all, sort.column) : all;
   return (
     <ServerTable label="Kernels" columns={columns} least={leastWidth(columns)} total={total} row={table.row} onRange={onRange}

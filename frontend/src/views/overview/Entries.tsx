@@ -3,7 +3,7 @@
 import type { ComponentChildren } from 'preact';
 import { useId, useState } from 'preact/hooks';
 import type { LedgerEntry, LedgerFunction, LedgerOwner } from '../../api/ledger';
-import { communicationText, folded, isBusy, knownByText, knownText, limitText, partOf, proofText, reasonText, type Account, type Row } from '../../base/ledger';
+import { communicationText, folded, isBusy, knownByText, knownText, limitText, reasonText, type Account, type Row } from '../../base/ledger';
 import { actionOf } from '../../base/actionTitles';
 import { columnShare, columnTime, count, moment, nanoseconds, partShare, plural, share } from '../../base/units';
 import { capital, replayedMark } from '../../base/words';
@@ -76,7 +76,7 @@ function Entry({ row }: { row: EntryRow }) {
         <span role="cell" class="ledger-share"><ShareBar share={part} text={columnShare(part)} /></span>
         <span role="cell" class="number ledger-time">{columnTime(ns)}</span>
         <span role="rowheader" class="ledger-what">
-          <Expander open={open} controls={id} onToggle={() => setOpen(!open)}><Swatch part={partOf(entry).part} /><Message text={entry.title} /></Expander>
+          <Expander open={open} controls={id} onToggle={() => setOpen(!open)}><Swatch colour={entry.colour} /><Message text={entry.title} /></Expander>
         </span>
         <span role="cell" class="ledger-owner"><Owner entry={entry} /></span>
         <span role="cell" class="ledger-limit"><Limit row={row} /></span>
@@ -134,7 +134,6 @@ const None = () => <span class="muted ledger-none">–</span>;
 function More({ row: { entry, ns } }: { row: EntryRow }) {
   const { owner, owners = [], evidence = [], hidden_ns: hidden = 0, ns_total: total } = entry;
   const knownBy = knownByText(owner.known_by ?? 'none');
-  const proof = proofText(entry.proof);
   return (
     <div class="ledger-facts">
       <p><Button kind="quiet" onClick={() => go({ view: 'flame', entry: entry.id, finding: '' }, 'push')}>Show in the flame graph</Button></p>
@@ -159,7 +158,7 @@ function More({ row: { entry, ns } }: { row: EntryRow }) {
         <Fact name="Annotation" text={owner.mark} />
         <Fact name="Thread" text={owner.thread} />
         <Fact name="Between" text={owner.neighbours} />
-        <Fact name={proof ? 'Proof' : 'Confidence'} words text={proof ? `${capital(proof)}; confidence ${entry.confidence}` : capital(entry.confidence)} />
+        <Fact name={entry.proof_text ? 'Proof' : 'Confidence'} words text={entry.proof_text ? `${capital(entry.proof_text)}; confidence ${entry.confidence}` : capital(entry.confidence)} />
         <Fact name="Owner known by" words text={knownBy && capital(knownBy)} />
         {owners.slice(1).map((each) => <Fact name="Also" text={`${nameOf(each)}${each.ns ? `, ${partText(each, total)}` : ''}`} />)}
         {hidden > 0 && total > 0 && <Fact name="Hidden" words text={`${nanoseconds(Math.round((hidden / total) * ns))} more runs behind other work (${share(hidden / (hidden + total))} of all)`} />}

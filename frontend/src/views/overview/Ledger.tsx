@@ -1,7 +1,7 @@
 /** The account of the step: its duration and its parts, entry by entry. */
 
 import type { Ledger as Account } from '../../api/ledger';
-import { accountOf, averageText, groupsOf, hostPace, isWhole, sourceText, stepSpread } from '../../base/ledger';
+import { accountOf, averageText, groupsOf, hostPace, isWhole, stepSpread } from '../../base/ledger';
 import { nanoseconds, partShare, plural } from '../../base/units';
 import { capital } from '../../base/words';
 import { Message } from '../../components/Spans';
@@ -16,10 +16,10 @@ export function StepLength({ ledger }: { ledger: Account }) {
   return (
     <>
       <p class="lead">
-        {isWhole(ledger) ? <>The recording is <b>{nanoseconds(median)}</b> long. {capital(sourceText(ledger.step_source))}.</>
-          : n === 1 ? <>The one step takes <b>{nanoseconds(median)}</b>; steps are {sourceText(ledger.step_source)}.</>
+        {isWhole(ledger) ? <>The recording is <b>{nanoseconds(median)}</b> long. {capital(ledger.step_source_text)}.</>
+          : n === 1 ? <>The one step takes <b>{nanoseconds(median)}</b>; steps are {ledger.step_source_text}.</>
             : <>A step takes <b>{nanoseconds(median)}</b> (median of {plural(n, 'step')}{range && `, ${range.label} ${nanoseconds(range.low)} to ${nanoseconds(range.high)}`}
-              {nanoseconds(mean) !== nanoseconds(median) && `, on average ${nanoseconds(mean)}`}); steps are {sourceText(ledger.step_source)}.</>}
+              {nanoseconds(mean) !== nanoseconds(median) && `, on average ${nanoseconds(mean)}`}); steps are {ledger.step_source_text}.</>}
         {host !== null && <> The host takes <b>{nanoseconds(host)}</b> to run one.</>}
       </p>
       {ledger.recording === 'steady' && leftOut.map(({ reason }) => <p class="beside">Left out: <Message text={reason} /></p>)}

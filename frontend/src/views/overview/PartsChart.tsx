@@ -7,7 +7,7 @@ import { GroupLegend } from '../../components/GroupLegend';
 import { Bar } from '../../components/StackedBar';
 import { TableTwin } from '../../components/TableTwin';
 
-interface Slice { part: string; label: string; ns: number; share: number }
+interface Slice { colour: string; label: string; ns: number; share: number }
 interface Props {
   title: string;
   note: string;

@@ -1,6 +1,5 @@
 /** Bars across the page: facts that the user should know before reading on. */
 
-import { recordingText } from '../../base/ledger';
 import { plural } from '../../base/units';
 import { Button } from '../../components/Button';
 import { Notice } from '../../components/Notice';
@@ -60,11 +59,10 @@ const OfProfile = () => (
 /** The recording does not show steady steps. */
 function OtherThanSteady() {
   const account = report.value?.ledger;
-  const said = account && recordingText(account.recording, account.banner);
-  if (!said) return null;
+  if (!account?.banner) return null;
   return (
     <Notice kind="warning">
-      <p><b><Message text={said.what} /></b> {account.recording !== 'empty' && 'Its figures are not those of a steady step. '}<Message text={said.why} /></p>
+      <p><b><Message text={account.banner} /></b>{account.recording !== 'empty' && ' Its figures are not those of a steady step.'}</p>
       {account.left_out.map(({ reason }) => <p>Left out: <Message text={reason} /></p>)}
     </Notice>
   );

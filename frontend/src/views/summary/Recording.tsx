@@ -2,7 +2,7 @@
 
 import type { Device, ProfileReport } from '../../api/types.gen';
 import { plainText } from '../../base/inline';
-import { sourceText, withoutDevice } from '../../base/ledger';
+import { withoutDevice } from '../../base/ledger';
 import { RECORDINGS } from '../../base/recording';
 import { spanText } from '../../base/selection';
 import { count, nanoseconds, plural, share } from '../../base/units';
@@ -51,7 +51,7 @@ export function Recording({ report }: { report: ProfileReport }) {
 const MARKS: ReadonlySet<string> = new Set(['serving_step', 'framework_step', 'optimizer_step', 'data_loader']);
 
 /** What shows the steps if the profiler does not mark them; empty if nothing does. */
-const otherSteps = ({ ledger: { step_source: source } }: ProfileReport): string => (MARKS.has(source) ? sourceText(source) : '');
+const otherSteps = ({ ledger: { step_source: source, step_source_text: text } }: ProfileReport): string => (MARKS.has(source) ? text : '');
 
 const RESIDUAL = [{
   name: 'Computed step', text: 'Savings are computed from the timeline: all events start again as early as what they wait for allows. '

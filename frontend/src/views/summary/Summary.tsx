@@ -3,7 +3,7 @@
 import type { Ledger } from '../../api/ledger';
 import type { ProfileReport } from '../../api/types.gen';
 import { busyFormula, jointFormula, stepFormula } from '../../base/formulas';
-import { accountOf, averageText, boundText, busyNs, gathered, groupsOf, hostPace, isIn, isOfStart, isWhole, mostly, sourceText, stepSpread } from '../../base/ledger';
+import { accountOf, averageText, boundText, busyNs, gathered, hostPace, isWhole, mostly, stepSpread } from '../../base/ledger';
 import { overlapText, stepNow } from '../../base/joint';
 import { filtered } from '../../base/ranking';
 import { listed } from '../../base/recording';
@@ -48,7 +48,7 @@ function Verdict({ report }: { report: ProfileReport }) {
   const now = stepNow(report);
   const found = findings.value.length;
   const largest = ledger.value && accountOf(ledger.value, null).rows[0];
-  if (ledger.value && isOfStart(ledger.value)) {
+  if (ledger.value?.is_one_time) {
     return <p class="verdict"><b>Record steady steps first.</b> What is found here is of this recording, not of each step of the job.</p>;
   }
   if (found > 0 && saving && saving.expected_ns > 0) {
@@ -67,9 +67,9 @@ function Verdict({ report }: { report: ProfileReport }) {
 /** The parts of the account: the overview has its entries. */
 function LedgerUse({ ledger: account }: { ledger: Ledger }) {
   const average = accountOf(account, null);
-  const parts = gathered(groupsOf(average)).map((part) => ({
-    part: part.part, label: part.group === 'other' ? part.label : groupText(part.label, mostly(part)), share: part.share, text: share(part.share),
-    ...filterOf(average.rows.flatMap(({ entry }) => (isIn(part, entry) ? entry.finding_id ?? [] : []))),
+  const parts = gathered(average).map((part) => ({
+    colour: part.colour, label: groupText(part.label, mostly(part)), share: part.share, text: share(part.share),
+    ...filterOf(part.entries.flatMap((entry) => entry.finding_id ?? [])),
   }));
   const hidden = average.rows.reduce((sum, { entry }) => sum + (entry.hidden_ns ?? 0), 0) / account.step_ns.n;
   return (
@@ -96,14 +96,14 @@ function filterTo(cause: string | null): Filtering {
 const groupText = (label: string, most: string | null): string => (most ? `${label}, mostly ${most.toLowerCase()}` : label);
 
 function StepLength({ ledger: account, report: { true_step_ns: trueStep, steps: { items } } }: { ledger: Ledger; report: ProfileReport }) {
-  const { step_ns: { median, n }, step_source: source } = account;
-  if (isWhole(account)) return <Metric name="Recording" value={nanoseconds(median)} note={capital(sourceText(source))} />;
+  const { step_ns: { median, n }, step_source: source, step_source_text: sourceText } = account;
+  if (isWhole(account)) return <Metric name="Recording" value={nanoseconds(median)} note={capital(sourceText)} />;
   const range = stepSpread(account);
   const host = hostPace(account);
   return (
     <Metric name="Step time" formula={stepFormula({ basis: source, count: n, median_ns: median }, items.filter(({ oddity }) => oddity).length)} value={nanoseconds(median)}
       note={n === 1 ? 'the one step' : `median of ${plural(n, 'step')}${range ? `, ${nanoseconds(range.low)} to ${nanoseconds(range.high)}` : ''}`}
-      more={[range?.label, `steps ${sourceText(source)}`, host !== null && `the host takes ${nanoseconds(host)} to run one`,
+      more={[range?.label, `steps ${sourceText}`, host !== null && `the host takes ${nanoseconds(host)} to run one`,
         typeof trueStep === 'number' && `recorded; without the profiler ${nanoseconds(trueStep)}`].filter(Boolean).join('; ')} />
   );
 }
@@ -125,7 +125,7 @@ function DeviceBusy({ report: { devices } }: { report: ProfileReport }) {
   const account = ledger.value;
   if (!account || devices.length === 0) return null;
   const average = accountOf(account, null);
-  const busy = busyNs(groupsOf(average));
+  const busy = busyNs(average);
   const names = [...new Set(devices.map((device) => device.name || device.kind))];
   return <Metric name="Device busy" formula={busyFormula(busy, average.whole, averageText(account))} value={share(busy / average.whole)} note={listed(names)} />;
 }

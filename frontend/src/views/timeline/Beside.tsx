@@ -5,11 +5,12 @@
 
 import { useState } from 'preact/hooks';
 import { actionOf } from '../../base/actionTitles';
-import { accountOf, folded, partOf } from '../../base/ledger';
+import { accountOf, folded } from '../../base/ledger';
 import { placeText } from '../../base/places';
 import { nanoseconds, partShare } from '../../base/units';
 import { SeverityGlyph } from '../../components/Severity';
 import { Message } from '../../components/Spans';
+import { Swatch } from '../../components/StackedBar';
 import { findings } from '../../state/findings';
 import { ledger } from '../../state/profile';
 import { go, route } from '../../state/route';
@@ -47,7 +48,6 @@ type Listed = NonNullable<typeof ledger.value>['entries'][number];
 /** Each click goes to the next piece, longest first. */
 function Part({ entry, share }: { entry: Listed; share: number }) {
   const pieces = entry.evidence ?? [];
-  const { part, label } = partOf(entry);
   const [next, setNext] = useState(0);
   const goOn = (): void => {
     const piece = pieces[next % pieces.length];
@@ -57,7 +57,7 @@ function Part({ entry, share }: { entry: Listed; share: number }) {
   return (
     <button type="button" class="beside-row" disabled={pieces.length === 0} onClick={goOn}
       title={[entry.title, ...pieces.length > 0 ? [`Click to go to the longest pieces, one after the other (${pieces.length}).`] : []].join('. ')}>
-      <span class={`swatch part-${part}`} aria-hidden="true" /><span>{label}</span><span class="number">{partShare(share)}</span>
+      <Swatch colour={entry.colour} /><span>{entry.label}</span><span class="number">{partShare(share)}</span>
     </button>
   );
 }

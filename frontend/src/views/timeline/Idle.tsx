@@ -1,7 +1,6 @@
 /** Why nothing runs at the clicked time. */
 
 import type { IdleAnswer } from '../../api/types.gen';
-import { proofText } from '../../base/ledger';
 import { nanoseconds } from '../../base/units';
 import { Button } from '../../components/Button';
 import { IdleFacts, type IdleReason } from '../../components/IdleFacts';
@@ -24,5 +23,5 @@ function reasonOf({ entry: id, ns, call, work }: NonNullable<IdleAnswer['gap']>[
   const known = ledger.value?.entries.find((entry) => entry.id === id);
   const finding = findings.value.find((each) => each.id === known?.finding_id);
   const advice = finding ? <Button kind="quiet" onClick={() => go({ view: 'findings', finding: finding.id }, 'push')}>To the finding that shortens it</Button> : known?.advice;
-  return { title: known?.title ?? id.replaceAll('_', ' '), ns, call, work, proof: proofText(known?.proof ?? 'none'), advice };
+  return { title: known?.title ?? id.replaceAll('_', ' '), ns, call, work, proof: known?.proof_text ?? '', advice };
 }

@@ -1,0 +1,1 @@
+import{Gn as e,Jn as t,a as n,r}from"./Button-DDLhpLBb.js";function i({title:i,onClose:a,children:o}){let s=t(null);return e(()=>s.current?.showModal(),[]),n(`dialog`,{class:`dialog`,ref:s,onClose:a,"aria-label":i,children:[n(`header`,{class:`dialog-head`,children:[n(`h2`,{children:i}),n(r,{icon:`close`,label:`Close`,onClick:()=>s.current?.close()})]}),o]})}export{i as t};

@@ -1,1 +1,0 @@
-import{Kn as e,Yn as t,a as n,r}from"./Button-4YTueaGT.js";function i({title:i,onClose:a,children:o}){let s=t(null);return e(()=>s.current?.showModal(),[]),n(`dialog`,{class:`dialog`,ref:s,onClose:a,"aria-label":i,children:[n(`header`,{class:`dialog-head`,children:[n(`h2`,{children:i}),n(r,{icon:`close`,label:`Close`,onClick:()=>s.current?.close()})]}),o]})}export{i as t};

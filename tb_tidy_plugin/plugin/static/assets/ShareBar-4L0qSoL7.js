@@ -1,0 +1,1 @@
+import{a as e}from"./Button-DDLhpLBb.js";var t=({share:t,text:n})=>e(`span`,{class:`share-bar`,children:[e(`span`,{class:`share-track`,"aria-hidden":`true`,children:e(`span`,{style:{width:`${Math.min(1,Math.max(0,t))*100}%`}})}),e(`span`,{class:`share-text`,children:n})]});export{t};

@@ -1,1 +1,0 @@
-import{Gn as e}from"./Button-4YTueaGT.js";var t=200;function n(){let n=e(``),r=e(``),i;return{text:n,settled:r,type:e=>{n.value=e,clearTimeout(i),i=setTimeout(()=>{r.value=e.trim()},t)}}}export{n as t};
