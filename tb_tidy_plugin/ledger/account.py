@@ -27,8 +27,8 @@ from tb_tidy_plugin.ledger.model import (
     RecordingKind,
     StepLength,
     Window,
-    groups_of,
     is_own_function,
+    ledger_groups_of,
 )
 from tb_tidy_plugin.ledger.owners import LONGEST_NAME, Names, ledger_name, owner_of
 from tb_tidy_plugin.profile.events.intervals import Intervals
@@ -123,7 +123,7 @@ def account_of(profile: Profile) -> Account:
         host_step_ns=None if span.host_ns is None else _median(span.host_ns),
         unnamed_ns=sum(each.ns_total for each in entries if each.is_unnamed),
         entries=entries,
-        groups=groups_of(entries),
+        groups=ledger_groups_of(entries),
     )
     pieces = msgspec.structs.replace(segments, call=repeated(ABSENT, len(entry), np.int32))
     return Account(ledger, pieces, entry, book.calls, book.limits, book.owned)

@@ -245,7 +245,7 @@ class LedgerGroup(Value, frozen=True):
     colour: Colour
 
 
-def groups_of(entries: Iterable[Entry]) -> list[LedgerGroup]:
+def ledger_groups_of(entries: Iterable[Entry]) -> list[LedgerGroup]:
     """The groups of entries, in the order of a bar."""
     there = {each.group for each in entries}
     return [LedgerGroup(group=each, label=each.label, colour=each.colour) for each in CauseGroup if each in there]
