@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from tb_tidy_plugin.estimate.saving import MOST_RESIDUAL, SOME_UNEXPLAINED, SavingEstimates
-from tb_tidy_plugin.profile.device_models import device_name
+from tb_tidy_plugin.profile.device_models import device_name, is_named, plain_name
 from tb_tidy_plugin.profile.events.intervals import Intervals, positions_of_each
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.steps.steps import UNMARKED
@@ -122,8 +122,8 @@ def _devices(profile: Profile) -> Iterator[str]:
         alike = listed.pop() if len(listed) == 1 else ""
         what = f"it is taken for the {alike} that is listed" if alike else "its name and peak rates are unknown"
         yield f"The trace describes no device {names}: {what}."
-    unnamed = {device_name(device) for device in known if device.id in used and not device.name} - {""}
-    for name in sorted(unnamed):
+    unnamed = {device_name(device) for device in known if device.id in used and not is_named(device)}
+    for name in sorted(name for name in unnamed if plain_name(name)):
         yield f"The trace does not name its device: architecture, size and memory are those of the {name}."
     if len(used) > 1:
         shares = ", ".join(f"device {device} for {share}" for device, share in _busy_shares(profile)[:SHOWN_DEVICES])

@@ -1,16 +1,18 @@
-"""Peak rates of known devices: operations per second by dtype, and bytes per second to their own memory.
+"""Peak rates of devices: operations per second by dtype, and bytes per second to their own memory.
 
-They are the manufacturers' own, without sparsity, at boost clocks. Unstated figures are left out.
+They are the makers' own, without sparsity, at boost clocks (`device_table`). Unstated figures are left out.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from tb_tidy_plugin.profile.device_table import FAMILIES, Model
 from tb_tidy_plugin.words.vocabulary import MachineSource
 
 if TYPE_CHECKING:
@@ -51,90 +53,86 @@ class DeviceModel(msgspec.Struct, frozen=True):
     source: MachineSource = "datasheet"
 
 
-def _device(
-    gigabytes: float,
-    *,
-    double: tuple[float, float | None] | None,
-    single: tuple[float, float | None],
-    half: float,
-    bfloat16: float | None,
-    fp8: float | None = None,
-) -> DeviceModel:
-    """A device from GB/s and TFLOP/s; pairs are ordinary cores and matrix units (for `single` TF32 on NVIDIA)."""
-    peaks = {"float": Peak(single[0] * TERA, None if single[1] is None else single[1] * TERA)}
-    if double is not None:
-        peaks["double"] = Peak(double[0] * TERA, None if double[1] is None else double[1] * TERA)
-    for names, peak in ((("c10::Half",), half), (("c10::BFloat16",), bfloat16), (FP8, fp8)):
-        if peak is not None:
-            peaks |= {name: Peak(None, peak * TERA) for name in names}
-    return DeviceModel(gigabytes * GIGA, peaks)
+def _peaks(rates: Model) -> dict[str, Peak]:
+    """Peaks by dtype. `Peak.cores` is None where the figure holds for matrix units and ordinary cores alike."""
+    peaks = {"float": _peak(rates.float32, rates.float32_matrix)}
+    if rates.float64 is not None:
+        peaks["double"] = _peak(rates.float64, rates.float64_matrix)
+    for names, rate in ((("c10::Half",), rates.float16), (("c10::BFloat16",), rates.bfloat16), (FP8, rates.float8)):
+        if rate is not None:
+            peaks |= dict.fromkeys(names, Peak(None, rate * TERA) if rates.matrix else Peak(rate * TERA, None))
+    return peaks
 
 
-def _geforce(teraflops: float, gigabytes: float) -> DeviceModel:
-    """A GeForce since Ampere: its matrix units do TF32 as fast as its cores do float32, and 16 bits twice as fast.
+def _peak(cores: float, matrix: float | None) -> Peak:
+    return Peak(cores * TERA, None if matrix is None else matrix * TERA)
 
-    With float32 sums, as PyTorch adds. Its data sheets name rates with sparsity, which are twice as high.
+
+def _model(rates: Model, source: MachineSource = "datasheet") -> DeviceModel:
+    return DeviceModel(rates.gigabytes_per_second * GIGA, _peaks(rates), source)
+
+
+_BRANDS = frozenset({
+    "nvidia", "tesla", "geforce", "amd", "radeon", "instinct", "intel", "apple", "gpu", "generation", "graphics",
+})  # fmt: skip
+_SIGNS = re.compile(r"\((?:r|tm)\)|[®™]")
+_VIRTUAL = re.compile(r"(?<=\S)(?:-\d+[abcq]| vf| mxgpu)$")
+
+
+def plain_name(name: str) -> str:
+    """What distinguishes a model from others in the name that a driver reports.
+
+    Without brands, which drivers write or leave out (`GeForce RTX 2080` before 2021), and without the profile of a
+    virtual GPU (`A10-24Q`, `MI300X VF`), which shares the whole card.
     """
-    return _device(gigabytes, double=None, single=(teraflops, teraflops), half=2 * teraflops, bfloat16=2 * teraflops)
+    words = _SIGNS.sub(" ", name[:MOST_NAME_CHARACTERS].casefold()).replace("(", " ").replace(")", " ").split()
+    return _VIRTUAL.sub("", " ".join(word for word in words if word not in _BRANDS))
 
 
-def _a100(gigabytes: float) -> DeviceModel:
-    # https://www.nvidia.com/content/dam/en-zz/Solutions/Data-Center/a100/pdf/nvidia-a100-datasheet-us-nvidia-1758950-r4-web.pdf
-    return _device(gigabytes, double=(9.7, 19.5), single=(19.5, 156), half=312, bfloat16=312)
+MOST_NAME_CHARACTERS = 200
 
 
-def _hopper_sxm(gigabytes: float) -> DeviceModel:
-    # https://www.nvidia.com/en-us/data-center/h100/ and https://www.nvidia.com/en-us/data-center/h200/
-    return _device(gigabytes, double=(34, 67), single=(67, 494.7), half=989.4, bfloat16=989.4, fp8=1978.9)
+@cache
+def _models() -> Mapping[str, tuple[Model, ...]]:
+    """The rows of the table by plain name."""
+    found: dict[str, tuple[Model, ...]] = {}
+    for family in FAMILIES:
+        for model in family.models():
+            key = plain_name(model.name)
+            found[key] = (*found.get(key, ()), model)
+    return found
 
 
-def _hopper_nvl(gigabytes: float) -> DeviceModel:
-    return _device(gigabytes, double=(30, 60), single=(60, 417.5), half=835.5, bfloat16=835.5, fp8=1671)
+def device_names() -> list[str]:
+    """All names in the table, once each."""
+    return list(dict.fromkeys(model.name for models in _models().values() for model in models))
 
 
-def _mi300x(gigabytes: float) -> DeviceModel:
-    # https://www.amd.com/en/products/accelerators/instinct/mi300/mi300x.html and …/mi325x.html; TF32 is opt-in there,
-    # so
-    # single precision counts as such.
-    return _device(gigabytes, double=(81.7, 163.4), single=(163.4, 163.4), half=1307.4, bfloat16=1307.4, fp8=2614.9)
+def known_device(name: str, listed: DeviceProperties | None = None) -> DeviceModel | None:
+    """Peak rates of the device called `name`, None if the table has none.
+
+    Args:
+        name: as its driver reports it.
+        listed: what the trace lists of it. It tells apart models that report the same name, such as the GeForce RTX
+            3060 of 8 and 12 GB; without it the fastest of them counts.
+    """
+    models = _models().get(plain_name(name), ())
+    if not models:
+        return None
+    if listed is None or not (listed.numSms or listed.totalGlobalMem):
+        return _model(max(models, key=_speed))
+    return _model(min(models, key=partial(_distance, listed)))
 
 
-DEVICES: tuple[tuple[str, DeviceModel], ...] = (
-    # https://images.nvidia.com/content/technologies/volta/pdf/volta-v100-datasheet-update-us-1165301-r5.pdf
-    (r"V100-SXM2", _device(900, double=(7.8, None), single=(15.7, None), half=125, bfloat16=None)),
-    (r"V100-PCIE", _device(900, double=(7, None), single=(14, None), half=112, bfloat16=None)),
-    (r"V100S-PCIE", _device(1134, double=(8.2, None), single=(16.4, None), half=130, bfloat16=None)),
-    # https://www.nvidia.com/en-us/data-center/tesla-t4/
-    (r"Tesla T4$", _device(320, double=None, single=(8.1, None), half=65, bfloat16=None)),
-    (r"A100-SXM4-40GB|A100-PCIE-40GB", _a100(1555)),
-    (r"A100-SXM4-80GB", _a100(2039)),
-    (r"A100 80GB PCIe", _a100(1935)),
-    # https://www.nvidia.com/content/PDF/nvidia-ampere-ga-102-gpu-architecture-whitepaper-v2.pdf and
-    # https://www.nvidia.com/en-us/geforce/graphics-cards/30-series/rtx-3060-3060ti/
-    (r"RTX 3060$", _geforce(12.7, 360)),
-    (r"RTX 3090$", _geforce(35.6, 936)),
-    (r"RTX A6000$", _device(768, double=None, single=(38.7, 77.4), half=154.8, bfloat16=154.8)),
-    # https://images.nvidia.com/aem-dam/Solutions/geforce/ada/nvidia-ada-gpu-architecture.pdf
-    (r"RTX 4090$", _geforce(82.6, 1008)),
-    # https://www.nvidia.com/en-us/data-center/l40s/ (figures with sparsity halved)
-    (r"L40S$", _device(864, double=None, single=(91.6, 183), half=362, bfloat16=362, fp8=733)),
-    (r"H100 80GB HBM3", _hopper_sxm(3350)),
-    (r"H100 PCIe", _device(2000, double=(26, 51), single=(51, 378), half=756, bfloat16=756, fp8=1513)),
-    (r"H100 NVL", _hopper_nvl(3900)),
-    (r"H200$", _hopper_sxm(4800)),
-    (r"H200 NVL", _hopper_nvl(4800)),
-    # https://www.nvidia.com/en-us/data-center/hgx/ and …/dgx-b200/, eighths of the system
-    (r"NVIDIA B200$", _device(8000, double=(37, 37), single=(75, 1125), half=2250, bfloat16=2250, fp8=4500)),
-    # https://www.amd.com/en/products/accelerators/instinct/mi200/mi210.html
-    (r"MI210", _device(1638.4, double=(22.6, 45.3), single=(22.6, 45.3), half=181, bfloat16=181)),
-    # https://www.amd.com/en/products/accelerators/instinct/mi200/mi250x.html and …/mi250.html: one device of a trace is
-    # one of the two dies of a card
-    (r"MI250X", _device(1638.4, double=(23.95, 47.85), single=(23.95, 47.85), half=191.5, bfloat16=191.5)),
-    (r"MI250", _device(1638.4, double=(22.65, 45.25), single=(22.65, 45.25), half=181, bfloat16=181)),
-    (r"MI300X", _mi300x(5300)),
-    (r"MI325X", _mi300x(6000)),
-)
-"""Patterns of names as drivers report them; the first match counts."""
+def _speed(model: Model) -> tuple[float, float]:
+    return model.gigabytes_per_second, model.float32
+
+
+def _distance(listed: DeviceProperties, model: Model) -> tuple[float, float]:
+    """How far the listed memory and units are from a model's; drivers list a little less memory than there is."""
+    memory = abs(listed.totalGlobalMem / GIGA / model.gigabytes - 1) if listed.totalGlobalMem else 0.0
+    units = abs(listed.numSms / model.units - 1) if listed.numSms else 0.0
+    return memory + units, -model.gigabytes_per_second
 
 
 class _Slowest(msgspec.Struct, frozen=True):
@@ -181,26 +179,32 @@ def slowest_device(device: DeviceProperties) -> DeviceModel | None:
     def tera(operations: int) -> float:
         return operations * cycles
 
-    tf32 = None if each.tf32 is None else tera(each.tf32)
-    half = tera(each.half)
-    return _device(each.gigabytes, double=None, single=(tera(each.single), tf32), half=half, bfloat16=half)
+    tf32, half = None if each.tf32 is None else tera(each.tf32), tera(each.half)
+    rates = Model("", 0, 0, each.gigabytes, tera(each.single), half, half, float32_matrix=tf32)
+    return _model(rates, "estimated")
 
 
 _UNNAMED: Mapping[tuple[int, int, int, int], str] = {
+    (9, 0, 120, 32): "AMD Instinct MI100",
+    (9, 0, 104, 64): "AMD Instinct MI210 / MI250",
+    (9, 0, 110, 64): "AMD Instinct MI250X",
+    (9, 4, 80, 192): "AMD Instinct MI308X",
+    (9, 4, 228, 128): "AMD Instinct MI300A",
     (9, 4, 304, 192): "AMD Instinct MI300X",
     (9, 4, 304, 256): "AMD Instinct MI325X",
 }
-"""Devices that ROCm lists without a name if its table of names is missing, by architecture, units and GiB."""
+"""Devices that ROCm lists without a name, or as `AMD Radeon Graphics`, if its table of names is missing: by
+architecture, units and GiB.
+"""
+
+
+def is_named(device: DeviceProperties) -> bool:
+    """True if the device's name says more than its maker."""
+    return bool(plain_name(device.name))
 
 
 def device_name(device: DeviceProperties) -> str:
-    """The device's name; if the trace has none, that of the only model with its properties, else empty."""
+    """The device's name; if the trace names no model, that of the only one with its properties."""
     gibibytes = round(device.totalGlobalMem / 2**30)
-    return device.name or _UNNAMED.get(
-        (device.computeMajor or 0, device.computeMinor or 0, device.numSms, gibibytes), ""
-    )
-
-
-def known_device(name: str) -> DeviceModel | None:
-    """Peak rates of the device called `name`, None if unknown."""
-    return next((device for pattern, device in DEVICES if re.search(pattern, name)), None)
+    listed = (device.computeMajor or 0, device.computeMinor or 0, device.numSms, gibibytes)
+    return device.name if is_named(device) else _UNNAMED.get(listed, device.name)

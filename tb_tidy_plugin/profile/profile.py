@@ -9,7 +9,7 @@ from itertools import compress, pairwise
 
 import numpy as np
 
-from tb_tidy_plugin.profile.device_models import DeviceModel, known_device
+from tb_tidy_plugin.profile.device_models import DeviceModel, device_name, known_device
 from tb_tidy_plugin.profile.devices import activity_of, in_order, platform_of
 from tb_tidy_plugin.profile.events.calls import Calls, calls_of
 from tb_tidy_plugin.profile.events.inputs import (
@@ -162,9 +162,10 @@ class Profile:
         """Properties of the device with this id, None if the trace has none."""
         return next((entry for entry in self.metadata.devices if entry.id == device), None)
 
-    def device_called(self, name: str) -> DeviceModel | None:
-        """Peak rates of the device with this name, None if unknown."""
-        return self._devices.get(name) or known_device(name)
+    def device_model(self, device: DeviceProperties) -> DeviceModel | None:
+        """Peak rates of a listed device, as given by the user or stated by its maker; None if they are unknown."""
+        name = device_name(device)
+        return self._devices.get(name) or known_device(name, device)
 
     # Selections of events
 

@@ -47,7 +47,7 @@ from tb_tidy_plugin.profile.work.formulas import (
     transposed_convolution,
 )
 from tb_tidy_plugin.torchfacts import aten
-from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Rows, Times
+from tb_tidy_plugin.trace.columns import ABSENT, Category, DeviceProperties, Mask, Rows, Times
 from tb_tidy_plugin.trace.sets import distinct, numbered
 from tb_tidy_plugin.trace.strings import asked_once
 
@@ -144,21 +144,28 @@ def _column(values: list[int | None]) -> Times:
 
 def device_of(profile: Profile) -> DeviceModel | None:
     """Peak rates of the device that ran the profile's work; None if it is unknown or if there are several kinds."""
-    name = device_name_of(profile)
-    return None if name is None else profile.device_called(name)
+    listed = device_listed(profile)
+    return None if listed is None else profile.device_model(listed)
 
 
 def device_name_of(profile: Profile) -> str | None:
-    """The name of the device that ran the profile's work; None without one, and with several kinds.
+    """The name of the device that ran the profile's work; None without one, and with several kinds."""
+    listed = device_listed(profile)
+    return None if listed is None else device_name(listed)
+
+
+def device_listed(profile: Profile) -> DeviceProperties | None:
+    """What the trace lists of the device that ran the profile's work; None without one, and with several kinds.
 
     ROCm may number devices differently in its list and in events (device 9 of a list of one): an unlisted device counts
     as one of the listed ones, if they are all the same.
     """
-    listed = {entry.id: device_name(entry) for entry in profile.metadata.devices}
-    names: set[str] = set()
+    listed = {entry.id: entry for entry in profile.metadata.devices}
+    found: dict[str, DeviceProperties] = {}
     for index in distinct(profile.table.device[profile.operators.work]).tolist():
-        names |= {listed[index]} if index in listed else set(listed.values())
-    return names.pop() if len(names) == 1 else None
+        for entry in [listed[index]] if index in listed else listed.values():
+            found.setdefault(device_name(entry), entry)
+    return found.popitem()[1] if len(found) == 1 else None
 
 
 def _ideal(device: DeviceModel | None, found: list[Estimate | None], number: Rows, operators: Operators) -> Reals:

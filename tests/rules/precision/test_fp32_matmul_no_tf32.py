@@ -141,7 +141,7 @@ class TestCards:
         assert [match.confidence for match in matches(profile)] == ["high"]
 
     @pytest.mark.parametrize(
-        "gpu", [Gpu("NVIDIA Unheard-of", 8, 6), Gpu("NVIDIA GeForce RTX 3060 Laptop GPU", 8, 6), Gpu("", 8, 6)]
+        "gpu", [Gpu("NVIDIA Unheard-of", 8, 6), Gpu("NVIDIA GeForce RTX 3040 Laptop GPU", 8, 6), Gpu("", 8, 6)]
     )
     def test_an_unknown_card_may_be_the_slowest_of_its_capability(self, gpu: Gpu) -> None:
         # 16 multiprocessors × 256 operations × 1.2 GHz: 4.9 TFLOP/s, of which half take 56 ms.

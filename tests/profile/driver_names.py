@@ -1,0 +1,549 @@
+"""Names as drivers report them, and rates as makers state them: independent of the table under test."""
+
+from __future__ import annotations
+
+# The table of products in https://github.com/NVIDIA/open-gpu-kernel-modules, README.md, of March 2026
+_OPEN_DRIVER = """
+NVIDIA A10
+NVIDIA A100 80GB PCIe
+NVIDIA A100-PCIE-40GB
+NVIDIA A100-PG509-200
+NVIDIA A100-SXM-64GB
+NVIDIA A100-SXM4-40GB
+NVIDIA A100-SXM4-80GB
+NVIDIA A10G
+NVIDIA A10M
+NVIDIA A16
+NVIDIA A2
+NVIDIA A30
+NVIDIA A40
+NVIDIA A800 40GB Active
+NVIDIA A800 80GB PCIe
+NVIDIA A800 80GB PCIe LC
+NVIDIA A800-SXM4-40GB
+NVIDIA A800-SXM4-80GB
+NVIDIA AX800
+NVIDIA B200
+NVIDIA B300 SXM6 AC
+NVIDIA GB10
+NVIDIA GB200
+NVIDIA GB300
+NVIDIA GH200 120GB
+NVIDIA GH200 144G HBM3e
+NVIDIA GH200 480GB
+NVIDIA GeForce GTX 1630
+NVIDIA GeForce GTX 1650
+NVIDIA GeForce GTX 1650 SUPER
+NVIDIA GeForce GTX 1650 Ti
+NVIDIA GeForce GTX 1650 Ti with Max-Q Design
+NVIDIA GeForce GTX 1650 with Max-Q Design
+NVIDIA GeForce GTX 1660
+NVIDIA GeForce GTX 1660 SUPER
+NVIDIA GeForce GTX 1660 Ti
+NVIDIA GeForce GTX 1660 Ti with Max-Q Design
+NVIDIA GeForce MX450
+NVIDIA GeForce MX550
+NVIDIA GeForce MX570
+NVIDIA GeForce MX570 A
+NVIDIA GeForce RTX 2050
+NVIDIA GeForce RTX 2060
+NVIDIA GeForce RTX 2060 SUPER
+NVIDIA GeForce RTX 2060 with Max-Q Design
+NVIDIA GeForce RTX 2070
+NVIDIA GeForce RTX 2070 SUPER
+NVIDIA GeForce RTX 2070 Super
+NVIDIA GeForce RTX 2070 Super with Max-Q Design
+NVIDIA GeForce RTX 2070 with Max-Q Design
+NVIDIA GeForce RTX 2080
+NVIDIA GeForce RTX 2080 SUPER
+NVIDIA GeForce RTX 2080 Super
+NVIDIA GeForce RTX 2080 Super with Max-Q Design
+NVIDIA GeForce RTX 2080 Ti
+NVIDIA GeForce RTX 2080 with Max-Q Design
+NVIDIA GeForce RTX 3050
+NVIDIA GeForce RTX 3050 4GB Laptop GPU
+NVIDIA GeForce RTX 3050 6GB Laptop GPU
+NVIDIA GeForce RTX 3050 A Laptop GPU
+NVIDIA GeForce RTX 3050 Laptop GPU
+NVIDIA GeForce RTX 3050 OEM
+NVIDIA GeForce RTX 3050 Ti Laptop GPU
+NVIDIA GeForce RTX 3050Ti Laptop GPU
+NVIDIA GeForce RTX 3060
+NVIDIA GeForce RTX 3060 Laptop GPU
+NVIDIA GeForce RTX 3060 Ti
+NVIDIA GeForce RTX 3070
+NVIDIA GeForce RTX 3070 Laptop GPU
+NVIDIA GeForce RTX 3070 Ti
+NVIDIA GeForce RTX 3070 Ti Laptop GPU
+NVIDIA GeForce RTX 3080
+NVIDIA GeForce RTX 3080 Laptop GPU
+NVIDIA GeForce RTX 3080 Ti
+NVIDIA GeForce RTX 3080 Ti Laptop GPU
+NVIDIA GeForce RTX 3090
+NVIDIA GeForce RTX 3090 Ti
+NVIDIA GeForce RTX 4050 Laptop GPU
+NVIDIA GeForce RTX 4060
+NVIDIA GeForce RTX 4060 Laptop GPU
+NVIDIA GeForce RTX 4060 Ti
+NVIDIA GeForce RTX 4070
+NVIDIA GeForce RTX 4070 Laptop GPU
+NVIDIA GeForce RTX 4070 SUPER
+NVIDIA GeForce RTX 4070 Ti
+NVIDIA GeForce RTX 4070 Ti SUPER
+NVIDIA GeForce RTX 4080
+NVIDIA GeForce RTX 4080 Laptop GPU
+NVIDIA GeForce RTX 4080 SUPER
+NVIDIA GeForce RTX 4090
+NVIDIA GeForce RTX 4090 D
+NVIDIA GeForce RTX 4090 Laptop GPU
+NVIDIA GeForce RTX 5050
+NVIDIA GeForce RTX 5050 Laptop GPU
+NVIDIA GeForce RTX 5060
+NVIDIA GeForce RTX 5060 Laptop GPU
+NVIDIA GeForce RTX 5060 Ti
+NVIDIA GeForce RTX 5070
+NVIDIA GeForce RTX 5070 Laptop GPU
+NVIDIA GeForce RTX 5070 Ti
+NVIDIA GeForce RTX 5070 Ti Laptop GPU
+NVIDIA GeForce RTX 5080
+NVIDIA GeForce RTX 5080 Laptop GPU
+NVIDIA GeForce RTX 5090
+NVIDIA GeForce RTX 5090 D
+NVIDIA GeForce RTX 5090 D v2
+NVIDIA GeForce RTX 5090 Laptop GPU
+NVIDIA H100
+NVIDIA H100 80GB HBM3
+NVIDIA H100 NVL
+NVIDIA H100 PCIe
+NVIDIA H20
+NVIDIA H20 NVL16
+NVIDIA H20-3e
+NVIDIA H200
+NVIDIA H200 NVL
+NVIDIA H800
+NVIDIA H800 NVL
+NVIDIA H800 PCIe
+NVIDIA L20
+NVIDIA L4
+NVIDIA L40
+NVIDIA L40S
+NVIDIA PG506-232
+NVIDIA PG509-210
+NVIDIA RTX 1000 Ada Generation Laptop GPU
+NVIDIA RTX 2000 Ada Generation
+NVIDIA RTX 2000 Ada Generation Embedded GPU
+NVIDIA RTX 2000 Ada Generation Laptop GPU
+NVIDIA RTX 3000 Ada Generation Laptop GPU
+NVIDIA RTX 3500 Ada Generation Embedded GPU
+NVIDIA RTX 3500 Ada Generation Laptop GPU
+NVIDIA RTX 4000 Ada Generation
+NVIDIA RTX 4000 Ada Generation Laptop GPU
+NVIDIA RTX 4000 SFF Ada Generation
+NVIDIA RTX 4500 Ada Generation
+NVIDIA RTX 500 Ada Generation Laptop GPU
+NVIDIA RTX 5000 Ada Generation
+NVIDIA RTX 5000 Ada Generation Embedded GPU
+NVIDIA RTX 5000 Ada Generation Laptop GPU
+NVIDIA RTX 5880 Ada Generation
+NVIDIA RTX 6000 Ada Generation
+NVIDIA RTX 6000D
+NVIDIA RTX A1000
+NVIDIA RTX A1000 6GB Laptop GPU
+NVIDIA RTX A1000 Embedded GPU
+NVIDIA RTX A1000 Laptop GPU
+NVIDIA RTX A2000
+NVIDIA RTX A2000 12GB
+NVIDIA RTX A2000 8GB Laptop GPU
+NVIDIA RTX A2000 Embedded GPU
+NVIDIA RTX A2000 Laptop GPU
+NVIDIA RTX A3000 12GB Laptop GPU
+NVIDIA RTX A3000 Laptop GPU
+NVIDIA RTX A400
+NVIDIA RTX A4000
+NVIDIA RTX A4000 Laptop GPU
+NVIDIA RTX A4000H
+NVIDIA RTX A4500
+NVIDIA RTX A4500 Embedded GPU
+NVIDIA RTX A4500 Laptop GPU
+NVIDIA RTX A500 Embedded GPU
+NVIDIA RTX A500 Laptop GPU
+NVIDIA RTX A5000
+NVIDIA RTX A5000 Laptop GPU
+NVIDIA RTX A5500
+NVIDIA RTX A5500 Laptop GPU
+NVIDIA RTX A6000
+NVIDIA RTX PRO 2000 Blackwell
+NVIDIA RTX PRO 4000 Blackwell
+NVIDIA RTX PRO 4000 Blackwell SFF Edition
+NVIDIA RTX PRO 4500 Blackwell
+NVIDIA RTX PRO 5000 72GB Blackwell
+NVIDIA RTX PRO 5000 Blackwell
+NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition
+NVIDIA RTX PRO 6000 Blackwell Server Edition
+NVIDIA RTX PRO 6000 Blackwell Workstation Edition
+NVIDIA T1000
+NVIDIA T1000 8GB
+NVIDIA T1200 Laptop GPU
+NVIDIA T400
+NVIDIA T400 4GB
+NVIDIA T500
+NVIDIA T550 Laptop GPU
+NVIDIA T600
+NVIDIA T600 Laptop GPU
+NVIDIA TITAN RTX
+Quadro RTX 3000
+Quadro RTX 3000 with Max-Q Design
+Quadro RTX 4000
+Quadro RTX 4000 with Max-Q Design
+Quadro RTX 5000
+Quadro RTX 5000 with Max-Q Design
+Quadro RTX 6000
+Quadro RTX 8000
+Quadro T1000
+Quadro T1000 with Max-Q Design
+Quadro T2000
+Quadro T2000 with Max-Q Design
+Tesla T4
+"""
+
+# Older NVIDIA drivers and Jetson: names in nvidia-smi and torch.cuda.get_device_name
+_OLDER = """
+NVIDIA GeForce GTX 1050
+NVIDIA GeForce GTX 1050 Ti
+NVIDIA GeForce GTX 1060 3GB
+NVIDIA GeForce GTX 1060 5GB
+NVIDIA GeForce GTX 1060 6GB
+NVIDIA GeForce GTX 1060
+NVIDIA GeForce GTX 1060 with Max-Q Design
+NVIDIA GeForce GTX 1070
+NVIDIA GeForce GTX 1070 with Max-Q Design
+NVIDIA GeForce GTX 1070 Ti
+NVIDIA GeForce GTX 1080
+NVIDIA GeForce GTX 1080 with Max-Q Design
+NVIDIA GeForce GTX 1080 Ti
+NVIDIA GeForce GT 1030
+TITAN X (Pascal)
+TITAN Xp
+Tesla P4
+Tesla P6
+Tesla P40
+Quadro P400
+Quadro P600
+Quadro P620
+Quadro P1000
+Quadro P2000
+Quadro P2200
+Quadro P4000
+Quadro P5000
+Quadro P6000
+Quadro P3000
+Quadro P3200
+Quadro P4200
+Quadro P5200
+Tesla P100-SXM2-16GB
+Tesla P100-PCIE-16GB
+Tesla P100-PCIE-12GB
+Tesla P100-DGXS-16GB
+Quadro GP100
+Tesla V100-SXM2-16GB
+Tesla V100-SXM2-32GB
+Tesla V100-PCIE-16GB
+Tesla V100-PCIE-32GB
+Tesla V100S-PCIE-32GB
+Tesla V100-SXM3-32GB
+Tesla V100-DGXS-16GB
+Tesla V100-DGXS-32GB
+Tesla V100-FHHL-16GB
+Quadro GV100
+TITAN V
+TITAN V CEO Edition
+Tesla PG503-216
+Xavier
+NVIDIA T4G
+Tesla T10
+NVIDIA A100X
+NVIDIA A30X
+Orin
+NVIDIA B100
+NVIDIA Thor
+"""
+
+# https://gitlab.freedesktop.org/mesa/libdrm, data/amdgpu.ids
+_AMD = """
+AMD Instinct MI100
+AMD Instinct MI210
+AMD Instinct MI210 / MI250
+AMD Instinct MI250
+AMD Instinct MI250X
+AMD Instinct MI250X / MI250
+AMD Instinct MI300A
+AMD Instinct MI300X
+AMD Instinct MI325X
+AMD Instinct MI350X
+AMD Instinct MI355X
+AMD Instinct MI308X
+AMD Radeon RX Vega 64
+AMD Radeon RX Vega 56
+AMD Radeon Vega Frontier Edition
+AMD Radeon Pro WX 9100
+AMD Radeon Pro WX 8200
+AMD Radeon Pro V340
+AMD Radeon Instinct MI25
+AMD Instinct MI50
+AMD Instinct MI60
+AMD Radeon VII
+AMD Radeon Pro VII
+AMD Instinct MI60 / MI50
+AMD Radeon RX 5500 XT
+AMD Radeon RX 5600 XT
+AMD Radeon RX 5700
+AMD Radeon RX 5700 XT
+AMD Radeon Pro W5700
+AMD Radeon Pro W5500
+AMD Radeon Pro V520
+AMD Radeon RX 6400
+AMD Radeon RX 6500 XT
+AMD Radeon RX 6600
+AMD Radeon RX 6600 XT
+AMD Radeon RX 6650 XT
+AMD Radeon RX 6700
+AMD Radeon RX 6700 XT
+AMD Radeon RX 6750 XT
+AMD Radeon RX 6800
+AMD Radeon RX 6800 XT
+AMD Radeon RX 6900 XT
+AMD Radeon RX 6950 XT
+AMD Radeon Pro W6400
+AMD Radeon Pro W6600
+AMD Radeon Pro W6800
+AMD Radeon Pro V620
+AMD Radeon RX 7600
+AMD Radeon RX 7600 XT
+AMD Radeon RX 7650 GRE
+AMD Radeon RX 7700
+AMD Radeon RX 7700 XT
+AMD Radeon RX 7800 XT
+AMD Radeon RX 7900 GRE
+AMD Radeon RX 7900 XT
+AMD Radeon RX 7900 XTX
+AMD Radeon RX 7600M
+AMD Radeon RX 7600M XT
+AMD Radeon RX 7700S
+AMD Radeon RX 7800M
+AMD Radeon RX 7900M
+AMD Radeon Pro W7500
+AMD Radeon Pro W7600
+AMD Radeon Pro W7700
+AMD Radeon Pro W7800
+AMD Radeon Pro W7900
+AMD Radeon Pro W7900D
+AMD Radeon Pro V710
+AMD Radeon Pro W7800 48GB
+AMD Radeon 8050S Graphics
+AMD Radeon 8060S Graphics
+AMD Radeon 890M Graphics
+AMD Radeon 880M Graphics
+AMD Radeon Pro W7900 Dual Slot
+AMD Radeon RX 9060
+AMD Radeon RX 9060 XT
+AMD Radeon RX 9070
+AMD Radeon RX 9070 GRE
+AMD Radeon RX 9070 XT
+AMD Radeon AI PRO R9700
+AMD Radeon AI PRO R9600D
+AMD Instinct MI300X VF
+AMD Radeon Pro V340 MxGPU
+AMD Radeon Instinct MI25 MxGPU
+"""
+
+# Level Zero and Metal
+_OTHERS = """
+Intel(R) Data Center GPU Max 1100
+Intel(R) Data Center GPU Max 1550
+Intel(R) Arc(TM) A310 Graphics
+Intel(R) Arc(TM) A350M Graphics
+Intel(R) Arc(TM) A370M Graphics
+Intel(R) Arc(TM) A380 Graphics
+Intel(R) Arc(TM) A550M Graphics
+Intel(R) Arc(TM) A580 Graphics
+Intel(R) Arc(TM) A730M Graphics
+Intel(R) Arc(TM) A750 Graphics
+Intel(R) Arc(TM) A770 Graphics
+Intel(R) Arc(TM) A770M Graphics
+Intel(R) Arc(TM) Pro A40 Graphics
+Intel(R) Arc(TM) Pro A50 Graphics
+Intel(R) Arc(TM) Pro A60 Graphics
+Intel(R) Data Center GPU Flex 140
+Intel(R) Data Center GPU Flex 170
+Intel(R) Arc(TM) B570 Graphics
+Intel(R) Arc(TM) B580 Graphics
+Intel(R) Arc(TM) Pro B50 Graphics
+Intel(R) Arc(TM) Pro B60 Graphics
+Apple M1
+Apple M1 Pro
+Apple M1 Max
+Apple M1 Ultra
+Apple M2
+Apple M2 Pro
+Apple M2 Max
+Apple M2 Ultra
+Apple M3
+Apple M3 Pro
+Apple M3 Max
+Apple M3 Ultra
+Apple M4
+Apple M4 Pro
+Apple M4 Max
+Apple M5
+"""
+
+DRIVER_NAMES = [name for text in (_OPEN_DRIVER, _OLDER, _AMD, _OTHERS) for name in text.strip().splitlines()]
+
+UNLISTED = """
+Matrox D-Series D2450
+Matrox D-Series D2480
+NVIDIA CMP 30HX
+NVIDIA CMP 40HX
+NVIDIA CMP 50HX
+NVIDIA CMP 70HX
+NVIDIA CMP 90HX
+NVIDIA DGX Display
+NVIDIA DRIVE P2021
+NVIDIA L2
+NVIDIA RTX 2000E Ada Generation
+NVIDIA RTX PRO 1000 Blackwell Generation Laptop GPU
+NVIDIA RTX PRO 2000 Blackwell Embedded GPU
+NVIDIA RTX PRO 2000 Blackwell Generation Laptop GPU
+NVIDIA RTX PRO 3000 Blackwell Generation Laptop GPU
+NVIDIA RTX PRO 4000 Blackwell Embedded GPU
+NVIDIA RTX PRO 4000 Blackwell Generation Laptop GPU
+NVIDIA RTX PRO 500 Blackwell Embedded GPU
+NVIDIA RTX PRO 500 Blackwell Generation Laptop GPU
+NVIDIA RTX PRO 5000 Blackwell Embedded GPU
+NVIDIA RTX PRO 5000 Blackwell Generation Laptop GPU
+NVIDIA T400E
+""".strip().splitlines()
+"""Of the same table of products: mining cards, display adapters, and others whose rates their maker does not state."""
+
+_STATED = """
+# NVIDIA's datasheets: float32, float16 with float32 sums, dense; bandwidth
+Tesla P100-SXM2-16GB 10.6 21.2 732
+Tesla P40 11.76 - 347
+Quadro P4000 5.3 - 243
+Quadro P6000 12.6 - 432
+NVIDIA GeForce GTX 1080 Ti 11.3 - 484
+NVIDIA TITAN Xp 12.15 - 547.7
+Tesla V100-SXM2-32GB 15.7 125 900
+Tesla V100-PCIE-16GB 14 112 900
+Tesla V100S-PCIE-32GB 16.4 130 1134
+TITAN V 14.9 - 652.8
+Tesla T4 8.1 65 320
+TITAN RTX 16.3 130.5 672
+Quadro RTX 5000 11.2 89.2 448
+Quadro RTX 6000 16.3 130.5 672
+Quadro RTX 8000 16.3 130.5 672
+NVIDIA GeForce RTX 2070 7.5 29.9 448
+NVIDIA GeForce RTX 2080 10.1 40.3 448
+NVIDIA GeForce RTX 2080 Ti 13.4 53.8 616
+NVIDIA GeForce RTX 2080 SUPER 11.2 44.6 496
+NVIDIA GeForce GTX 1660 Ti 5.4 10.9 288
+NVIDIA A2 4.5 18 200
+NVIDIA A10 31.2 125 600
+NVIDIA A10G 35 70 600
+NVIDIA A16 4.5 17.9 200
+NVIDIA A30 10.3 165 933
+NVIDIA A40 37.4 149.7 696
+NVIDIA A100-SXM4-40GB 19.5 312 1555
+NVIDIA A100-SXM4-80GB 19.5 312 2039
+NVIDIA A100 80GB PCIe 19.5 312 1935
+NVIDIA A100-PG509-200 19.5 312 1555
+NVIDIA A800-SXM4-80GB 19.5 312 2039
+NVIDIA GeForce RTX 3060 12.7 25.4 360
+NVIDIA GeForce RTX 3060 Ti 16.2 32.4 608
+NVIDIA GeForce RTX 3070 20.3 40.6 448
+NVIDIA GeForce RTX 3070 Ti 21.7 43.5 608
+NVIDIA GeForce RTX 3080 Ti 34.1 68.2 912
+NVIDIA GeForce RTX 3090 35.6 71 936
+NVIDIA GeForce RTX 3090 Ti 40 80 1008
+NVIDIA RTX A2000 8 31.95 288
+NVIDIA RTX A4000 19.2 76.7 448
+NVIDIA RTX A4500 23.7 94.6 640
+NVIDIA RTX A5000 27.8 111.1 768
+NVIDIA RTX A5500 34.1 136.4 768
+NVIDIA RTX A6000 38.7 154.8 768
+NVIDIA L4 30.3 121 300
+NVIDIA L20 59.8 119.5 864
+NVIDIA L40 90.5 181 864
+NVIDIA L40S 91.6 366 864
+NVIDIA GeForce RTX 4060 15.1 30.2 272
+NVIDIA GeForce RTX 4060 Ti 22.1 44.1 288
+NVIDIA GeForce RTX 4070 29.1 58.3 504
+NVIDIA GeForce RTX 4070 Ti 40.1 80.2 504
+NVIDIA GeForce RTX 4080 48.7 97.5 716.8
+NVIDIA GeForce RTX 4080 SUPER 52.2 104.4 736
+NVIDIA GeForce RTX 4090 82.6 165.2 1008
+NVIDIA RTX 2000 Ada Generation 12 48 256
+NVIDIA RTX 4000 Ada Generation 26.7 106.9 360
+NVIDIA RTX 4500 Ada Generation 39.6 158.5 432
+NVIDIA RTX 5000 Ada Generation 65.3 261.1 576
+NVIDIA RTX 5880 Ada Generation 69.3 277.1 864
+NVIDIA RTX 6000 Ada Generation 91.1 364.2 960
+NVIDIA H100 80GB HBM3 67 989.4 3350
+NVIDIA H100 PCIe 51 756 2000
+NVIDIA H100 NVL 60 835.5 3900
+NVIDIA H200 67 989.4 4800
+NVIDIA H800 67 989.4 3350
+NVIDIA H20 44 148 4000
+NVIDIA GH200 480GB 67 989.4 4000
+NVIDIA B200 75 2250 8000
+NVIDIA GB200 80 2500 8000
+NVIDIA B300 SXM6 AC 75 2250 8000
+NVIDIA GeForce RTX 5070 30.9 61.7 672
+NVIDIA GeForce RTX 5070 Ti 43.9 87.9 896
+NVIDIA GeForce RTX 5080 56.3 112.6 960
+NVIDIA GeForce RTX 5090 104.8 209.5 1792
+NVIDIA RTX PRO 6000 Blackwell Workstation Edition 126 503.8 1792
+NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition 110 438.9 1792
+NVIDIA RTX PRO 4500 Blackwell 50.5 202 896
+NVIDIA Thor 8.064 258.8 273
+Orin 5.3 42.5 204.8
+Xavier 1.41 11.3 136.5
+# https://www.amd.com/en/products: float32 on ordinary cores, float16 on matrix units
+AMD Radeon Instinct MI25 12.3 24.6 484
+AMD Instinct MI50 13.4 26.8 1024
+AMD Instinct MI60 14.7 29.5 1024
+AMD Instinct MI100 23.1 184.6 1228.8
+AMD Instinct MI210 22.6 181 1638.4
+AMD Instinct MI250X 23.95 191.5 1638.4
+AMD Instinct MI300A 122.6 980.6 5300
+AMD Instinct MI300X 163.4 1307.4 5300
+AMD Instinct MI325X 163.4 1307.4 6000
+AMD Instinct MI350X 144.2 2306.9 8000
+AMD Instinct MI355X 157.3 2516.6 8000
+AMD Radeon RX 6800 XT 20.74 41.47 512
+AMD Radeon RX 6900 XT 23.04 46.08 512
+AMD Radeon RX 7900 XTX 61.4 122.8 960
+AMD Radeon RX 7900 XT 51.6 103 800
+AMD Radeon Pro W7900 61.3 122.6 864
+AMD Radeon RX 9070 XT 48.7 195 645
+AMD Radeon AI PRO R9700 47.8 191 645
+# https://www.intel.com and https://www.apple.com/newsroom
+Intel(R) Data Center GPU Max 1100 22.2 352 1229
+Intel(R) Data Center GPU Max 1550 52.4 839 3277
+Intel(R) Arc(TM) A770 Graphics 19.66 - 560
+Intel(R) Arc(TM) B580 Graphics 13.67 - 456
+Apple M1 2.6 2.6 68.25
+Apple M2 3.6 3.6 100
+Apple M2 Ultra 27.2 27.2 800
+"""
+
+
+def _stated() -> list[tuple[str, float, float | None, float]]:
+    lines = [line.rsplit(None, 3) for line in _STATED.strip().splitlines() if not line.startswith("#")]
+    return [
+        (name, float(single), None if half == "-" else float(half), float(moved)) for name, single, half, moved in lines
+    ]
+
+
+STATED = _stated()
+"""Name, TFLOP/s in float32 and float16, and GB/s of datasheets, product pages and whitepapers."""
