@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tb_tidy_plugin.ledger import advice
-from tb_tidy_plugin.ledger.calls import MOST_OWNERS, CallSites, Owned, owners_of
+from tb_tidy_plugin.ledger.calls import MOST_OWNERS, CallSites, Owned, PassTimes, owners_of
 from tb_tidy_plugin.ledger.causes import LAUNCHES, Segments, has, is_thinned, rank_of, segments_of
 from tb_tidy_plugin.ledger.host import Host
 from tb_tidy_plugin.ledger.limits import WorkLimits, communication_of
@@ -72,6 +72,7 @@ class Account(msgspec.Struct, frozen=True):
         calls: row of the host's call in each piece, `ABSENT` for none.
         limits: limits of the profile's device work.
         owned: the calls that each entry's time belongs to.
+        passes: the whole window's time by pass and place.
     """
 
     ledger: Ledger
@@ -80,6 +81,7 @@ class Account(msgspec.Struct, frozen=True):
     calls: Numbers
     limits: WorkLimits
     owned: list[list[Owned]]
+    passes: PassTimes
 
     def overlaps(self, time: Intervals) -> Rows:
         """Overlap of `time` with each entry in ns."""
@@ -126,7 +128,7 @@ def account_of(profile: Profile) -> Account:
         groups=ledger_groups_of(entries),
     )
     pieces = msgspec.structs.replace(segments, call=repeated(ABSENT, len(entry), np.int32))
-    return Account(ledger, pieces, entry, book.calls, book.limits, book.owned)
+    return Account(ledger, pieces, entry, book.calls, book.limits, book.owned, book.passes())
 
 
 def linked(account: Account, findings: dict[str, tuple[Intervals, int]]) -> Ledger:
@@ -385,6 +387,18 @@ class _Book:
                 break
         owned.sort(key=lambda each: -each.owner.ns)
         return [each.of_pass("loading") for each in owned] if cause is Cause.DATA_LOADING else owned
+
+    def passes(self) -> PassTimes:
+        """The window's time by pass and place; what the profiler takes has neither."""
+        sites, event_of = self._sites
+        count = len(sites.events)
+        ns = np.zeros(2 * (count + 1), np.int64)  # of each event and of none, then the same of waits for data
+        for block in blocks_of(len(event_of)):
+            cause = self.segments.cause[block]
+            event = np.where((cause == Cause.PROFILER.number) | (event_of[block] == ABSENT), count, event_of[block])
+            event += (cause == Cause.DATA_LOADING.number) * np.int32(count + 1)
+            np.add.at(ns, event, self.segments.ends[block] - self.segments.starts[block])
+        return sites.times(ns[: count + 1], ns[count + 1 :])
 
     def _owner(self, at: int, ns: int) -> Owner:
         return owner_of(self.profile, self.host, self.segments, self.names, at, ns)

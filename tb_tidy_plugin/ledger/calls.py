@@ -20,11 +20,13 @@ from tb_tidy_plugin.ledger.model import OWNER_PASSES, Owner, OwnerPass
 from tb_tidy_plugin.ledger.owners import is_library_frame, ledger_name
 from tb_tidy_plugin.profile.compiled.operators import spans_of
 from tb_tidy_plugin.profile.events.inputs import NOT_A_TENSOR, TORCH_DTYPES
+from tb_tidy_plugin.profile.events.intervals import Intervals
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.steps.steps import LOADER_NEXT
 from tb_tidy_plugin.profile.timeline.timeline import shapes_line
 from tb_tidy_plugin.sources.frames import Frame, parse_frame
 from tb_tidy_plugin.sources.places import places_of
+from tb_tidy_plugin.torchfacts.event_names import MODULE
 from tb_tidy_plugin.trace.columns import ABSENT, Category, EventTable, Mask, Numbers, Rows, Times
 from tb_tidy_plugin.trace.sets import distinct, numbered
 from tb_tidy_plugin.words.units import plural
@@ -59,6 +61,27 @@ class AlikeCalls(msgspec.Struct, frozen=True):
     count: Rows
 
 
+class PassTimes(msgspec.Struct, frozen=True):
+    """All time of an account, by pass and place: arrays with one entry per event of the host and pass.
+
+    Attributes:
+        event: row of the host's event, `ABSENT` for time without one.
+        place: the event whose line the time belongs to, `ABSENT` if there is none.
+        frame: the function around `place`, or `place` itself: the user's own, else the nearest one. `ABSENT` if the
+            recording has no row for it.
+        call: the call in `frame` that leads to `place`, `ABSENT` for the function's own time.
+        pass_: position in `OWNER_PASSES`.
+        ns: their time.
+    """
+
+    event: Numbers
+    place: Numbers
+    frame: Numbers
+    call: Numbers
+    pass_: NDArray[np.int8]
+    ns: Times
+
+
 class CallSites:
     """Pass, place and likeness of host events that an account's time belongs to.
 
@@ -69,9 +92,10 @@ class CallSites:
     """
 
     def __init__(self, profile: Profile, events: Rows, is_function: Mask) -> None:
-        self.profile, self._events = profile, events
+        self.profile, self.events = profile, events
         self._places = places_of(profile)
         self._pass, place = self.passes(events)
+        self._line_of = place
         self._place = np.where(is_function, ABSENT, place)
         self._around = np.where(self._is_own_place[self._place], ABSENT, self._library[events])
         # Numbers of each event: equal for calls that are alike, and for those of them on one line of code.
@@ -83,7 +107,7 @@ class CallSites:
         child = self._child(self._place, frame)
         frame_name, around_name = _names_at(table, frame), _names_at(table, self._around)
         called = np.append(names, np.int32(ABSENT))[_names_at(table, child)]
-        what, inputs = names[table.name[self._events]], table.inputs[self._events]
+        what, inputs = names[table.name[self.events]], table.inputs[self.events]
         kind = _combined(self._pass, frame_name, around_name, called, what, inputs)
         line = np.where(child == ABSENT, ABSENT, table.called_from[child])
         position = np.where(line == ABSENT, self._position(frame, child), ABSENT)
@@ -100,7 +124,11 @@ class CallSites:
         found = np.where(is_operator, _FORWARD, _OTHER)
         for number, spans in ((_LOADING, self._loading), (_OPTIMIZER, self._updates)):
             if len(spans):
-                found[profile.covering(events, spans) != ABSENT] = number
+                span = profile.covering(events, spans)
+                is_part = span != ABSENT
+                if number == _OPTIMIZER:
+                    is_part &= ~self._is_in_closure(events, span)
+                found[is_part] = number
         node = self._node[events]
         found[node != ABSENT] = _BACKWARD
         place = events.copy()
@@ -108,6 +136,25 @@ class CallSites:
         is_own = self._is_own_place[events[inside]] & (self._places.row[events[inside]] > node[inside])
         place[inside] = np.where(is_own, events[inside], profile.forwards_of(node[inside].astype(np.int64)))
         return found, place
+
+    def times(self, ns: Times, loading_ns: Times) -> PassTimes:
+        """Time by pass and place.
+
+        Args:
+            ns: of each of `events`, and last of none.
+            loading_ns: the same, of time in which the step waits for data.
+        """
+        pass_, place = np.append(self._pass, _OTHER), np.append(self._line_of, ABSENT)
+        event = np.append(self.events, ABSENT)
+        frame = np.append(self._places.row, ABSENT)[place]
+        call = self._child(place, frame)
+        parts = []
+        for of_pass, length in ((pass_, ns), (np.full(len(pass_), _LOADING), loading_ns)):
+            there = np.flatnonzero(length)
+            parts.append([column[there] for column in (event, place, frame, call, of_pass, length)])
+        columns = [np.concatenate(each) for each in zip(*parts, strict=True)]
+        of_event, of_place, of_frame, of_call = (each.astype(np.int32) for each in columns[:4])
+        return PassTimes(of_event, of_place, of_frame, of_call, columns[4].astype(np.int8), columns[5])
 
     def alike(self, chosen: Rows, ns: Times) -> Iterator[AlikeCalls]:
         """Calls of one operator with the same inputs in one pass, largest time first.
@@ -141,7 +188,7 @@ class CallSites:
 
     def described(self, owner: Owner, calls: AlikeCalls) -> Owner:
         """The owner of `calls` with their pass and inputs, and with the function around them."""
-        table, row = self.profile.table, int(self._events[calls.event])
+        table, row = self.profile.table, int(self.events[calls.event])
         inputs = self.profile.inputs(row)
         is_function = table.category[row] == Category.PYTHON and self._place[calls.event] == ABSENT
         name = _plain(table.names[table.name[row]])
@@ -190,14 +237,36 @@ class CallSites:
 
     @cached_property
     def _node(self) -> Numbers:
-        """The operator of the backward pass that each event of the tree is part of, `ABSENT` for none."""
-        table, size = self.profile.table, self.profile.tree.size
-        is_operator = table.category[:size] == Category.OPERATOR
-        is_node = is_operator & (table.forward_thread[:size] > 0) & (table.sequence[:size] != ABSENT)
-        of_engine = np.array([name.startswith(ENGINE) for name in table.names], np.bool_)
-        is_node |= is_operator & of_engine[table.name[:size]]
-        above = self.profile.tree.nearest_ancestor(is_node)
-        return np.where(is_node, np.arange(size, dtype=np.int32), above)
+        return backward_nodes(self.profile)
+
+    def _is_in_closure(self, events: Rows, update: Rows) -> Mask:
+        """True for events of a closure that an optimizer's `step` calls to compute the loss again.
+
+        A closure is a function that calls a module or the backward pass, other than the `step` around it. Without
+        stacks, only operators with a gradient are known to be in one.
+
+        Args:
+            events: of the tree.
+            update: the annotation around each, `ABSENT` for none.
+        """
+        profile, table, size = self.profile, self.profile.table, self.profile.tree.size
+        at, is_python = np.arange(size), table.category[:size] == Category.PYTHON
+        node = distinct(self._node[self._node != ABSENT])
+        is_module = is_python & table.is_named(lambda name: name.startswith(MODULE))[:size]
+        is_part = is_module.copy()
+        is_part[node] = True
+        spans = Intervals.union(table.start_ns[self._updates], table.end_ns[self._updates])
+        if not spans.containing(table.start_ns[:size][is_part]).any():
+            return np.zeros(len(events), np.bool_)
+        may_be = is_python & table.is_named(_may_be_closure)[:size]
+        before = np.append(0, np.cumsum(is_part))
+        wanted = is_module | (may_be & (before[profile.tree.last_descendant + 1] > before[at + 1]))
+        forward = profile.forwards_of(node.astype(np.int64))
+        wanted[forward[(forward != ABSENT) & (forward < size)]] = True
+        around = np.where(wanted, at, profile.tree.nearest_ancestor(wanted))[events]
+        inside: Mask = (around != ABSENT) & (update != ABSENT)
+        inside[inside] = table.start_ns[around[inside]] >= table.start_ns[update[inside]]
+        return inside
 
     @cached_property
     def _library(self) -> Numbers:
@@ -228,6 +297,22 @@ class CallSites:
     @cached_property
     def _loading(self) -> Rows:
         return self.profile.matching(LOADER_NEXT.pattern, Category.ANNOTATION)
+
+
+def backward_nodes(profile: Profile) -> Numbers:
+    """The operator of the backward pass that each event of the tree is part of, `ABSENT` for none."""
+    table, size = profile.table, profile.tree.size
+    is_operator = table.category[:size] == Category.OPERATOR
+    is_node = is_operator & (table.forward_thread[:size] > 0) & (table.sequence[:size] != ABSENT)
+    of_engine = np.array([name.startswith(ENGINE) for name in table.names], np.bool_)
+    is_node |= is_operator & of_engine[table.name[:size]]
+    above = profile.tree.nearest_ancestor(is_node)
+    return np.where(is_node, np.arange(size, dtype=np.int32), above)
+
+
+def _may_be_closure(name: str) -> bool:
+    """True for functions outside PyTorch, other than an optimizer's `step`."""
+    return is_library_frame(name) and name.rpartition(": ")[2].rpartition(".")[2] != "step"
 
 
 class Owned(msgspec.Struct, frozen=True):

@@ -15,11 +15,11 @@ import pytest
 from tb_tidy_plugin.analysis.assemble import Analysis, read_file
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.ledger.account import account_of
-from tb_tidy_plugin.ledger.model import Entry, Owner
+from tb_tidy_plugin.ledger.model import OWNER_PASSES, Entry, Owner
 from tb_tidy_plugin.trace.columns import ABSENT
 from tb_tidy_plugin.trace.files import find_traces
 from tb_tidy_plugin.words.causes import Cause, Kind
-from tests.ledger.traces import OTHER, Made
+from tests.ledger.traces import OTHER, Made, check
 from tests.support.recordings import shared, shared_names
 
 
@@ -94,6 +94,49 @@ class TestPlace:
     def test_work_of_an_optimizer_is_of_its_pass(self) -> None:
         made = step().mark("Optimizer.step#Adam.step", 100, 9_000)
         assert entry_of(product(made, 200, 8_000), Kind.MATRIX).owner.pass_ == "optimizer"
+
+
+CLOSURE = "train.py(70): closure"
+
+
+class TestClosure:
+    """An optimizer whose `step` computes the loss again, as LBFGS does, and Lightning with each optimizer."""
+
+    def passes_of(self, made: Made) -> dict[str, int]:
+        """Time in ms of each pass."""
+        account = made.account()
+        check(account)
+        passes = account.passes
+        return {
+            name: round(int(passes.ns[passes.pass_ == number].sum()) / 1e6)
+            for number, name in enumerate(OWNER_PASSES)
+            if (passes.pass_ == number).any()
+        }
+
+    def drawn(self, step_frame: str) -> Made:
+        made = step(20_000).mark("Optimizer.step#LBFGS.step", 1_000, 20_000)
+        made.frame(step_frame, 1_000, 20_000).frame(CLOSURE, 2_000, 12_050)
+        made.frame("nn.Module: Linear_0", 2_000, 5_000)
+        product(made, 2_000, 5_000, **{"Sequence number": 5, "Fwd thread id": 0})
+        made.operator("aten::mean", 5_001, 7_000)
+        made.frame("torch/_tensor.py(500): backward", 7_000, 12_000)
+        made.operator("MmBackward0", 7_001, 12_000, **{"Sequence number": 5, "Fwd thread id": 1})
+        made.operator("aten::add_", 12_100, 20_000)
+        return made
+
+    @pytest.mark.parametrize("frame", ["torch/optim/lbfgs.py(300): step", "mine.py(5): step"])
+    def test_the_model_inside_a_step_is_its_own_pass(self, frame: str) -> None:
+        assert self.passes_of(self.drawn(frame)) == {"forward": 5, "backward": 5, "optimizer": 9, "other": 1}
+
+    def test_without_stacks_operators_with_a_gradient_are_not_the_optimizers(self) -> None:
+        made = self.drawn("")
+        made.events = [each for each in made.events if each["cat"] != "python_function"]
+        assert self.passes_of(made) == {"forward": 3, "backward": 5, "optimizer": 10, "other": 2}
+
+    def test_an_optimizer_of_the_users_own_is_no_closure(self) -> None:
+        made = step(10_000).mark("Optimizer.step#Mine.step", 0, 10_000).frame("mine.py(5): step", 0, 10_000)
+        made.frame("mine.py(20): update", 0, 10_000).operator("aten::add_", 0, 10_000)
+        assert self.passes_of(made) == {"optimizer": 10}
 
 
 class TestWhat:
