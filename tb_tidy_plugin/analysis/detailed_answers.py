@@ -6,7 +6,7 @@ import msgspec
 
 from tb_tidy_plugin.analysis.answers import Answer, Question, RankAnswer
 from tb_tidy_plugin.analysis.assemble import Analysis
-from tb_tidy_plugin.analysis.lines import LineCost, OperatorPlaces, line_costs, operator_places
+from tb_tidy_plugin.analysis.lines import LineCost, OperatorPlaces, StepTime, line_costs, operator_places
 from tb_tidy_plugin.analysis.runs import summaries_of
 from tb_tidy_plugin.analysis.step_costs import StepCosts
 
@@ -27,11 +27,13 @@ class LineCostsAnswer(NotedAnswer, frozen=True):
     """The cost of each line, out of `wall_ns`.
 
     Attributes:
+        step: the time of the ledger's steps, of which lines have parts.
         has_stacks: True if Python stacks were recorded.
         captured: texts of the user's own files as they ran, by name, where the capture stored them.
     """
 
     costs: list[LineCost]
+    step: StepTime
     wall_ns: int
     has_stacks: bool
     captured: dict[str, str]
@@ -55,10 +57,11 @@ def _costs(analysis: Analysis) -> CostsAnswer:
 
 def _lines(analysis: Analysis) -> LineCostsAnswer:
     profile = analysis.profile
-    costs = line_costs(profile, analysis.aligner).lines
+    costs = line_costs(profile, analysis.aligner)
     return LineCostsAnswer(
         problem=analysis.problem,
-        costs=costs,
+        costs=costs.lines,
+        step=costs.step,
         wall_ns=profile.wall_ns,
         has_stacks="stacks" in profile.recorded,
         captured=dict(analysis.sources.captured),

@@ -14,12 +14,15 @@ from rich.segment import Segment
 from rich.text import Text
 
 WIDTH_WITHOUT_TERMINAL = 100
+WHOLE_LINES = 10_000
+"""Characters of a line that may not wrap, where there is no terminal whose width would end it."""
+
 BEFORE_UNIT = re.compile(r"(?<=\d) (?=(%|[nµm]?s|[KMGT]?i?B)(?!\w))")
 GLUE = "\ue000"  # not in any alphabet, and as wide as a space; rich also breaks lines at no-break spaces
 
 
 def say(*parts: RenderableType, no_wrap: bool = False) -> None:
-    """Prints `parts`, each below the other. With `no_wrap`, long lines end in `…`."""
+    """Prints `parts`, each below the other. With `no_wrap`, lines end in `…` where the terminal does."""
     if sys.stdout.isatty():
         _print(_Console(), *parts, no_wrap=no_wrap)
     else:
@@ -62,7 +65,7 @@ class _Console(Console):
 def _lines(*parts: RenderableType, no_wrap: bool, colours: Literal["auto"] | None) -> str:
     """The lines, without the trailing spaces of tables."""
     text = io.StringIO()
-    _print(_Console(text, WIDTH_WITHOUT_TERMINAL, colours), *parts, no_wrap=no_wrap)
+    _print(_Console(text, WHOLE_LINES if no_wrap else WIDTH_WITHOUT_TERMINAL, colours), *parts, no_wrap=no_wrap)
     return "".join(f"{line.rstrip()}\n" for line in text.getvalue().split("\n")[:-1])
 
 

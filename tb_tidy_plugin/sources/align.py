@@ -12,6 +12,7 @@ import re
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, cached_property
+from itertools import islice
 from threading import Lock
 from typing import TypeAlias
 
@@ -114,6 +115,19 @@ class Aligner:
         at = int(self.places.row[row])
         child = None if at == ABSENT else self._observer.child(at, int(self.places.child[row]))
         return None if child is None else (at, child)
+
+    def caller_of(self, row: int) -> tuple[int, int] | None:
+        """The rows of the user's own frame around one of the user's own frames, and of its call; None without one."""
+        _, *callers = islice(self._own_frames(row), 2)
+        for at, _, below in callers:
+            child = self._observer.child(at, below)
+            return None if child is None else (at, child)
+        return None
+
+    def place_of_call(self, frame: int, call: int) -> Frame | None:
+        """One of the user's own frames with the line on which it makes a call, if that can be found."""
+        place = self.places.of(frame)
+        return None if place is None else self._line_to(frame, place, call)
 
     def stack_of(self, row: int, told: int | None = None) -> list[Frame]:
         """The user's own frames around an event, innermost first, each with the line that leads to the event.
