@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from tb_tidy_plugin.ledger.account import account_of
+from tb_tidy_plugin.ledger.account import account_of, passes_of
 from tb_tidy_plugin.ledger.calls import PassTimes, backward_nodes
 from tb_tidy_plugin.ledger.model import OWNER_PASSES
 from tb_tidy_plugin.profile.compiled.graphs import compiled_graphs_of
@@ -237,8 +237,7 @@ class _Steps:
         self._profile, self._aligner, self._places, self._unread = profile, aligner, aligner.places, unread
         self._numbers: dict[_Line, int] = {}
         self._ties: dict[_Line, set[int]] = {}
-        account = account_of(profile)
-        times, ledger = account.passes, account.ledger
+        times, ledger = passes_of(profile), account_of(profile).ledger
         number = np.append(self._places.number, np.int32(ABSENT))[times.place]
         own = np.array([frame.own_code for frame in self._places.frames] + [False])[number]
         functions = self._by_call(times, np.flatnonzero(own))

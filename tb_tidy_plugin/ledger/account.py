@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from functools import cached_property
-from itertools import islice
 
 import msgspec
 import numpy as np
@@ -41,7 +40,7 @@ from tb_tidy_plugin.sources.frames import Frame
 from tb_tidy_plugin.system.allocator import give_back
 from tb_tidy_plugin.torchfacts.event_names import BEGIN_CAPTURE, GRAPH_LAUNCH
 from tb_tidy_plugin.trace.columns import ABSENT, Category, Mask, Numbers, Rows, Times, blocks_of, repeated
-from tb_tidy_plugin.trace.sets import numbered
+from tb_tidy_plugin.trace.sets import first_of_each, numbered
 from tb_tidy_plugin.words.causes import CAUSES, KINDS, Cause, Kind, OneTime, legend_of
 from tb_tidy_plugin.words.units import Nanoseconds, Share, plural
 from tb_tidy_plugin.words.vocabulary import STEP_SOURCES, Phase
@@ -52,7 +51,7 @@ FUSED_WORK = re.compile(
 )
 """Names of fused optimizers, PyTorch's and Apex's, and of the code that `torch.compile` generates."""
 
-MOST_CALLS_NAMED, LEAST_UNNAMED, MOST_PIECES = 64, 0.02, 3
+MOST_PIECES = 3
 NOT_STEADY = 0.3
 """Share of the window above which start-up, or compilation, makes the recording unsteady."""
 
@@ -72,7 +71,7 @@ class Account(msgspec.Struct, frozen=True):
         calls: row of the host's call in each piece, `ABSENT` for none.
         limits: limits of the profile's device work.
         owned: the calls that each entry's time belongs to.
-        passes: the whole window's time by pass and place.
+        events: row of the host event that the time of each piece belongs to, `ABSENT` for none.
     """
 
     ledger: Ledger
@@ -81,7 +80,7 @@ class Account(msgspec.Struct, frozen=True):
     calls: Numbers
     limits: WorkLimits
     owned: list[list[Owned]]
-    passes: PassTimes
+    events: Numbers
 
     def overlaps(self, time: Intervals) -> Rows:
         """Overlap of `time` with each entry in ns."""
@@ -128,7 +127,22 @@ def account_of(profile: Profile) -> Account:
         groups=ledger_groups_of(entries),
     )
     pieces = msgspec.structs.replace(segments, call=repeated(ABSENT, len(entry), np.int32))
-    return Account(ledger, pieces, entry, book.calls, book.limits, book.owned, book.passes())
+    return Account(ledger, pieces, entry, book.calls, book.limits, book.owned, book.events)
+
+
+@once
+def passes_of(profile: Profile) -> PassTimes:
+    """The window's time by pass and place; what the profiler takes has neither."""
+    account = account_of(profile)
+    segments = account.segments
+    event = np.where(segments.cause == Cause.PROFILER.number, np.int32(ABSENT), account.events)
+    rows, of = numbered(np.append(event, np.int32(ABSENT)))  # ascending: `ABSENT` comes first
+    ns = np.zeros((2, len(rows)), np.int64)  # of each event, and of those in waits for data
+    for block in blocks_of(len(event)):
+        is_loading = (segments.cause[block] == Cause.DATA_LOADING.number).astype(np.int8)
+        np.add.at(ns, (is_loading, of[block]), segments.ends[block] - segments.starts[block])
+    (ns, loading_ns), rows = np.roll(ns, -1, axis=1), np.roll(rows, -1)
+    return CallSites(profile).times(rows.astype(np.int64), ns, loading_ns)
 
 
 def linked(account: Account, findings: dict[str, tuple[Intervals, int]]) -> Ledger:
@@ -248,7 +262,7 @@ class _Book:
         share = total / max(self.span.end_ns - self.span.start_ns, 1)
         length = self._length(mine)
         self.owned.append([] if cause is Cause.PROFILER else self._owned(cause, kind, mine, length))
-        owners = owners_of(self.owned[-1], total, self._sites[0].place_of, is_work=is_work(cause, kind))
+        owners = owners_of(self.owned[-1], total, self._sites.place_of, is_work=is_work(cause, kind))
         owners = owners or [Owner(ns=total, share=1.0)]
         has_limit = cause is Cause.COMPUTE and kind is not None and kind.has_limit
         limit = self.limits.of(self.segments.take(mine)) if has_limit else None
@@ -367,38 +381,20 @@ class _Book:
 
     def _owned(self, cause: Cause, kind: Kind | None, mine: Rows, length: Times) -> list[Owned]:
         """The calls that an entry's time belongs to, largest first; without an event of the host, their names."""
-        sites, event_of = self._sites
-        event = event_of[mine]
+        is_function = kind is Kind.PYTHON
+        event = self.events[mine]
         by_name = np.flatnonzero(event == ABSENT)
         owned = [Owned(self._owner(*each), None) for each in self._by_name(mine[by_name], length[by_name])]
         there = np.flatnonzero(event != ABSENT)
-        mine, length = mine[there], length[there]
-        events, of = numbered(event[there].astype(np.int64))
-        ns, first = np.zeros(len(events), np.int64), np.empty(len(events), np.int64)
-        np.add.at(ns, of, length)
-        first[of[::-1]] = mine[::-1]  # of each event its first piece
-        total = left = int(ns.sum())
-        for calls in islice(sites.alike(events, ns), MOST_CALLS_NAMED):
-            here = int(calls.ns.sum())
-            owner = self._owner(int(first[np.searchsorted(events, calls.event)]), here)
-            owned.append(Owned(sites.described(owner, calls), calls))
-            left -= here
-            if left <= LEAST_UNNAMED * total:
-                break
+        events, of = numbered(event[there])
+        ns = np.zeros(len(events), np.int64)
+        np.add.at(ns, of, length[there])
+        first = mine[there[first_of_each(of, len(events))]]  # of each event its first piece
+        for calls in self._sites.alike(events.astype(np.int64), ns, is_function=is_function):
+            owner = self._owner(int(first[np.searchsorted(events, calls.event)]), int(calls.ns.sum()))
+            owned.append(Owned(self._sites.described(owner, calls, is_function=is_function), calls))
         owned.sort(key=lambda each: -each.owner.ns)
         return [each.of_pass("loading") for each in owned] if cause is Cause.DATA_LOADING else owned
-
-    def passes(self) -> PassTimes:
-        """The window's time by pass and place; what the profiler takes has neither."""
-        sites, event_of = self._sites
-        count = len(sites.events)
-        ns = np.zeros(2 * (count + 1), np.int64)  # of each event and of none, then the same of waits for data
-        for block in blocks_of(len(event_of)):
-            cause = self.segments.cause[block]
-            event = np.where((cause == Cause.PROFILER.number) | (event_of[block] == ABSENT), count, event_of[block])
-            event += (cause == Cause.DATA_LOADING.number) * np.int32(count + 1)
-            np.add.at(ns, event, self.segments.ends[block] - self.segments.starts[block])
-        return sites.times(ns[: count + 1], ns[count + 1 :])
 
     def _owner(self, at: int, ns: int) -> Owner:
         return owner_of(self.profile, self.host, self.segments, self.names, at, ns)
@@ -414,24 +410,21 @@ class _Book:
             yield int(mine[here[np.argmax(length[here])]]), int(sums[which])
 
     @cached_property
-    def _sites(self) -> tuple[CallSites, Numbers]:
-        """The host events of all pieces, and the number of each piece's event, `ABSENT` for none.
+    def _sites(self) -> CallSites:
+        return CallSites(self.profile)
+
+    @cached_property
+    def events(self) -> Numbers:
+        """Row of the host event that the time of each piece belongs to, `ABSENT` for none.
 
         Python's own time belongs to the function that runs, other time to its operator, else to the call in the tree.
         """
-        is_python = self.names.kind == Kind.PYTHON.number
         event = np.where(self.operators == ABSENT, self.calls, self.operators)
         outside = np.flatnonzero(event >= self.profile.tree.size)
         event[outside] = self.profile.launched_by[event[outside]]
-        python = np.flatnonzero(is_python)
+        python = np.flatnonzero(self.names.kind == Kind.PYTHON.number)
         event[python] = self._functions[self.segments.call[python]]
-        event = np.where(event == ABSENT, ABSENT, event * np.int32(2) + is_python).astype(np.int32)
-        rows, of = numbered(event)
-        found = of.astype(np.int32)
-        if len(rows) and rows[0] == ABSENT:
-            rows, found = rows[1:], found - np.int32(1)
-        rows = rows.astype(np.int64)
-        return CallSites(self.profile, rows // 2, rows % 2 == 1), found
+        return event
 
     @cached_property
     def _functions(self) -> Numbers:

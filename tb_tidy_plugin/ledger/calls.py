@@ -7,6 +7,7 @@ checkpoint is computed again, or a gradient is written in Python.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import TypeAlias
@@ -28,12 +29,13 @@ from tb_tidy_plugin.sources.frames import Frame, parse_frame
 from tb_tidy_plugin.sources.places import places_of
 from tb_tidy_plugin.torchfacts.event_names import MODULE
 from tb_tidy_plugin.trace.columns import ABSENT, Category, EventTable, Mask, Numbers, Rows, Times
-from tb_tidy_plugin.trace.sets import distinct, numbered
+from tb_tidy_plugin.trace.sets import distinct, first_of_each, numbered
 from tb_tidy_plugin.words.units import plural
 from tb_tidy_plugin.words.vocabulary import known_by_mark
 
 OPTIMIZER_MARK, ENGINE = r"^Optimizer\.", "autograd::engine::evaluate_function"
 MOST_OWNERS, _ENOUGH = 8, 0.8
+_MOST_KINDS, _LEAST_UNNAMED = 64, 0.02
 _LONGEST_SHAPES, _LONGEST_TEXT = 80, 60
 _SAMPLE, _MOST_LINES = 16, 4096
 """Calls that differ only in their position in a function: looked at first, and at most where their lines differ."""
@@ -47,8 +49,8 @@ class AlikeCalls(msgspec.Struct, frozen=True):
 
     Attributes:
         pass_: of the training step.
-        event: position of a call on the line with most time.
-        library: the nearest function outside PyTorch and the standard library, of any of them; None without one.
+        event: row of a call on the line with most time.
+        library: the nearest function outside PyTorch and the standard library, of all of them; None without one.
         row: a call each whose line stands for the calls of this entry, `ABSENT` if the user's code has none.
         ns: their time. count: their number.
     """
@@ -83,35 +85,11 @@ class PassTimes(msgspec.Struct, frozen=True):
 
 
 class CallSites:
-    """Pass, place and likeness of host events that an account's time belongs to.
+    """Pass, place and likeness of a recording's host events."""
 
-    Args:
-        profile: the recording.
-        events: rows; a row may occur twice.
-        is_function: True for Python functions whose own time it is, wherever they were called.
-    """
-
-    def __init__(self, profile: Profile, events: Rows, is_function: Mask) -> None:
-        self.profile, self.events = profile, events
+    def __init__(self, profile: Profile) -> None:
+        self.profile = profile
         self._places = places_of(profile)
-        self._pass, place = self.passes(events)
-        self._line_of = place
-        self._place = np.where(is_function, ABSENT, place)
-        self._around = np.where(self._is_own_place[self._place], ABSENT, self._library[events])
-        # Numbers of each event: equal for calls that are alike, and for those of them on one line of code.
-        self._kind, self._site = self._likeness()
-
-    def _likeness(self) -> tuple[Keys, Keys]:
-        table, names = self.profile.table, self._names
-        frame = np.append(self._places.row, ABSENT)[self._place].astype(np.int64)
-        child = self._child(self._place, frame)
-        frame_name, around_name = _names_at(table, frame), _names_at(table, self._around)
-        called = np.append(names, np.int32(ABSENT))[_names_at(table, child)]
-        what, inputs = names[table.name[self.events]], table.inputs[self.events]
-        kind = _combined(self._pass, frame_name, around_name, called, what, inputs)
-        line = np.where(child == ABSENT, ABSENT, table.called_from[child])
-        position = np.where(line == ABSENT, self._position(frame, child), ABSENT)
-        return kind, _combined(kind, line, position)
 
     def place_of(self, row: int) -> Frame | None:
         """The function that a host event's place is in."""
@@ -134,64 +112,75 @@ class CallSites:
         place = events.copy()
         inside = np.flatnonzero(node != ABSENT)
         is_own = self._is_own_place[events[inside]] & (self._places.row[events[inside]] > node[inside])
-        place[inside] = np.where(is_own, events[inside], profile.forwards_of(node[inside].astype(np.int64)))
+        place[inside] = np.where(is_own, events[inside], self._forward[node[inside]])
         return found, place
 
-    def times(self, ns: Times, loading_ns: Times) -> PassTimes:
+    def times(self, events: Rows, ns: Times, loading_ns: Times) -> PassTimes:
         """Time by pass and place.
 
         Args:
-            ns: of each of `events`, and last of none.
-            loading_ns: the same, of time in which the step waits for data.
+            events: distinct rows of the tree, and last `ABSENT`.
+            ns: of each. loading_ns: the same, of time in which the step waits for data.
         """
-        pass_, place = np.append(self._pass, _OTHER), np.append(self._line_of, ABSENT)
-        event = np.append(self.events, ABSENT)
-        frame = np.append(self._places.row, ABSENT)[place]
+        of_events, places = self.passes(events[:-1])
+        pass_, place = np.append(of_events, _OTHER), np.append(places, ABSENT)
+        frame = np.append(self._places.row, np.int32(ABSENT))[place]
         call = self._child(place, frame)
         parts = []
         for of_pass, length in ((pass_, ns), (np.full(len(pass_), _LOADING), loading_ns)):
             there = np.flatnonzero(length)
-            parts.append([column[there] for column in (event, place, frame, call, of_pass, length)])
+            parts.append([column[there] for column in (events, place, frame, call, of_pass, length)])
         columns = [np.concatenate(each) for each in zip(*parts, strict=True)]
         of_event, of_place, of_frame, of_call = (each.astype(np.int32) for each in columns[:4])
         return PassTimes(of_event, of_place, of_frame, of_call, columns[4].astype(np.int8), columns[5])
 
-    def alike(self, chosen: Rows, ns: Times) -> Iterator[AlikeCalls]:
+    def alike(self, events: Rows, ns: Times, *, is_function: bool) -> Iterator[AlikeCalls]:
         """Calls of one operator with the same inputs in one pass, largest time first.
 
+        The smallest ones, which are few percent of the time, are left out.
+
         Args:
-            chosen: distinct positions in `events`.
+            events: distinct rows of the tree.
             ns: time of each.
+            is_function: True for Python functions whose own time it is, wherever they were called.
         """
-        names = self.profile.table.names
-        sites, of = numbered(self._site[chosen])
-        first = np.empty(len(sites), np.int64)
-        first[of[::-1]] = np.arange(len(chosen))[::-1]  # of each line its first event
-        site_ns, count = _summed(of, ns, len(sites)), np.bincount(of, minlength=len(sites))
-        place = self._place[chosen[first]]
-        kinds, kind_of = numbered(self._kind[chosen[first]])
-        by_kind = np.argsort(kind_of, kind="stable")
-        bounds = np.searchsorted(kind_of[by_kind], np.arange(len(kinds) + 1))
-        for number in np.argsort(-_summed(kind_of, site_ns, len(kinds)), kind="stable").tolist():
-            at = by_kind[bounds[number] : bounds[number + 1]]
+        table, names = self.profile.table, self.profile.table.names
+        passes, place = self.passes(events)
+        if is_function:
+            place = np.full(len(events), ABSENT, np.int64)
+        frame = np.append(self._places.row, np.int32(ABSENT))[place]
+        child, around = self._child(place, frame), self._library[events]
+        frame_name, library_name = _names_at(table, frame), _names_at(table, around)
+        called = np.append(self._names, np.int32(ABSENT))[_names_at(table, child)]
+        inputs, what = table.inputs[events], self._names[table.name[events]]
+        kind = _combined(passes, frame_name, library_name, called, what, inputs)
+        chosen, kind_of = _largest_kinds(kind, ns)
+        frame, child, ns = frame[chosen], child[chosen], ns[chosen]
+        line = np.where(child == ABSENT, np.int32(ABSENT), table.called_from[child])
+        position = np.where(line == ABSENT, self._position(frame, child), ABSENT)
+        sites, of = numbered(_combined(kind_of, line, position))
+        first = first_of_each(of, len(sites))
+        # Of each site: its time, the number of its calls, and its kind.
+        site_ns, count, kind_of = _summed(of, ns, len(sites)), np.bincount(of, minlength=len(sites)), kind_of[first]
+        first = chosen[first]
+        for number in range(int(kind_of.max(initial=ABSENT)) + 1):
+            at = np.flatnonzero(kind_of == number)
             at = at[np.argsort(-site_ns[at], kind="stable")]
-            event = int(chosen[first[at[0]]])
-            around = int(self._around[event])
+            event = int(first[at[0]])
+            library = int(around[event])
             yield AlikeCalls(
-                pass_=OWNER_PASSES[self._pass[event]],
-                event=event,
-                library=None if around == ABSENT else parse_frame(names[self.profile.table.name[around]]),
-                row=place[at],
+                pass_=OWNER_PASSES[passes[event]],
+                event=int(events[event]),
+                library=None if library == ABSENT else parse_frame(names[table.name[library]]),
+                row=place[first[at]],
                 ns=site_ns[at],
                 count=count[at],
             )
 
-    def described(self, owner: Owner, calls: AlikeCalls) -> Owner:
+    def described(self, owner: Owner, calls: AlikeCalls, *, is_function: bool) -> Owner:
         """The owner of `calls` with their pass and inputs, and with the function around them."""
-        table, row = self.profile.table, int(self.events[calls.event])
-        inputs = self.profile.inputs(row)
-        is_function = table.category[row] == Category.PYTHON and self._place[calls.event] == ABSENT
-        name = _plain(table.names[table.name[row]])
+        table = self.profile.table
+        inputs, name = self.profile.inputs(calls.event), _plain(table.names[table.name[calls.event]])
         frame = parse_frame(name) if is_function else None
         function = frame.function if frame else name if is_function else None
         tensors = (dtype for dtype in inputs.dtypes if dtype and dtype not in NOT_A_TENSOR)
@@ -206,19 +195,14 @@ class CallSites:
             dtype=_short(TORCH_DTYPES.get(dtype, dtype), _LONGEST_TEXT),
         )
 
-    def _child(self, place: Rows, frame: Rows) -> Rows:
+    def _child(self, place: Rows, frame: Numbers) -> Numbers:
         """The row directly below the `frame` that leads to each `place`, through spans; `ABSENT` for the frame."""
-        child = np.append(self._places.child, np.int32(ABSENT))[place].astype(np.int64)
-        child = np.where((frame == ABSENT) | (child == frame), ABSENT, child)
-        climbing = np.flatnonzero(child != ABSENT)
-        while len(climbing):
-            above = self._above[child[climbing]]
-            climbing, above = (each[above != frame[climbing]] for each in (climbing, above))
-            child[climbing] = above
-            climbing = climbing[above != ABSENT]
-        return child
+        leads = np.append(self._places.child, np.int32(ABSENT))[place]
+        child = np.append(self._below, np.int32(ABSENT))[leads]
+        is_below = (frame != ABSENT) & (leads != frame) & (np.append(self._above, np.int32(ABSENT))[child] == frame)
+        return np.where(is_below, child, np.int32(ABSENT))
 
-    def _position(self, frame: Rows, child: Rows) -> Numbers:
+    def _position(self, frame: Numbers, child: Numbers) -> Numbers:
         """Position of each child among those of its frame."""
         is_wanted = np.zeros(len(self._above) + 1, np.bool_)
         is_wanted[frame] = True
@@ -236,37 +220,58 @@ class CallSites:
         return self.profile.tree.nearest_ancestor(~spans_of(self.profile)[: self.profile.tree.size])
 
     @cached_property
+    def _below(self) -> Numbers:
+        """Of each event of the tree the one that is directly below its place, itself included; `ABSENT` for none."""
+        is_below = (self._above == self._places.row) & (self._above != ABSENT)
+        here = np.arange(self.profile.tree.size, dtype=np.int32)
+        return np.where(is_below, here, self.profile.tree.nearest_ancestor(is_below))
+
+    @cached_property
     def _node(self) -> Numbers:
         return backward_nodes(self.profile)
 
     def _is_in_closure(self, events: Rows, update: Rows) -> Mask:
         """True for events of a closure that an optimizer's `step` calls to compute the loss again.
 
-        A closure is a function that calls a module or the backward pass, other than the `step` around it. Without
-        stacks, only operators with a gradient are known to be in one.
-
         Args:
             events: of the tree.
             update: the annotation around each, `ABSENT` for none.
         """
+        around, start_ns = self._closure[events], self.profile.table.start_ns
+        inside: Mask = (around != ABSENT) & (update != ABSENT)
+        inside[inside] = start_ns[around[inside]] >= start_ns[update[inside]]
+        return inside
+
+    @cached_property
+    def _closure(self) -> Numbers:
+        """The nearest part of a forward or backward pass around each event of the tree, or itself; `ABSENT` for none.
+
+        Those that may be in a closure of an optimizer: functions that call a module or the backward pass, other than
+        `step`. Without stacks, only operators with a gradient are known to be in one.
+        """
         profile, table, size = self.profile, self.profile.table, self.profile.tree.size
-        at, is_python = np.arange(size), table.category[:size] == Category.PYTHON
+        at, is_python = np.arange(size, dtype=np.int32), table.category[:size] == Category.PYTHON
         node = distinct(self._node[self._node != ABSENT])
         is_module = is_python & table.is_named(lambda name: name.startswith(MODULE))[:size]
         is_part = is_module.copy()
         is_part[node] = True
         spans = Intervals.union(table.start_ns[self._updates], table.end_ns[self._updates])
         if not spans.containing(table.start_ns[:size][is_part]).any():
-            return np.zeros(len(events), np.bool_)
+            return np.full(size, ABSENT, np.int32)
         may_be = is_python & table.is_named(_may_be_closure)[:size]
         before = np.append(0, np.cumsum(is_part))
         wanted = is_module | (may_be & (before[profile.tree.last_descendant + 1] > before[at + 1]))
-        forward = profile.forwards_of(node.astype(np.int64))
+        forward = self._forward[node]
         wanted[forward[(forward != ABSENT) & (forward < size)]] = True
-        around = np.where(wanted, at, profile.tree.nearest_ancestor(wanted))[events]
-        inside: Mask = (around != ABSENT) & (update != ABSENT)
-        inside[inside] = table.start_ns[around[inside]] >= table.start_ns[update[inside]]
-        return inside
+        return np.where(wanted, at, profile.tree.nearest_ancestor(wanted))
+
+    @cached_property
+    def _forward(self) -> Numbers:
+        """The forward operator of each operator of the backward pass, by row of the tree; `ABSENT` for all others."""
+        nodes = distinct(self._node[self._node != ABSENT])
+        found = np.full(self.profile.tree.size, ABSENT, np.int32)
+        found[nodes] = self.profile.forwards_of(nodes.astype(np.int64))
+        return found
 
     @cached_property
     def _library(self) -> Numbers:
@@ -340,7 +345,9 @@ def owners_of(
         is_work: the entry is work, of operators; else only the line matters at which the time passes.
     """
     placed = [
-        replace(_at(each, place), ns=ns, calls=count) for each in owned for place, ns, count in _placed(each, place_of)
+        replace(_at(each.owner, place, each.calls.library if each.calls else None), ns=ns, calls=count)
+        for each in owned
+        for place, ns, count in _placed(each, place_of)
     ]
     finest = _WITH_SHAPES if is_work else _BY_LINE
     kept = list[Owner]()
@@ -358,7 +365,7 @@ def _merged(placed: Sequence[Owner], detail: int) -> list[Owner]:
     """One owner for all calls that are alike; what they do not share is left out."""
     found: dict[tuple[object, ...], Owner] = {}
     for owner in sorted(placed, key=lambda owner: -owner.ns):
-        key = (owner.pass_, owner.file, owner.line, owner.function, *_what(owner, detail))
+        key = (owner.pass_, owner.place, *_what(owner, detail))
         known = found.get(key)
         if known is None:
             found[key] = owner
@@ -382,20 +389,11 @@ def _what(owner: Owner, detail: int) -> tuple[object, ...]:
 def _largest(owners: Sequence[Owner], total: int) -> list[Owner]:
     kept, named = list[Owner](), 0
     for owner in sorted(owners, key=lambda owner: -owner.ns)[:MOST_OWNERS]:
-        place, work = _place_in_words(owner), _work_in_words(owner)
-        kept.append(replace(owner, share=owner.ns / max(total, 1), place=place, work=work))
+        kept.append(replace(owner, share=owner.ns / max(total, 1), work=_work_in_words(owner)))
         named += owner.ns
         if named >= _ENOUGH * total:
             break
     return kept
-
-
-def _place_in_words(owner: Owner) -> str:
-    """`attention.py:52 scores @ v`, or `forward in attention.py` without a known line."""
-    if owner.line is None or owner.file is None:
-        return f"{owner.function} in {owner.file}" if owner.file else owner.function or ""
-    lines = " or ".join(map(str, owner.ties or (owner.line,)))
-    return f"{owner.file}:{lines} {_short(owner.text, _LONGEST_TEXT) or owner.function}"
 
 
 def _work_in_words(owner: Owner) -> str:
@@ -441,26 +439,26 @@ def _place(place_of: Callable[[int], Frame | None], row: int) -> Frame | None:
     return None if row == ABSENT else place_of(row)
 
 
-def _at(owned: Owned, place: Frame | None) -> Owner:
+def _at(owner: Owner, place: Frame | None, library: Frame | None) -> Owner:
     """The owner with its place: the user's own code, else the nearest library outside PyTorch.
 
-    The definition of a function is not the line of a call in it.
+    The definition of a function is not the line of a call in it: only the function is known, and the library's function
+    around the call.
     """
-    owner, library = owned.owner, owned.calls.library if owned.calls else None
     if place is not None and not place.own_code and library is not None:
-        return replace(owner, file=ledger_name(library.file), function=ledger_name(library.function))
-    if place is None:
-        return owner
-    is_known = place.precision != "definition"
-    return replace(
-        owner,
-        file=ledger_name(place.file),
-        function=ledger_name(place.function),
-        line=place.line if is_known else None,
-        exact=is_known and len(place.ties) < 2,
-        ties=place.ties if len(place.ties) > 1 else (),
-        text=place.text if is_known else "",
-    )
+        owner = replace(owner, file=ledger_name(library.file), function=ledger_name(library.function))
+    elif place is not None:
+        owner = replace(owner, file=ledger_name(place.file), function=ledger_name(place.function))
+        if place.precision != "definition":
+            ties = place.ties if len(place.ties) > 1 else ()
+            owner = replace(owner, line=place.line, exact=not ties, ties=ties, text=place.text)
+            lines = " or ".join(map(str, ties or (place.line,)))
+            return replace(owner, place=f"{owner.file}:{lines} {_short(owner.text, _LONGEST_TEXT) or owner.function}")
+    words = f"{owner.function} in {owner.file}" if owner.file else owner.function or ""
+    if place is not None and place.own_code and library is not None and not library.own_code:
+        inside = re.split(r"/(?:site|dist)-packages/", library.file)[-1]
+        words = f"{words} → {ledger_name(library.function)} in {ledger_name(inside)}"
+    return replace(owner, place=words)
 
 
 def _plain(name: str) -> str:
@@ -472,10 +470,23 @@ def _short(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
-def _names_at(table: EventTable, rows: Rows) -> Numbers:
+def _names_at(table: EventTable, rows: NDArray[np.integer]) -> Numbers:
     """Numbers of the rows' names, `ABSENT` for `ABSENT`."""
     found: Numbers = np.where(rows == ABSENT, np.int32(ABSENT), table.name[rows])
     return found
+
+
+def _largest_kinds(kind: Keys, ns: Times) -> tuple[Rows, Rows]:
+    """Positions of the events whose kinds have nearly all of the time, and the rank of each one's kind by its time."""
+    kinds, of = numbered(kind)
+    sums = _summed(of, ns, len(kinds))
+    order = np.argsort(-sums, kind="stable")[:_MOST_KINDS]
+    before = np.cumsum(sums[order]) - sums[order]
+    order = order[before < (1 - _LEAST_UNNAMED) * sums.sum()]
+    rank = np.full(len(kinds), ABSENT, np.int64)
+    rank[order] = np.arange(len(order))
+    chosen = np.flatnonzero(rank[of] != ABSENT)
+    return chosen, rank[of[chosen]]
 
 
 def _summed(number: Rows, ns: Times, count: int) -> Times:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
@@ -16,6 +17,7 @@ from tb_tidy_plugin.analysis.paths import analyze_path
 from tb_tidy_plugin.analysis.summary import summary_of
 from tb_tidy_plugin.ask.folder import Folder
 from tb_tidy_plugin.ask.questions import QUESTION_KINDS, QuestionError, answer, error, schema_of
+from tb_tidy_plugin.ask.quoted import quoted
 from tb_tidy_plugin.report.model import ProfileReport
 from tb_tidy_plugin.words.errors import NotFoundError, TidyError
 from tests.ask.assistant import SAMPLES, folder_at, rows_of
@@ -65,6 +67,14 @@ class TestLedger:
         assert sum(row["us_per_step"] for row in rows) == pytest.approx(sum(steps) / len(steps), rel=0.02)
         assert sum(row["share"] for row in rows) == pytest.approx(1, abs=0.001)
         assert [row["share"] for row in rows] == sorted((row["share"] for row in rows), reverse=True)
+
+    def test_names_the_owners_of_the_report(self, samples: Folder, report: ProfileReport) -> None:
+        owners = {row["entry"]: row["owner"] for row in rows_of(ask(samples, "ledger", path=UNTIDY))}
+        names = {entry.id: entry.owner.name for entry in report.ledger.entries}
+        in_repository = {
+            each: re.sub(r"^(?=train\.py:)", f"sample_runs/{UNTIDY}/", name) for each, name in names.items()
+        }
+        assert owners == {each: quoted(name) for each, name in in_repository.items()}
 
     @pytest.mark.parametrize("step", ["3", "ProfilerStep#3", "«ProfilerStep#3»"])
     def test_of_one_step(self, step: str, samples: Folder) -> None:

@@ -264,6 +264,9 @@ class TestWhereTheTimeGoes:
             row = table.get_by_role("row").filter(has=frame.get_by_role("rowheader", name=entry.title))
             expect(row).to_contain_text(in_column(Nanoseconds(entry.ns_per_step)))
             expect(row).to_contain_text(in_column(Share(entry.share)))
+            file = entry.owner.file or ""
+            expect(row).to_contain_text(entry.owner.place.replace(file, Path(file).name) if file else "")
+            expect(row).to_contain_text(entry.owner.work)
         expect(table.get_by_role("row").last).to_contain_text(in_column(Nanoseconds(report.ledger.step_ns.mean)))
 
     def test_operators_are_sorted_by_the_server(self, tab: Tab) -> None:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 from tb_tidy_plugin.ledger.kinds import kind_of_copy, kind_of_kernel, kind_of_operator
 from tb_tidy_plugin.ledger.owners import is_library_frame
 from tb_tidy_plugin.profile.kernels import kernel_kind, uses_float32_cores
 from tb_tidy_plugin.trace.columns import Category
-from tb_tidy_plugin.words.causes import KINDS, Kind
-from tests.support.recordings import ROOT
+from tb_tidy_plugin.words.causes import Kind
 
 
 @pytest.mark.parametrize(
@@ -106,10 +103,3 @@ def test_functions_outside_pytorch_and_the_standard_library() -> None:
         "tb_tidy_plugin/capture/bootstrap/sitecustomize.py(98): watched_step",
     ):  # fmt: skip
         assert not is_library_frame(name)
-
-
-def test_the_page_and_the_ledger_have_one_word_for_a_kind_of_work() -> None:
-    text = (ROOT / "frontend" / "src" / "base" / "ledger.ts").read_text()
-    _, _, after = text.partition("const KINDS: Record<Kind, string> = {")
-    words = dict(re.findall(r"(\w+): '([^']+)'", after.partition("};")[0]))
-    assert words == {kind.word: kind.label for kind in KINDS}

@@ -14,7 +14,7 @@ import pytest
 
 from tb_tidy_plugin.analysis.assemble import Analysis, read_file
 from tb_tidy_plugin.analysis.job import Job
-from tb_tidy_plugin.ledger.account import account_of
+from tb_tidy_plugin.ledger.account import account_of, passes_of
 from tb_tidy_plugin.ledger.model import OWNER_PASSES, Entry, Owner
 from tb_tidy_plugin.trace.columns import ABSENT
 from tb_tidy_plugin.trace.files import find_traces
@@ -84,6 +84,19 @@ class TestPlace:
         assert owner.own.line is None
         assert owner.name == "train in train.py · aten::mm 64×64, 64×64 f32 · 1 call"
 
+    def test_a_function_without_a_line_leads_to_the_library_that_it_called(self) -> None:
+        made = step().frame("/x/site-packages/library/model.py(9): forward", 100, 5_000)
+        product(made, 200, 3_000)
+        product(made, 3_100, 4_500)
+        made.frame("/x/site-packages/library/heads.py(7): forward", 5_100, 9_000)
+        product(made, 5_200, 8_000)
+        first, second = entry_of(made, Kind.MATRIX).owners
+        assert first.place == "train in train.py → forward in library/model.py"
+        assert (first.file, first.function, first.line) == ("train.py", "train", None)
+        assert first.library is not None
+        assert (first.library.function, first.ns, first.calls) == ("forward", 4_200_000, 2)
+        assert second.place == "train in train.py → forward in library/heads.py"
+
     def test_names_of_any_length_stay_short(self) -> None:
         long = "x" * 100_000
         made = step().frame(f"{long}.py(3): {long}", 100, 9_900)
@@ -106,7 +119,7 @@ class TestClosure:
         """Time in ms of each pass."""
         account = made.account()
         check(account)
-        passes = account.passes
+        passes = passes_of(account.limits.profile)
         return {
             name: round(int(passes.ns[passes.pass_ == number].sum()) / 1e6)
             for number, name in enumerate(OWNER_PASSES)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tb_tidy_plugin.ledger.account import Account, account_of
+from tb_tidy_plugin.ledger.account import Account, account_of, passes_of
 from tb_tidy_plugin.ledger.model import Ledger
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.trace.beside import read_with_side_files
@@ -123,8 +123,9 @@ def check(account: Account) -> None:
     window = ledger.window.end_ns - ledger.window.start_ns
     assert all(type(entry.ns_total) is int and entry.ns_total > 0 for entry in ledger.entries)
     assert sum(entry.ns_total for entry in ledger.entries) == window
-    assert int(account.passes.ns.sum()) == window
-    assert (account.passes.ns > 0).all()
+    passes = passes_of(account.limits.profile)
+    assert int(passes.ns.sum()) == window
+    assert (passes.ns > 0).all()
     assert len({entry.id for entry in ledger.entries}) == len(ledger.entries)
     edges = [ledger.window.start_ns, *(step.end_ns for step in ledger.steps)]
     assert edges[-1] == ledger.window.end_ns

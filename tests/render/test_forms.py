@@ -8,6 +8,7 @@ from __future__ import annotations
 import html
 import json
 import re
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -20,13 +21,16 @@ from tb_tidy_plugin.analysis.summary import ProfileSummary, Summary, summary_of
 from tb_tidy_plugin.cli.output import as_text
 from tb_tidy_plugin.ledger.advice import bound_by
 from tb_tidy_plugin.render.document import Form
+from tb_tidy_plugin.render.ledger import MOST_LINES
 from tb_tidy_plugin.render.report import report_document
 from tb_tidy_plugin.render.summary import SummaryOptions, summary_document
+from tb_tidy_plugin.render.words import LEAST_SHARE
 from tb_tidy_plugin.report.model import Outcome, Problem, Report
 from tb_tidy_plugin.report.sarif import to_sarif
 from tests.support.logdirs import trace
 from tests.support.made_up_rule import SlowMultiplication
 from tests.support.measurements import measurement
+from tests.support.recordings import ROOT
 
 FORMS: tuple[Form, ...] = ("text", "markdown", "html")
 RECORDED, TRUE = "1 ms", "345 µs"
@@ -49,6 +53,13 @@ def two_clocks(one_clock: Report) -> Report:
     return changed(one_clock, true_step_ns=345_000, step_ns=345_000)
 
 
+@cache
+def sample() -> Report:
+    """Of a sample run, with the lines of its program."""
+    folder = ROOT / "sample_runs" / "image_classifier_untidy"
+    return analyze_path(folder, Job(source_roots=(folder,)))
+
+
 def changed(report: Report, **fields: object) -> Report:
     """The report with fields of its profile set."""
     (run,) = report.runs
@@ -65,6 +76,15 @@ def shown(report: Report, form: Form) -> str:
 @pytest.mark.parametrize("form", FORMS)
 class TestOneWording:
     """A sentence about a finding or a profile is the same wherever it is read, and no form leaves it out."""
+
+    def test_of_an_owner(self, form: Form) -> None:
+        """As in JSON; `tests/ask/test_answers.py` and `tests/browser/test_tab.py` check the other surfaces."""
+        report = sample()
+        entries = [each for each in report.runs[0].profiles[0].ledger.entries if each.share >= LEAST_SHARE]
+        assert sum(bool(entry.owner.line and entry.owner.operator) for entry in entries) > 2
+        text = re.sub(r"\W", "", shown(report, form))
+        for entry in entries[:MOST_LINES]:
+            assert re.sub(r"\W", "", f"{entry.title}{entry.owner.name}") in text
 
     def test_of_a_finding(self, one_clock: Report, form: Form) -> None:
         finding = one_clock.runs[0].profiles[0].findings[0]

@@ -235,12 +235,12 @@ def last_begun(lane: Ids, start: Times, in_lane: Ids, at: Times) -> Rows:
 
     Of several with the same start, it is the last one.
     """
-    count = len(lane)
-    lanes, times = np.concatenate([lane, in_lane]), np.concatenate([start, at])
-    order = np.lexsort((np.arange(len(lanes)) >= count, times, lanes))
-    latest = np.maximum.accumulate(np.where(order < count, np.arange(len(order)), ABSENT))
-    places = np.flatnonzero(order >= count)
-    found = np.where(latest[places] >= 0, order[latest[places]], ABSENT)
+    order = np.lexsort((start, lane))
+    lanes, starts = lane[order], start[order]
     rows = np.full(len(at), ABSENT, np.int64)
-    rows[order[places] - count] = np.where(lanes[found] == lanes[order[places]], found, ABSENT)
+    for each in distinct(lanes).tolist():
+        low, high = np.searchsorted(lanes, (each, each + 1)).tolist()
+        mine = np.flatnonzero(in_lane == each)
+        found = np.searchsorted(starts[low:high], at[mine], side="right") - 1
+        rows[mine] = np.where(found >= 0, order[low:high][found], ABSENT)
     return rows
