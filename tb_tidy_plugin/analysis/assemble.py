@@ -38,6 +38,7 @@ from tb_tidy_plugin.estimate.saving import SavingEstimates, intervals_of
 from tb_tidy_plugin.ledger.account import account_of, linked, with_lines
 from tb_tidy_plugin.ledger.model import Ledger
 from tb_tidy_plugin.profile.compiled.graphs import compiled_graphs_of
+from tb_tidy_plugin.profile.devices import with_named_device
 from tb_tidy_plugin.profile.events.intervals import Intervals
 from tb_tidy_plugin.profile.graphs.replay import with_replayed
 from tb_tidy_plugin.profile.host.critical import critical_time
@@ -169,7 +170,7 @@ def read_file(file: TraceFile, job: Job) -> Analysis:
 def analysis_of(file: TraceFile, job: Job, read: ReadTrace) -> Analysis:
     """The analysis of a file that was `read`; takes its table, and stores its columns in the cache."""
     with meanwhile(read.keep):
-        profile = Profile(with_replayed(read.taken()), job.devices)
+        profile = Profile(with_named_device(with_replayed(read.taken()), job.device), job.devices)
         give_back()
         sources = sources_of(file, job.source_roots, profile.metadata.captured.sources)
         profile = with_cached_lines(profile, sources, folder_of_cache())

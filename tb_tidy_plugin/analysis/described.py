@@ -40,4 +40,6 @@ def _device(profile: Profile, index: int) -> model.Device:
     name, kind = device_name(known) if known else "", profile.metadata.inferred_devices.get(index)
     if kind is not None:
         return model.Device(kind=kind, index=index, name=f"{name} (inferred)".strip(), compute_capability=None)
-    return model.Device(kind=profile.platform, index=index, name=name, compute_capability=version)
+    rates = profile.device_model(known) if known else None
+    source = None if rates is None else rates.source
+    return model.Device(kind=profile.platform, index=index, name=name, compute_capability=version, limits=source)

@@ -64,6 +64,7 @@ class Job(msgspec.Struct, frozen=True):
         cache: holds earlier answers and stores new ones. Workers on other machines do not use it.
         limits: the size of a trace, and the memory and time of its analysis.
         devices: peak rates by the name of a device; they override those of known devices.
+        device: the name of the device of recordings that do not name theirs.
         graph_captures: recordings of the capture of graphs that traces replay; by default those beside each trace.
         follow_links: True if links in a folder may lead out of it.
         progress: None if nobody watches. With several workers, it is called once for each file.
@@ -77,6 +78,7 @@ class Job(msgspec.Struct, frozen=True):
     cache: Cache = NOWHERE
     limits: Limits = USUAL_LIMITS
     devices: Mapping[str, DeviceModel] = msgspec.field(default_factory=dict)
+    device: str = ""
     graph_captures: tuple[Path, ...] = ()
     follow_links: bool = False
     progress: Progress | None = None

@@ -171,7 +171,7 @@ def remembered_by(job: Job, question: Question[_A]) -> Remembered[_A]:
     is_ours = all(module.startswith(OWN_RULES) for _, module, _ in rules)
     ignored = sorted((glob, sorted(names)) for glob, names in job.ignores.rules.items())
     captures = [state_of(path) for path in job.graph_captures]
-    asked = (USUAL_RULES if usual else rules, ignored, captures, dict(job.devices)) if is_ours else None
+    asked = (USUAL_RULES if usual else rules, ignored, captures, dict(job.devices), job.device) if is_ours else None
     return Remembered(job.cache, question.kind, question.answer, asked, job.source_roots, question.by_measurements)
 
 

@@ -13,7 +13,7 @@ from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.steps.steps import UNMARKED
 from tb_tidy_plugin.report.model import Quality
 from tb_tidy_plugin.torchfacts.event_names import GIVES_WORK
-from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Category
+from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Category, DeviceProperties
 from tb_tidy_plugin.trace.sets import among, distinct
 from tb_tidy_plugin.words.units import Nanoseconds, Share
 
@@ -125,12 +125,20 @@ def _devices(profile: Profile) -> Iterator[str]:
     unnamed = {device_name(device) for device in known if device.id in used and not is_named(device)}
     for name in sorted(name for name in unnamed if plain_name(name)):
         yield f"The trace does not name its device: architecture, size and memory are those of the {name}."
+    estimated = [device for device in known if device.id in used and _is_estimated(profile, device)]
+    for name in sorted({device_name(device) or "device" for device in estimated}):
+        yield f"The limits of the {name} are estimated from its architecture, size and memory: no datasheet is known."
     if len(used) > 1:
         shares = ", ".join(f"device {device} for {share}" for device, share in _busy_shares(profile)[:SHOWN_DEVICES])
         yield (
             f"{len(used)} devices work in this process. The ledger counts a moment as busy if any of them works. "
             f"Share of the step in which each works by itself: {shares}."
         )
+
+
+def _is_estimated(profile: Profile, device: DeviceProperties) -> bool:
+    model = profile.device_model(device)
+    return model is not None and model.source == "estimated"
 
 
 def _busy_shares(profile: Profile) -> list[tuple[int, Share]]:

@@ -52,6 +52,7 @@ def roofline_of(
         ceilings=[] if device is None else _ceilings(device, _dtypes(profile)),
         dots=dots,
         missing=missing,
+        source=None if device is None else device.source,
     )
 
 

@@ -24,7 +24,7 @@ from tb_tidy_plugin.benchmarks.process import NO_TORCH, MeasuringProgress
 from tb_tidy_plugin.benchmarks.runner import has_torch
 from tb_tidy_plugin.benchmarks.store import StoreError, keep, save_beside
 from tb_tidy_plugin.cli.exit_codes import INTERRUPTED, code_of
-from tb_tidy_plugin.cli.jobs import with_job
+from tb_tidy_plugin.cli.jobs import with_job_for_benchmarks
 from tb_tidy_plugin.cli.output import say_problems
 from tb_tidy_plugin.cli.places import with_paths
 from tb_tidy_plugin.cli.printed import say
@@ -69,7 +69,7 @@ class BenchRow(msgspec.Struct, frozen=True, kw_only=True):
 )
 @click.option("--save", is_flag=True, help="Write the results beside each trace, for other machines.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
-@with_job
+@with_job_for_benchmarks
 def bench(
     job: Job, path: tuple[AnyPath, ...], finding: str | None, device: str, budget: float, save: bool, form: str
 ) -> None:

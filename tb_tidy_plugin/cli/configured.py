@@ -14,6 +14,7 @@ from click.shell_completion import CompletionItem
 from tb_tidy_plugin.analysis.job import Job
 from tb_tidy_plugin.cli.places import PLACE
 from tb_tidy_plugin.configuration.checks import WantedRules, job_of
+from tb_tidy_plugin.configuration.devices import checked_device, configured_devices
 from tb_tidy_plugin.configuration.files import Configuration, read_configuration
 from tb_tidy_plugin.configuration.found import find_configuration
 from tb_tidy_plugin.configuration.limits import limits_of
@@ -79,8 +80,11 @@ def with_limits(command: Callable[..., _R]) -> Callable[..., _R]:
     @_with_limit_options
     @wraps(command)
     def limited(configuration: Configuration, given: dict[str, float], **others: object) -> _R:
-        limits = limits_of(configuration.settings.limits | given, str(configuration.path))
-        return command(job=Job((), limits=limits), **others)
+        settings, where = configuration.settings, str(configuration.path)
+        limits = limits_of(settings.limits | given, where)
+        devices = configured_devices(settings.devices, where)
+        device = checked_device(settings.device, devices, f"`device` in `{where}`")
+        return command(job=Job((), limits=limits, devices=devices, device=device), **others)
 
     return limited
 

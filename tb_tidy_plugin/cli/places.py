@@ -88,6 +88,15 @@ with_captures = click.option(
 """Gives a command the files that hold captures of graphs, as `graph_captures`."""
 
 
+with_device = click.option(
+    "--device",
+    default="",
+    metavar="NAME",
+    help="Name of the GPU for recordings that do not name theirs, as in `nvidia-smi -L`: its limits are then known.",
+)
+"""Gives a command the name of the device of recordings without one, as `device`."""
+
+
 def with_source_roots(command: Callable[..., _R]) -> Callable[..., _R]:
     """Gives `command` the folders in which sources may be read, as `source_roots`."""
 

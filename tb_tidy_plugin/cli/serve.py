@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from tb_tidy_plugin.cli.exit_codes import INTERRUPTED
-from tb_tidy_plugin.cli.places import PLACE, with_links, with_source_roots
+from tb_tidy_plugin.cli.places import PLACE, with_device, with_links, with_source_roots
 from tb_tidy_plugin.plugin.allowed_hosts import LOOPBACK
 from tb_tidy_plugin.plugin.listener import HOME, Token, address_of, listening
 from tb_tidy_plugin.plugin.logdirs import Logdir
@@ -57,6 +57,7 @@ NOT_LOCAL = (
     ),
 )
 @click.option("--no-cache", is_flag=True, help="Do not cache results.")
+@with_device
 @with_links
 @with_source_roots
 def serve(
@@ -70,6 +71,7 @@ def serve(
     no_cache: bool,
     follow_links: bool,
     source_roots: tuple[Path, ...],
+    device: str,
 ) -> None:
     """Serve the page for PATH: a trace file, a run folder or a logdir.
 
@@ -79,6 +81,8 @@ def serve(
     """
     if isinstance(path, Path) and not path.exists():
         raise NotFoundError(f"`{path}` does not exist.", "Check the path.")
+    if device:
+        _check_device(device, config)
     folder = str(path.absolute() if isinstance(path, Path) else path)
     token = Token()
     if not faulthandler.is_enabled():  # as in TensorBoard: a crash writes the stack of each thread to stderr
@@ -102,10 +106,20 @@ def serve(
             host=host,
             allowed_hosts=allowed_hosts,
             benchmarks=benchmarks,
+            device=device,
         )
         with server_of(wanted, token, listener) as server:
             server.serve_forever()
     sys.exit(INTERRUPTED)  # nothing else ends the server
+
+
+def _check_device(name: str, config: Path | None) -> None:
+    """Raises a `TidyError` for an unknown name before the page opens."""
+    from tb_tidy_plugin.configuration.devices import checked_device
+    from tb_tidy_plugin.configuration.files import read_configuration
+
+    file = configuration_file("" if config is None else str(config))
+    checked_device(name, () if file is None else read_configuration(file).settings.devices, "`--device`")
 
 
 def _has_browser() -> bool:

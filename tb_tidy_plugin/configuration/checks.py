@@ -9,7 +9,7 @@ import msgspec
 
 from tb_tidy_plugin.analysis.ignores import PathIgnores
 from tb_tidy_plugin.analysis.job import Job
-from tb_tidy_plugin.configuration.devices import configured_devices
+from tb_tidy_plugin.configuration.devices import checked_device, configured_devices
 from tb_tidy_plugin.configuration.files import Configuration, ConfigurationSettings, near
 from tb_tidy_plugin.configuration.limits import LARGEST_SETTING, limits_of
 from tb_tidy_plugin.configuration.selectors import check_selectors, chosen_rules, named_rules
@@ -74,6 +74,7 @@ def job_of(configuration: Configuration, wanted: WantedRules | None = None) -> J
         PathIgnores(ignored),
         limits=limits,
         devices=configured_devices(settings.devices, str(configuration.path)),
+        device=checked_device(settings.device, settings.devices, f"`device` in `{configuration.path}`"),
     )
 
 

@@ -1,13 +1,25 @@
-"""From the table `[devices]` to the peak rates of unknown devices, or to other rates of known ones."""
+"""The peak rates in the table `[devices]`, of unknown devices or instead of known rates; checks of devices' names."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from difflib import get_close_matches
 
-from tb_tidy_plugin.profile.device_models import FP8, GIGA, TERA, DeviceModel, Peak
+from tb_tidy_plugin.profile.device_models import (
+    FP8,
+    GIGA,
+    TERA,
+    DeviceModel,
+    Peak,
+    device_names,
+    known_device,
+    plain_name,
+)
 from tb_tidy_plugin.words.errors import ConfigurationError
 
+NEAR, LIKE = 3, 20  # similar names that are shown, and that these are chosen from by their beginning
+SHOWN = 100  # characters of an unknown name
 BANDWIDTH = "gigabytes-per-second"
 _DTYPES: Mapping[str, tuple[str, ...]] = {
     "float64": ("double",),
@@ -27,6 +39,33 @@ def configured_devices(given: Mapping[str, Mapping[str, float]], where: str) -> 
             file.
     """
     return {name: _device(name, rates, where) for name, rates in given.items()}
+
+
+def checked_device(name: str, devices: Collection[str], where: str) -> str:
+    """`name`, if it is empty or the name of a device with known rates.
+
+    Args:
+        name: as a user gives it; makers' names may be missing.
+        devices: names in `[devices]`.
+        where: the option or the key with its file, as the start of a sentence.
+
+    Raises:
+        ConfigurationError: there is no such device; names similar ones.
+    """
+    if not name or name in devices or known_device(name) is not None:
+        return name
+    spelled = {plain_name(known): known for known in (*device_names(), *devices)}
+    wanted = plain_name(name)
+    near = sorted(get_close_matches(wanted, spelled, LIKE), key=lambda each: -_alike(wanted, each))[:NEAR]
+    similar = f"Similar ones: {', '.join(f'`{spelled[each]}`' for each in near)}. " if near else ""
+    advice = f"{similar}`nvidia-smi -L` and `rocminfo` show names; rates of your own are given in `[devices]`."
+    raise ConfigurationError(f"{where} names a device without known rates: `{name[:SHOWN]}`.", advice)
+
+
+def _alike(one: str, other: str) -> int:
+    """Number of characters that both begin with."""
+    same = [mine == theirs for mine, theirs in zip(one, other, strict=False)]
+    return (*same, False).index(False)
 
 
 def _device(name: str, rates: Mapping[str, float], where: str) -> DeviceModel:

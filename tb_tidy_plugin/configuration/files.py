@@ -23,6 +23,7 @@ EXAMPLES = {
     "rules": 'rules = ["checks/my_rule.py"]',
     "thresholds": "thresholds.zero-grad-memset = { min-share = 0.02 }",
     "limits": "limits = { max-text-gb = 16, max-inflation = 300 }",
+    "device": 'device = "NVIDIA H100 80GB HBM3"',
     "devices": 'devices."NVIDIA GeForce RTX 2080 Ti" = { gigabytes-per-second = 616, float32 = 13.4 }',
 }
 """An example line for each key, shown for a value of another type."""
@@ -43,6 +44,7 @@ class ConfigurationSettings(msgspec.Struct, frozen=True, rename="kebab"):
         rules: the user's own rules: paths of Python files, names of entry points.
         thresholds: numbers by threshold, by rule.
         limits: limits on traces.
+        device: name of the device of recordings that do not name theirs.
         devices: peak rates by the name of a device.
     """
 
@@ -52,6 +54,7 @@ class ConfigurationSettings(msgspec.Struct, frozen=True, rename="kebab"):
     rules: list[str] = []
     thresholds: dict[str, dict[str, int | float]] = {}
     limits: dict[str, int | float] = {}
+    device: str = ""
     devices: dict[str, dict[str, int | float]] = {}
 
 

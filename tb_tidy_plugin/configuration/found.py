@@ -28,7 +28,7 @@ from tb_tidy_plugin.trace.files import find_traces
 from tb_tidy_plugin.trace.remote import is_file
 from tb_tidy_plugin.words.errors import ConfigurationError, NotFoundError
 
-ONLY_DATA = ("select", "ignore", "per_path_ignores", "thresholds", "devices")
+ONLY_DATA = ("select", "ignore", "per_path_ignores", "thresholds", "device", "devices")
 """Settings that only decide what is shown. All others, including new ones, are used from trusted files only."""
 
 REPOSITORY = ".git"

@@ -46,11 +46,12 @@ NOT_STARTED = Failure("The analysis could not be started: the system has no thre
 
 
 class AnalysisSettings(msgspec.Struct, frozen=True):
-    """Settings of all analyses: rules, folders of sources, and the cache."""
+    """Settings of all analyses: rules, folders of sources, the cache, and the device of recordings without its name."""
 
     configuration: Path | None = None
     source_roots: tuple[Path, ...] = ()
     cache: Cache = NOWHERE
+    device: str = ""
 
 
 UNCONFIGURED = AnalysisSettings()
@@ -104,7 +105,8 @@ class FileAnalysis:
         )
         roots = tuple(os.fsencode(root) for root in self.asked.source_roots)
         path = os.fsencode(str(self.file.path))
-        return AnalysisRequest(self.file.run, self.file.worker, self.file.span, path, configuration, roots, folder)
+        names = (self.file.run, self.file.worker, self.file.span)
+        return AnalysisRequest(*names, path, configuration, roots, folder, self.asked.device)
 
     def _log(self, ended: child.Ended, *, has_answered: bool) -> None:
         """Writes the worker's stderr to the log: it may name paths and does not help most users."""
@@ -165,14 +167,14 @@ def _known(asked: AnalysisSettings) -> Remembered[AnalysisResult]:
 
 
 def _settings(asked: AnalysisSettings) -> object:
-    """The content of the configuration, and whether code changes can be made.
+    """The content of the configuration, the named device, and whether code changes can be made.
 
     None if the configuration cannot be read, or names rules with unknown code.
     """
     if asked.configuration is None:
-        return [has_libcst()]
+        return [has_libcst(), asked.device]
     try:
         settings = read_configuration(asked.configuration).settings
     except ConfigurationError:
         return None
-    return None if settings.rules else [has_libcst(), settings]
+    return None if settings.rules else [has_libcst(), asked.device, settings]

@@ -60,6 +60,7 @@ class AnalysisRequest(msgspec.Struct, frozen=True):
     configuration: bytes | None = None
     source_roots: tuple[bytes, ...] = ()
     cache: bytes | None = None
+    device: str = ""
 
 
 class AnalysisProgress(msgspec.Struct, frozen=True, tag="progress"):
@@ -161,6 +162,7 @@ def send_analysis(request: AnalysisRequest, send: _Send) -> None:
     """Sends progress, then the findings, then the whole result, or the reason if there is none."""
     from tb_tidy_plugin.analysis.reading import trace_in
     from tb_tidy_plugin.configuration.checks import job_of
+    from tb_tidy_plugin.configuration.devices import checked_device
     from tb_tidy_plugin.configuration.files import Configuration, read_configuration
 
     file = TraceFile(request.run, request.worker, request.span, path_or_url(os.fsdecode(request.path)))
@@ -171,7 +173,8 @@ def send_analysis(request: AnalysisRequest, send: _Send) -> None:
     try:
         checked = job_of(Configuration() if configuration is None else read_configuration(configuration))
         progress = throttled(file.path, send, lambda: len(checked.of_profiles))
-        job = replace(checked, source_roots=roots, cache=Cache(folder), progress=progress)
+        device = checked_device(request.device, checked.devices, "`--torchtidy_device`") or checked.device
+        job = replace(checked, source_roots=roots, cache=Cache(folder), progress=progress, device=device)
         with held_to(job.limits):
             read = trace_in(file, job)
             from tb_tidy_plugin.analysis.assemble import analysis_of

@@ -31,6 +31,9 @@ TensorBoard, `any` in all cases. Default: off."""
 
 FOLLOW_LINKS_HELP = """Follow links that lead out of the logdir; otherwise the TorchTidy tab skips them."""
 
+DEVICE_HELP = """Name of the GPU for recordings that do not name theirs, as in `nvidia-smi -L`: the TorchTidy tab then
+knows its limits."""
+
 HOSTS_HELP = """Host names of proxies in front of TensorBoard, separated by commas. The TorchTidy tab answers only these
 names, IP addresses, this machine's own name, and HTTPS requests."""
 
@@ -43,6 +46,7 @@ class Loader(base_plugin.TBLoader):
         _add(group, "--torchtidy_benchmarks", "WHO", BENCHMARKS_HELP)
         _add(group, "--torchtidy_cache", "FOLDER", CACHE_HELP)
         _add(group, "--torchtidy_config", "FILE", CONFIG_HELP)
+        _add(group, "--torchtidy_device", "NAME", DEVICE_HELP)
         _add(group, "--torchtidy_follow_links", None, FOLLOW_LINKS_HELP)
         _add(group, "--torchtidy_hosts", "NAMES", HOSTS_HELP)
         _add(group, "--torchtidy_source_roots", "FOLDERS", SOURCE_ROOTS_HELP)

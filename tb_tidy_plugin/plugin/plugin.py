@@ -42,7 +42,10 @@ class Plugin(base_plugin.TBPlugin):
         configuration = configuration_file(getattr(flags, "torchtidy_config", "") or "")
         self._data_provider = context.data_provider
         cache = getattr(flags, "torchtidy_cache", "") or ""
-        self._profiles = background.submit(open_profiles, self._logdirs, configuration, self._source_roots, cache)
+        device = getattr(flags, "torchtidy_device", "") or ""
+        self._profiles = background.submit(
+            open_profiles, self._logdirs, configuration, self._source_roots, cache, device
+        )
         background.shutdown(wait=False)
 
     def is_active(self) -> bool:

@@ -9,7 +9,6 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import count
-from pathlib import Path
 
 import msgspec
 from msgspec.structs import replace
@@ -17,6 +16,7 @@ from msgspec.structs import replace
 from tb_tidy_plugin.plugin.analysis import (
     NOT_STARTED,
     STOPPED,
+    UNCONFIGURED,
     WORKER,
     AnalysisOutcome,
     AnalysisSettings,
@@ -42,7 +42,6 @@ from tb_tidy_plugin.plugin.run_findings import RunFindings, RunPart
 from tb_tidy_plugin.plugin.scan import NOTHING_YET, Catalog, Key, look
 from tb_tidy_plugin.report.left_out import AboutRun
 from tb_tidy_plugin.system import child
-from tb_tidy_plugin.trace.cache import NOWHERE, Cache
 from tb_tidy_plugin.trace.files import TraceFile
 from tb_tidy_plugin.words.errors import NotFoundError, TidyError, TraceError
 
@@ -81,19 +80,17 @@ class Profiles:
         logdirs: Sequence[Logdir],
         command: Sequence[str] = WORKER,
         kept_bytes: int = KEPT_BYTES,
-        configuration: Path | None = None,
-        source_roots: Sequence[Path] = (),
-        cache: Cache = NOWHERE,
+        asked: AnalysisSettings = UNCONFIGURED,
     ) -> None:
-        """`command` starts a worker, which uses `configuration`, `source_roots` and `cache`."""
-        self.configuration = configuration
-        self.asked = AnalysisSettings(configuration, tuple(source_roots), cache)
+        """`command` starts a worker, which uses the settings `asked`."""
+        self.configuration = asked.configuration
+        self.asked = asked
         self._logdirs = tuple(logdirs)
         self._workers = child.Spare(command)
         self._is_watched = False
         self._kept_bytes = kept_bytes
         self._most_large = max(1, (os.cpu_count() or 1) // 2)  # at a time; one more may run if it is small
-        self._run_findings = RunFindings(configuration)
+        self._run_findings = RunFindings(asked.configuration)
         self._changed = threading.Condition()
         self._versions = count(1)
         self._uses = count(1)

@@ -103,6 +103,7 @@ class ServerOptions(msgspec.Struct, frozen=True):
         host: the address to listen on.
         allowed_hosts: further host names that requests may use.
         benchmarks: True if the page may run benchmarks.
+        device: name of the device of recordings that do not name theirs.
     """
 
     logdir: Logdir
@@ -112,11 +113,12 @@ class ServerOptions(msgspec.Struct, frozen=True):
     host: str = HOME
     allowed_hosts: Sequence[str] = ()
     benchmarks: bool = False
+    device: str = ""
 
 
 def server_of(wanted: ServerOptions, token: Token, listener: socket.socket) -> BaseWSGIServer:
     """A server that starts to look for traces, and serves `listener` once `serve_forever` runs."""
-    profiles = open_profiles([wanted.logdir], wanted.configuration, wanted.source_roots, wanted.cache)
+    profiles = open_profiles([wanted.logdir], wanted.configuration, wanted.source_roots, wanted.cache, wanted.device)
     profiles.watch()
     refusal = refusal_of("any" if wanted.benchmarks else "", wanted.host, bind_all=False, has_torch=has_torch())
     hosts = hosts_of(wanted.host, bind_all=wanted.host in ALL_ADDRESSES, named=",".join(wanted.allowed_hosts))

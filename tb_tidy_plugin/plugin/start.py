@@ -23,17 +23,22 @@ def configuration_file(given: str) -> Path | None:
     return current_folder() / named if named else None
 
 
-def open_profiles(logdirs: Sequence[Logdir], configuration: Path | None, roots: Sequence[Path], cache: str) -> Profiles:
+def open_profiles(
+    logdirs: Sequence[Logdir], configuration: Path | None, roots: Sequence[Path], cache: str, device: str = ""
+) -> Profiles:
     """Starts to look for traces; `cache` is a folder, `off`, or empty for the default one.
+
+    `device` is the name of the device of recordings that do not name theirs.
 
     Its imports would delay TensorBoard's start.
     """
+    from tb_tidy_plugin.plugin.analysis import AnalysisSettings
     from tb_tidy_plugin.plugin.profiles import Profiles
     from tb_tidy_plugin.trace.cache import NOWHERE, Cache, default_folder
 
     folder = current_folder() / cache if cache else default_folder()
     keeping = NOWHERE if cache == "off" else Cache(folder).usable()
-    profiles = Profiles(logdirs, configuration=configuration, source_roots=roots, cache=keeping)
+    profiles = Profiles(logdirs, asked=AnalysisSettings(configuration, tuple(roots), keeping, device))
     profiles.start()
     return profiles
 

@@ -8,17 +8,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import cache, partial
-from typing import TYPE_CHECKING
 
 import msgspec
 
-from tb_tidy_plugin.profile.device_table import FAMILIES, Model
+from tb_tidy_plugin.profile.device_table import FAMILIES, Architecture, Model
+from tb_tidy_plugin.trace.columns import DeviceProperties
 from tb_tidy_plugin.words.vocabulary import MachineSource
 
-if TYPE_CHECKING:
-    from tb_tidy_plugin.trace.columns import DeviceProperties
-
 TERA, GIGA = 1e12, 1e9
+FIRST_WITH_PAIRS = 10  # AMD's major number: RDNA
 FIRST_WITH_TENSOR_CORES = 7  # NVIDIA's major compute capability: Volta
 FP8 = ("c10::Float8_e4m3fn", "c10::Float8_e5m2", "c10::Float8_e4m3fnuz", "c10::Float8_e5m2fnuz")
 
@@ -93,19 +91,19 @@ MOST_NAME_CHARACTERS = 200
 
 
 @cache
-def _models() -> Mapping[str, tuple[Model, ...]]:
+def _models() -> Mapping[str, tuple[tuple[Architecture, Model], ...]]:
     """The rows of the table by plain name."""
-    found: dict[str, tuple[Model, ...]] = {}
+    found: dict[str, tuple[tuple[Architecture, Model], ...]] = {}
     for family in FAMILIES:
         for model in family.models():
             key = plain_name(model.name)
-            found[key] = (*found.get(key, ()), model)
+            found[key] = (*found.get(key, ()), (family.architecture, model))
     return found
 
 
 def device_names() -> list[str]:
     """All names in the table, once each."""
-    return list(dict.fromkeys(model.name for models in _models().values() for model in models))
+    return list(dict.fromkeys(model.name for models in _models().values() for _, model in models))
 
 
 def known_device(name: str, listed: DeviceProperties | None = None) -> DeviceModel | None:
@@ -116,23 +114,92 @@ def known_device(name: str, listed: DeviceProperties | None = None) -> DeviceMod
         listed: what the trace lists of it. It tells apart models that report the same name, such as the GeForce RTX
             3060 of 8 and 12 GB; without it the fastest of them counts.
     """
+    found = _row(name, listed)
+    return None if found is None else _model(found[1])
+
+
+def described_device(name: str, number: int) -> DeviceProperties:
+    """What a trace would list of the fastest device called `name`, as device `number`; its name alone if unknown."""
+    found = _row(name, None)
+    if found is None:
+        return DeviceProperties(number, name)
+    (platform, major, minor), model = found
+    memory = round(model.gigabytes * 2**30)
+    units = model.units // _units_per_listed(platform, major)
+    if not major:
+        return DeviceProperties(number, name, memory, numSms=units)
+    return DeviceProperties(number, name, memory, major, minor, units)
+
+
+def _units_per_listed(platform: str, major: int) -> int:
+    """ROCm lists pairs of compute units since RDNA."""
+    return 2 if platform == "rocm" and major >= FIRST_WITH_PAIRS else 1
+
+
+def _row(name: str, listed: DeviceProperties | None) -> tuple[Architecture, Model] | None:
     models = _models().get(plain_name(name), ())
     if not models:
         return None
     if listed is None or not (listed.numSms or listed.totalGlobalMem):
-        return _model(max(models, key=_speed))
-    return _model(min(models, key=partial(_distance, listed)))
+        return max(models, key=_speed)
+    return min(models, key=partial(_distance, listed))
 
 
-def _speed(model: Model) -> tuple[float, float]:
-    return model.gigabytes_per_second, model.float32
+def _speed(row: tuple[Architecture, Model]) -> tuple[float, float]:
+    return row[1].gigabytes_per_second, row[1].float32
 
 
-def _distance(listed: DeviceProperties, model: Model) -> tuple[float, float]:
+def _distance(listed: DeviceProperties, row: tuple[Architecture, Model]) -> tuple[float, float]:
     """How far the listed memory and units are from a model's; drivers list a little less memory than there is."""
-    memory = abs(listed.totalGlobalMem / GIGA / model.gigabytes - 1) if listed.totalGlobalMem else 0.0
+    _, model = row
+    memory = _apart(listed, model)
     units = abs(listed.numSms / model.units - 1) if listed.numSms else 0.0
     return memory + units, -model.gigabytes_per_second
+
+
+def _apart(listed: DeviceProperties, model: Model) -> float:
+    return abs(listed.totalGlobalMem / GIGA / model.gigabytes - 1) if listed.totalGlobalMem else 0.0
+
+
+MOST_UNITS = 1 << 12
+SAME_MEMORY = 0.25
+
+
+def estimated_device(device: DeviceProperties, platform: str) -> DeviceModel | None:
+    """Rates of a device that is not in the table, from its architecture, its units and its memory.
+
+    Each rate is the listed number of units times the most that one unit of any model of this architecture does, at the
+    clock of that model; a GeForce card is compared with GeForce cards only. The bandwidth is the highest of models with
+    as much memory. None for an unknown architecture or number of units.
+
+    Args:
+        device: what the trace lists.
+        platform: `cuda` or `rocm`.
+    """
+    if device.computeMajor is None or not 0 < device.numSms <= MOST_UNITS:
+        return None
+    wanted = (platform, device.computeMajor)
+    relatives = [family for family in FAMILIES if family.architecture[:2] == wanted]
+    same = [family for family in relatives if family.architecture[2] == device.computeMinor] or relatives
+    models = [model for family in same for model in family.models()]
+    if "GeForce" in device.name:
+        models = [model for model in models if "GeForce" in model.name] or models
+    if not models:
+        return None
+    units = device.numSms * _units_per_listed(platform, device.computeMajor)
+    rates = {name: most * units for name in _RATES if (most := max(_per_unit(model, name) for model in models))}
+    sized = [model for model in models if device.totalGlobalMem and _apart(device, model) < SAME_MEMORY] or models
+    bandwidth = max(model.gigabytes_per_second for model in sized)
+    matrix = any(model.matrix for model in models)
+    return _model(Model(device.name, units, 0, bandwidth, matrix=matrix, **rates), "estimated")
+
+
+_RATES = ("float64", "float64_matrix", "float32", "float32_matrix", "float16", "bfloat16", "float8")
+
+
+def _per_unit(model: Model, rate: str) -> float:
+    stated: float | None = getattr(model, rate)
+    return (stated or 0.0) / model.units
 
 
 class _Slowest(msgspec.Struct, frozen=True):

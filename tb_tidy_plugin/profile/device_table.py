@@ -17,8 +17,11 @@ source of their own: https://www.techpowerup.com/gpu-specs/
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TypeAlias
 
 import msgspec
+
+Architecture: TypeAlias = tuple[str, int, int]
 
 
 class Unit(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,12 +69,12 @@ class Family(msgspec.Struct, frozen=True):
     """Models of one architecture.
 
     Attributes:
-        compute_capability: of NVIDIA: major and minor.
+        architecture: platform, then major and minor number as in a trace (`computeMajor`, `computeMinor`).
         unit: operations of each of their units.
         rows: a line for each model: units, boost clock in MHz, memory in GB, its rate in GB/s, name.
     """
 
-    compute_capability: tuple[int, int] | None
+    architecture: Architecture
     unit: Unit
     rows: str
 
@@ -94,12 +97,12 @@ class Stated(msgspec.Struct, frozen=True):
     """Models with the rates that their makers state.
 
     Attributes:
-        compute_capability: as above.
+        architecture: as above.
         rows: a line for each model: units, memory in GB, its rate in GB/s, TFLOP/s in float64, on its matrix units, in
             float32, on its matrix units, in float16, bfloat16 and float8, name; `-` for none.
     """
 
-    compute_capability: tuple[int, int] | None
+    architecture: Architecture
     rows: str
 
     def models(self) -> Iterator[Model]:
@@ -117,7 +120,7 @@ class Stated(msgspec.Struct, frozen=True):
 # https://images.nvidia.com/content/pdf/tesla/whitepaper/pascal-architecture-whitepaper.pdf
 # PyTorch multiplies 16 bits in float32 there: the instructions for 16 bits are a 64th as fast.
 _PASCAL = Family(
-    (6, 1),
+    ("cuda", 6, 1),
     Unit(float64=8, float32=256, float16=256, matrix=False),
     """
    5  1493    2  112.1  GeForce GTX 1050
@@ -156,7 +159,7 @@ _PASCAL = Family(
 """,
 )
 _P100 = Family(
-    (6, 0),
+    ("cuda", 6, 0),
     Unit(float64=64, float32=128, float16=256, matrix=False),
     """
   56  1480   16  732.2  Tesla P100-SXM2-16GB
@@ -169,7 +172,7 @@ _P100 = Family(
 
 # https://images.nvidia.com/content/technologies/volta/pdf/volta-v100-datasheet-update-us-1165301-r5.pdf
 _V100 = Stated(
-    (7, 0),
+    ("cuda", 7, 0),
     """
   80   16    900   7.8     -  15.7     -    125      -      -  Tesla V100-SXM2-16GB
   80   32    900   7.8     -  15.7     -    125      -      -  Tesla V100-SXM2-32GB
@@ -180,7 +183,7 @@ _V100 = Stated(
 )
 # https://images.nvidia.com/content/volta-architecture/pdf/volta-architecture-whitepaper.pdf
 _VOLTA = Family(
-    (7, 0),
+    ("cuda", 7, 0),
     Unit(float64=64, float32=128, float16=1024),
     """
   80  1597   32    981  Tesla V100-SXM3-32GB
@@ -195,7 +198,7 @@ _VOLTA = Family(
 )
 # https://developer.nvidia.com/embedded/jetson-agx-xavier
 _XAVIER = Family(
-    (7, 2),
+    ("cuda", 7, 2),
     Unit(float32=128, float16=1024),
     """
    8  1377   32  136.5  Xavier
@@ -206,7 +209,7 @@ _XAVIER = Family(
 # https://images.nvidia.com/aem-dam/en-zz/Solutions/design-visualization/technologies/turing-architecture/
 # NVIDIA-Turing-Architecture-Whitepaper.pdf
 _TURING_WITHOUT_MATRIX_UNITS = Family(
-    (7, 5),
+    ("cuda", 7, 5),
     Unit(float64=4, float32=128, float16=256, matrix=False),
     """
    8  1785    4     96  GeForce GTX 1630
@@ -238,7 +241,7 @@ _TURING_WITHOUT_MATRIX_UNITS = Family(
 """,
 )
 _TURING_GEFORCE = Family(
-    (7, 5),
+    ("cuda", 7, 5),
     Unit(float64=4, float32=128, float16=512),
     """
   30  1680    6    336  GeForce RTX 2060
@@ -257,7 +260,7 @@ _TURING_GEFORCE = Family(
 """,
 )
 _TURING = Family(
-    (7, 5),
+    ("cuda", 7, 5),
     Unit(float64=4, float32=128, float16=1024),
     """
   40  1590   16    320  NVIDIA T4G
@@ -276,7 +279,7 @@ _TURING = Family(
 )
 # https://www.nvidia.com/en-us/data-center/tesla-t4/
 _T4 = Stated(
-    (7, 5),
+    ("cuda", 7, 5),
     """
   40   16    320     -     -   8.1     -     65      -      -  Tesla T4
 """,
@@ -285,7 +288,7 @@ _T4 = Stated(
 # https://www.nvidia.com/content/dam/en-zz/Solutions/Data-Center/a100/pdf/nvidia-a100-datasheet-us-nvidia-1758950-r4-web.pdf
 # The PG509 boards are SXM4 modules by their PCI ids. A800: https://www.nvidia.com/en-us/design-visualization/a800/
 _A100 = Stated(
-    (8, 0),
+    ("cuda", 8, 0),
     """
  108   40   1555   9.7  19.5  19.5   156    312    312      -  NVIDIA A100-SXM4-40GB
  108   40   1555   9.7  19.5  19.5   156    312    312      -  NVIDIA A100-PCIE-40GB
@@ -303,7 +306,7 @@ _A100 = Stated(
 # https://images.nvidia.com/aem-dam/en-zz/Solutions/data-center/nvidia-ampere-architecture-whitepaper.pdf; the 64 GB
 # module of Leonardo has 124 units: https://arxiv.org/abs/2307.16885
 _AMPERE_DATA_CENTRE = Family(
-    (8, 0),
+    ("cuda", 8, 0),
     Unit(
         float64=64,
         float64_matrix=128,
@@ -325,7 +328,7 @@ _AMPERE_DATA_CENTRE = Family(
 # of laptops: https://www.nvidia.com/en-us/geforce/laptops/compare/30-series/; A10G:
 # https://d1.awsstatic.com/product-marketing/ec2/NVIDIA_AWS_A10G_DataSheet_FINAL_02_17_2022.pdf
 _AMPERE_GEFORCE = Family(
-    (8, 6),
+    ("cuda", 8, 6),
     Unit(float64=4, float32=256, float32_matrix=256, float16=512, bfloat16=512),
     """
   20  1777    8    224  GeForce RTX 3050
@@ -359,7 +362,7 @@ _AMPERE_GEFORCE = Family(
 """,
 )
 _AMPERE = Family(
-    (8, 6),
+    ("cuda", 8, 6),
     Unit(float64=4, float32=256, float32_matrix=512, float16=1024, bfloat16=1024),
     """
   10  1770   16  200.1  NVIDIA A2
@@ -397,7 +400,7 @@ _AMPERE = Family(
 # https://www.nvidia.com/content/dam/en-zz/Solutions/gtcf21/jetson-orin/nvidia-jetson-agx-orin-technical-brief.pdf, at
 # the clocks of `MAXN SUPER`. All of them report the same name.
 _ORIN = Family(
-    (8, 7),
+    ("cuda", 8, 7),
     Unit(float32=256, float32_matrix=1024, float16=2048, bfloat16=2048),
     """
   16  1300   64  204.8  Orin
@@ -412,7 +415,7 @@ _ORIN = Family(
 # https://www.nvidia.com/en-us/geforce/laptops/compare/; the L20 and L40 have the rates of GeForce cards:
 # https://www.nvidia.com/en-us/data-center/l40/
 _ADA_GEFORCE = Family(
-    (8, 9),
+    ("cuda", 8, 9),
     Unit(float64=4, float32=256, float32_matrix=256, float16=512, bfloat16=512, float8=1024),
     """
   24  2460    8    272  GeForce RTX 4060
@@ -435,7 +438,7 @@ _ADA_GEFORCE = Family(
 """,
 )
 _ADA = Family(
-    (8, 9),
+    ("cuda", 8, 9),
     Unit(float64=4, float32=256, float32_matrix=512, float16=1024, bfloat16=1024, float8=2048),
     """
   58  2040   24  300.1  NVIDIA L4
@@ -463,7 +466,7 @@ _ADA = Family(
 # https://www.nvidia.com/en-us/data-center/h100/, …/h200/, …/grace-hopper-superchip/ and, for the H20, the H800, and
 # the H100 of 64, 94 and 96 GB, which all report `NVIDIA H100`, https://www.techpowerup.com/gpu-specs/
 _HOPPER = Stated(
-    (9, 0),
+    ("cuda", 9, 0),
     """
  132   80   3350    34    67    67 494.7  989.4  989.4 1978.9  NVIDIA H100 80GB HBM3
  132   64   2020    34    67    67 494.7  989.4  989.4 1978.9  NVIDIA H100
@@ -488,7 +491,7 @@ _HOPPER = Stated(
 # https://www.nvidia.com/en-us/data-center/hgx/ and …/dgx-b200/, eighths of the system; …/gb200-nvl72/ and
 # …/gb300-nvl72/, 72nds; B300 also https://glennklockwood.com/garden/processors/B300
 _BLACKWELL_DATA_CENTRE = Stated(
-    (10, 0),
+    ("cuda", 10, 0),
     """
  148  192   8000    30    30    60   900   1800   1800   3500  NVIDIA B100
  148  180   8000    37    37    75  1125   2250   2250   4500  NVIDIA B200
@@ -496,7 +499,7 @@ _BLACKWELL_DATA_CENTRE = Stated(
 """,
 )
 _BLACKWELL_ULTRA = Stated(
-    (10, 3),
+    ("cuda", 10, 3),
     """
  148  288   8000  1.25  1.25    75  1125   2250   2250   4500  NVIDIA B300 SXM6 AC
  152  288   8000   1.3   1.3    80  1250   2500   2500   5000  NVIDIA GB300
@@ -505,7 +508,7 @@ _BLACKWELL_ULTRA = Stated(
 # https://images.nvidia.com/aem-dam/Solutions/geforce/blackwell/nvidia-rtx-blackwell-gpu-architecture.pdf; laptops:
 # https://www.nvidia.com/en-us/geforce/laptops/50-series/
 _BLACKWELL_GEFORCE = Family(
-    (12, 0),
+    ("cuda", 12, 0),
     Unit(float64=4, float32=256, float32_matrix=256, float16=512, bfloat16=512, float8=1024),
     """
   20  2572    8    320  GeForce RTX 5050
@@ -528,7 +531,7 @@ _BLACKWELL_GEFORCE = Family(
 # https://www.nvidia.com/content/dam/en-zz/Solutions/design-visualization/quadro-product-literature/
 # NVIDIA-RTX-Blackwell-PRO-GPU-Architecture-v1.0.pdf; GB10: https://www.nvidia.com/en-us/products/workstations/dgx-spark/
 _BLACKWELL = Family(
-    (12, 0),
+    ("cuda", 12, 0),
     Unit(float64=4, float32=256, float32_matrix=512, float16=1024, bfloat16=1024, float8=2048),
     """
  156  2430   84   1570  NVIDIA RTX 6000D
@@ -546,7 +549,7 @@ _BLACKWELL = Family(
 )
 # https://www.nvidia.com/en-us/autonomous-machines/embedded-systems/jetson-thor/: T5000 and T4000
 _THOR = Family(
-    (11, 0),
+    ("cuda", 11, 0),
     Unit(float32=256, float32_matrix=4096, float16=8192, bfloat16=8192, float8=16384),
     """
   20  1575  128  273.1  NVIDIA Thor
@@ -559,8 +562,8 @@ _THOR = Family(
 # https://www.amd.com/en/products/accelerators/instinct/mi100.html, …/mi200/mi210.html, …/mi250.html, …/mi250x.html (one
 # device of a trace is one of the two dies of a card), …/mi300/mi300a.html, …/mi300x.html, …/mi325x.html,
 # …/mi350/mi350x.html, …/mi355x.html. TF32 is opt-in on an MI300, so float32 counts as such.
-_INSTINCT = Stated(
-    None,
+_CDNA_1_AND_2 = Stated(
+    ("rocm", 9, 0),
     """
  120   32 1228.8  11.5     -  23.1  46.1  184.6   92.3      -  AMD Instinct MI100
  104   64 1638.4  22.6  45.3  22.6  45.3    181    181      -  AMD Instinct MI210
@@ -569,9 +572,19 @@ _INSTINCT = Stated(
  110   64 1638.4 23.95 47.85 23.95 47.85  191.5  191.5      -  AMD Instinct MI250X
  104   64 1638.4 22.65 45.25 22.65 45.25    181    181      -  AMD Instinct MI250X / MI250
  110   64 1638.4 23.95 47.85 23.95 47.85  191.5  191.5      -  AMD Instinct MI250X / MI250
+""",
+)
+_CDNA_3 = Stated(
+    ("rocm", 9, 4),
+    """
  228  128   5300  61.3 122.6 122.6 122.6  980.6  980.6 1961.2  AMD Instinct MI300A
  304  192   5300  81.7 163.4 163.4 163.4 1307.4 1307.4 2614.9  AMD Instinct MI300X
  304  256   6000  81.7 163.4 163.4 163.4 1307.4 1307.4 2614.9  AMD Instinct MI325X
+""",
+)
+_CDNA_4 = Stated(
+    ("rocm", 9, 5),
+    """
  256  288   8000  72.1  72.1 144.2 144.2 2306.9 2306.9 4613.7  AMD Instinct MI350X
  256  288   8000  78.6  78.6 157.3 157.3 2516.6 2516.6 5033.2  AMD Instinct MI355X
 """,
@@ -579,7 +592,7 @@ _INSTINCT = Stated(
 # https://www.amd.com/content/dam/amd/en/documents/instinct-tech-docs/white-papers/amd-cdna-3-white-paper.pdf, with the
 # clock of the MI300X
 _MI308X = Family(
-    None,
+    ("rocm", 9, 4),
     Unit(
         float64=128,
         float64_matrix=256,
@@ -595,7 +608,7 @@ _MI308X = Family(
 )
 # https://www.amd.com/system/files/documents/vega-architecture-whitepaper.pdf ("rapid packed math")
 _VEGA = Family(
-    None,
+    ("rocm", 9, 0),
     Unit(float64=8, float32=128, float16=256, matrix=False),
     """
   64  1677    8  483.8  AMD Radeon RX Vega 64
@@ -609,7 +622,7 @@ _VEGA = Family(
 )
 # https://www.amd.com/system/files/documents/radeon-instinct-mi50-datasheet.pdf
 _VEGA_20 = Family(
-    None,
+    ("rocm", 9, 0),
     Unit(float64=64, float32=128, float16=256, matrix=False),
     """
   60  1746   16   1020  AMD Instinct MI50
@@ -621,7 +634,7 @@ _VEGA_20 = Family(
 )
 # https://www.amd.com/system/files/documents/rdna-whitepaper.pdf
 _RDNA = Family(
-    None,
+    ("rocm", 10, 1),
     Unit(float64=8, float32=128, float16=256, matrix=False),
     """
   22  1845    4    224  AMD Radeon RX 5500 XT
@@ -635,7 +648,7 @@ _RDNA = Family(
 )
 # https://www.amd.com/en/products/graphics/desktops/radeon.html
 _RDNA_2 = Family(
-    None,
+    ("rocm", 10, 3),
     Unit(float64=8, float32=128, float16=256, matrix=False),
     """
   12  2321    4    128  AMD Radeon RX 6400
@@ -658,7 +671,7 @@ _RDNA_2 = Family(
 )
 # https://gpuopen.com/learn/wmma_on_rdna3/: 512 operations of 16 bits per cycle
 _RDNA_3 = Family(
-    None,
+    ("rocm", 11, 0),
     Unit(float64=8, float32=256, float16=512, bfloat16=512),
     """
   32  2655    8    288  AMD Radeon RX 7600
@@ -692,7 +705,7 @@ _RDNA_3 = Family(
 )
 # https://gpuopen.com/learn/using_matrix_core_amd_rdna4/
 _RDNA_4 = Family(
-    None,
+    ("rocm", 12, 0),
     Unit(float64=8, float32=256, float16=1024, bfloat16=1024, float8=2048),
     """
   28  2990    8  322.3  AMD Radeon RX 9060
@@ -710,7 +723,7 @@ _RDNA_4 = Family(
 # https://www.intel.com/content/www/us/en/developer/articles/technical/intel-data-center-gpu-max-series-overview.html;
 # a device of a trace may be one of the two stacks of a 1550
 _PONTE_VECCHIO = Family(
-    None,
+    ("xpu", 0, 0),
     Unit(float64=256, float32=256, float32_matrix=2048, float16=4096, bfloat16=4096),
     """
   56  1550   48   1229  Intel(R) Data Center GPU Max 1100
@@ -720,7 +733,7 @@ _PONTE_VECCHIO = Family(
 )
 # https://www.intel.com/content/www/us/en/developer/articles/technical/introduction-to-the-xe-hpg-architecture.html
 _ALCHEMIST = Family(
-    None,
+    ("xpu", 0, 0),
     Unit(float32=256, float16=2048, bfloat16=2048),
     """
    6  1750    4    124  Intel(R) Arc(TM) A310 Graphics
@@ -743,7 +756,7 @@ _ALCHEMIST = Family(
 )
 # https://www.intel.com/content/www/us/en/products/sku/241598/intel-arc-b580-graphics/specifications.html
 _BATTLEMAGE = Family(
-    None,
+    ("xpu", 0, 0),
     Unit(float32=256, float16=2048, bfloat16=2048),
     """
   18  2500   10    380  Intel(R) Arc(TM) B570 Graphics
@@ -758,7 +771,7 @@ _BATTLEMAGE = Family(
 # https://github.com/philipturner/metal-benchmarks: 128 multiplications with addition per cycle, in 16 and 32 bits;
 # clocks: https://hmc-tech.com/gpu/; bandwidths: https://support.apple.com/specs
 _APPLE = Family(
-    None,
+    ("mps", 0, 0),
     Unit(float32=256, float16=256, matrix=False),
     """
    8  1278   16   68.3  Apple M1
@@ -781,7 +794,7 @@ _APPLE = Family(
 # https://www.apple.com/newsroom/2025/10/apple-unleashes-m5-the-next-big-leap-in-ai-performance-for-apple-silicon/: each
 # core has a matrix unit, whose rate is not stated
 _APPLE_M5 = Family(
-    None,
+    ("mps", 0, 0),
     Unit(float32=256, float16=None),
     """
   10  1740   32    153  Apple M5
@@ -791,6 +804,6 @@ _APPLE_M5 = Family(
 FAMILIES: tuple[Family | Stated, ...] = (
     _PASCAL, _P100, _V100, _VOLTA, _XAVIER, _TURING_WITHOUT_MATRIX_UNITS, _TURING_GEFORCE, _TURING, _T4, _A100,
     _AMPERE_DATA_CENTRE, _AMPERE_GEFORCE, _AMPERE, _ORIN, _ADA_GEFORCE, _ADA, _HOPPER, _BLACKWELL_DATA_CENTRE,
-    _BLACKWELL_ULTRA, _BLACKWELL_GEFORCE, _BLACKWELL, _THOR, _INSTINCT, _MI308X, _VEGA, _VEGA_20, _RDNA, _RDNA_2,
-    _RDNA_3, _RDNA_4, _PONTE_VECCHIO, _ALCHEMIST, _BATTLEMAGE, _APPLE, _APPLE_M5,
+    _BLACKWELL_ULTRA, _BLACKWELL_GEFORCE, _BLACKWELL, _THOR, _CDNA_1_AND_2, _CDNA_3, _CDNA_4, _MI308X,
+    _VEGA, _VEGA_20, _RDNA, _RDNA_2, _RDNA_3, _RDNA_4, _PONTE_VECCHIO, _ALCHEMIST, _BATTLEMAGE, _APPLE, _APPLE_M5,
 )  # fmt: skip

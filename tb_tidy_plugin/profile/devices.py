@@ -12,9 +12,10 @@ import re
 import numpy as np
 from msgspec.structs import replace
 
+from tb_tidy_plugin.profile.device_models import described_device, device_name, plain_name
 from tb_tidy_plugin.profile.kernels import kernel_kind
 from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Category, EventTable
-from tb_tidy_plugin.trace.sets import among
+from tb_tidy_plugin.trace.sets import among, distinct
 from tb_tidy_plugin.trace.strings import numbers_where
 from tb_tidy_plugin.words.units import Nanoseconds
 
@@ -67,6 +68,21 @@ def activity_of(table: EventTable) -> str:
 def _has_launch(table: EventTable, pattern: str) -> bool:
     numbers = numbers_where(table.names, re.compile(pattern).search)
     return bool((among(table.name, numbers) & (table.category == Category.RUNTIME)).any())
+
+
+def with_named_device(table: EventTable, name: str) -> EventTable:
+    """The table with `name` for its devices if it does not name one itself, and a note if that was used."""
+    listed = table.metadata.devices
+    used = [index for index in distinct(table.device[table.is_category(DEVICE_WORK)]).tolist() if index != ABSENT]
+    if not name or not used or any(plain_name(device_name(device)) for device in listed):
+        return table
+    known = {device.id: device for device in listed}
+    named = tuple(
+        replace(known[index], name=name) if index in known and known[index].numSms else described_device(name, index)
+        for index in used
+    )
+    table = replace(table, metadata=replace(table.metadata, devices=named))
+    return table.noted(f"The recording does not name its device: its limits are those of the {name}, which you named.")
 
 
 def in_order(table: EventTable) -> EventTable:

@@ -9,7 +9,7 @@ from itertools import compress, pairwise
 
 import numpy as np
 
-from tb_tidy_plugin.profile.device_models import DeviceModel, device_name, known_device
+from tb_tidy_plugin.profile.device_models import DeviceModel, device_name, estimated_device, known_device
 from tb_tidy_plugin.profile.devices import activity_of, in_order, platform_of
 from tb_tidy_plugin.profile.events.calls import Calls, calls_of
 from tb_tidy_plugin.profile.events.inputs import (
@@ -162,10 +162,14 @@ class Profile:
         """Properties of the device with this id, None if the trace has none."""
         return next((entry for entry in self.metadata.devices if entry.id == device), None)
 
-    def device_model(self, device: DeviceProperties) -> DeviceModel | None:
+    def stated_model(self, device: DeviceProperties) -> DeviceModel | None:
         """Peak rates of a listed device, as given by the user or stated by its maker; None if they are unknown."""
         name = device_name(device)
         return self._devices.get(name) or known_device(name, device)
+
+    def device_model(self, device: DeviceProperties) -> DeviceModel | None:
+        """Peak rates of a listed device, estimated if they are not stated; None without what that needs."""
+        return self.stated_model(device) or estimated_device(device, self.platform)
 
     # Selections of events
 

@@ -34,6 +34,7 @@ from tb_tidy_plugin.render.words import time_text
 from tb_tidy_plugin.report.code_model import NEEDS_EXTRA, NOT_MADE
 from tb_tidy_plugin.report.model import (
     CodeChange,
+    Device,
     Finding,
     Note,
     Outcome,
@@ -200,9 +201,15 @@ def _all_fixed(profile: ProfileReport, saving: Saving, unit: str) -> Iterator[st
         yield "Findings overlap: this is less than the rows’ sum."
 
 
+def _device(device: Device) -> str:
+    """Kind, number and name, and how its limits are known if that is not from a datasheet."""
+    limits = "" if device.limits in {None, "datasheet"} else f" (limits {device.limits})"
+    return f"{device.kind}:{device.index} {device.name}".strip() + limits
+
+
 def _recorded(profile: ProfileReport, detail: DetailLevel) -> str:
     """Size, devices and contents of the recording; on a page also its name and date."""
-    devices = ", ".join(f"{device.kind}:{device.index} {device.name}".strip() for device in profile.devices)
+    devices = ", ".join(_device(device) for device in profile.devices)
     length = f"{plural(profile.events, 'event')} over {time_text(profile.duration_ns)}"
     lacks = ", ".join(each for each in RECORDINGS if each not in profile.recorded)
     what = f"recorded: {', '.join(profile.recorded) or 'nothing but operators'}"

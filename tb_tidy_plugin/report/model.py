@@ -20,7 +20,7 @@ from tb_tidy_plugin.report.serving_model import Serving
 from tb_tidy_plugin.report.step_model import Outlier, Steps
 from tb_tidy_plugin.report.value import Model, Severity
 from tb_tidy_plugin.trace.settings import Settings
-from tb_tidy_plugin.words.vocabulary import Basis, Confidence, KnownBy, Precision
+from tb_tidy_plugin.words.vocabulary import Basis, Confidence, KnownBy, MachineSource, Precision
 
 SCHEMA_VERSION = 1
 
@@ -137,12 +137,16 @@ class Outcome(Model, frozen=True):
 
 
 class Device(Model, frozen=True):
-    """One device of the profile. `name` is empty if the trace has none."""
+    """One device of the profile. `name` is empty if the trace has none.
+
+    `limits` says how its peak rates are known; null if they are not.
+    """
 
     kind: str
     index: int
     name: str
     compute_capability: str | None
+    limits: MachineSource | None = None
 
 
 class Quality(Model, frozen=True):

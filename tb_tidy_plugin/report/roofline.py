@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from tb_tidy_plugin.report.value import Model
+from tb_tidy_plugin.words.vocabulary import MachineSource
 
 
 class RooflineCeiling(Model, frozen=True):
@@ -44,6 +45,7 @@ class Roofline(Model, frozen=True):
     Attributes:
         device: as the recording names it; empty without one, or with several kinds.
         bytes_per_second: to the device's own memory; null for unknown devices. ceilings: empty for them.
+        source: how these limits are known; null for unknown devices.
         missing: the reason for missing dots, and the option that records them; null if there are dots.
     """
 
@@ -52,3 +54,4 @@ class Roofline(Model, frozen=True):
     ceilings: list[RooflineCeiling]
     dots: list[RooflineDot]
     missing: str | None
+    source: MachineSource | None = None

@@ -35,7 +35,7 @@ def test_describes_the_profile(tmp_path: Path) -> None:
     assert (profile.events, profile.origin_ns, profile.duration_ns) == (3, 1_000_500, 1_000_000)
     assert profile.recorded == ["device", "steps"]
     assert msgspec.to_builtins(profile.devices) == [
-        {"kind": "cuda", "index": 4, "name": "A100", "compute_capability": "8.6"}
+        {"kind": "cuda", "index": 4, "name": "A100", "compute_capability": "8.6", "limits": None}
     ]
     assert msgspec.to_builtins(profile.steps) == {
         "basis": "profiler_step", "count": 1, "median_ns": 1_000_000,

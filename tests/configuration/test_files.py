@@ -64,7 +64,7 @@ class TestWhatIsSaid:
         assert said.advice == "Did you mean `per-path-ignores`?"
 
     def test_a_key_like_no_other(self, tmp_path: Path) -> None:
-        known = "Known keys: select, ignore, per-path-ignores, rules, thresholds, limits, devices."
+        known = "Known keys: select, ignore, per-path-ignores, rules, thresholds, limits, device, devices."
         assert complaint(tmp_path, "[tool.tb-tidy]").advice == known
 
     @pytest.mark.parametrize(

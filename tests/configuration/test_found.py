@@ -197,6 +197,7 @@ class TestOfSomebodyElse:
             rules = ["a.py"]
             thresholds.zero-grad-memset.min-share = 1
             limits.max-inflation = 1000
+            device = "a"
             devices.a.gigabytes-per-second = 1
         """
         found = self.found(tmp_path, owners, text)

@@ -11,14 +11,16 @@ from pathlib import Path
 
 import pytest
 
-from tb_tidy_plugin.plugin.analysis import STOPPED, WORKER, AnalysisSettings, FileAnalysis
+from tb_tidy_plugin.plugin.analysis import STOPPED, WORKER, AnalysisSettings, FileAnalysis, remembered
 from tb_tidy_plugin.plugin.analysis_worker import AnalysisProgress, AnalysisResult, Failure, FirstFindings
+from tb_tidy_plugin.trace.cache import Cache
 from tb_tidy_plugin.trace.files import TraceFile
 from tests.support.environments import same_imports
 from tests.support.logdirs import trace
 from tests.support.user_rule import write_rule
 from tests.support.waiting import until
 from tests.support.workers import WITH_MADE_UP_RULE, script
+from tests.support.written import event, kineto_text, write
 
 
 def outcome(path: Path, command: tuple[str, ...]) -> AnalysisResult | Failure:
@@ -199,3 +201,22 @@ def stat_of(process: int) -> list[str]:
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return []
+
+
+def test_the_named_device_reaches_the_worker_and_is_part_of_what_is_stored(tmp_path: Path) -> None:
+    file = TraceFile("run", "worker", "", unnamed_device(tmp_path))
+    cache = Cache(tmp_path / "cache")
+    for name in ("", "NVIDIA A30", "NVIDIA L4", "NVIDIA A30"):
+        found = remembered(FileAnalysis(file, WORKER, AnalysisSettings(None, (), cache, name)), lambda _: None)
+        assert isinstance(found, AnalysisResult)
+        assert [device.name for device in found.report.devices] == [name]
+    unknown = FileAnalysis(file, WORKER, AnalysisSettings(None, (), cache, "NVIDIA A3O")).outcome(lambda _: None)
+    assert isinstance(unknown, Failure)
+    assert unknown.error == "`--torchtidy_device` names a device without known rates: `NVIDIA A3O`."
+    assert "`NVIDIA A30`" in unknown.advice
+
+
+def unnamed_device(folder: Path) -> Path:
+    launch = event("cudaLaunchKernel", 1, 1, cat="cuda_runtime", args={"correlation": 1})
+    kernel = event("k", 5, 4, cat="kernel", pid=0, tid=7, args={"device": 0, "correlation": 1})
+    return write(folder / "w.pt.trace.json", kineto_text([event("aten::mm", 0, 3), launch, kernel]))

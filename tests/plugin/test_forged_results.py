@@ -18,7 +18,7 @@ from tb_tidy_plugin.analysis.detailed_answers import COSTS, LINES, PLACES
 from tb_tidy_plugin.analysis.pairs import made_again
 from tb_tidy_plugin.benchmarks import runner
 from tb_tidy_plugin.plugin import web
-from tb_tidy_plugin.plugin.analysis import WORKER
+from tb_tidy_plugin.plugin.analysis import WORKER, AnalysisSettings
 from tb_tidy_plugin.plugin.analysis_worker import AnalysisResult
 from tb_tidy_plugin.plugin.benchmark_queue import BenchmarkQueue
 from tb_tidy_plugin.plugin.logdirs import Logdir
@@ -48,7 +48,12 @@ Answer = dict[str, Any]
 
 def profiles_of(folder: Path, command: tuple[str, ...], configuration: Path | None = None) -> Profiles:
     """Profiles as another TensorBoard has it, with the cache beside its logdir."""
-    profiles = Profiles([Logdir(str(folder / "logs"))], command, KEPT_BYTES, configuration, (), Cache(folder / "cache"))
+    profiles = Profiles(
+        [Logdir(str(folder / "logs"))],
+        command,
+        KEPT_BYTES,
+        AnalysisSettings(configuration, (), Cache(folder / "cache")),
+    )
     profiles.start()
     until(lambda: not profiles.scanning)
     return profiles

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tb_tidy_plugin.plugin.analysis import WORKER
+from tb_tidy_plugin.plugin.analysis import WORKER, AnalysisSettings
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.models import ProfileState
 from tb_tidy_plugin.plugin.profiles import KEPT_BYTES, Profiles
@@ -26,7 +26,7 @@ NO_WORKER = script("raise SystemExit('no worker was needed')")
 def opened(path: Path, command: tuple[str, ...], configuration: Path | None = None) -> Profiles:
     """Profiles as another TensorBoard has it."""
     cache = Cache(path.parents[2] / "cache")
-    profiles = Profiles([Logdir(str(path.parents[1]))], command, KEPT_BYTES, configuration, (), cache)
+    profiles = Profiles([Logdir(str(path.parents[1]))], command, KEPT_BYTES, AnalysisSettings(configuration, (), cache))
     profiles.start()
     return profiles
 

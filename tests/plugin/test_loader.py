@@ -40,10 +40,11 @@ def test_importing_the_loader_imports_no_other_part_of_the_package() -> None:
 
 def test_tensorboard_accepts_the_flags_beside_its_own() -> None:
     tensorboard = program.TensorBoard(plugins=[Loader])
-    flags = ["--torchtidy_source_roots", "src,lib", "--torchtidy_config", "tidy.toml"]
+    flags = ["--torchtidy_source_roots", "src,lib", "--torchtidy_config", "tidy.toml", "--torchtidy_device", "L4"]
     tensorboard.configure(argv=["tensorboard", *flags])
     assert tensorboard.flags.torchtidy_source_roots == "src,lib"
     assert tensorboard.flags.torchtidy_config == "tidy.toml"
+    assert tensorboard.flags.torchtidy_device == "L4"
 
 
 def test_no_flag_is_required() -> None:

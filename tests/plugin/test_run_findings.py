@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from tb_tidy_plugin.plugin import profiles as module
-from tb_tidy_plugin.plugin.analysis import WORKER
+from tb_tidy_plugin.plugin.analysis import WORKER, AnalysisSettings
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.profiles import KEPT_BYTES, Profiles
 from tb_tidy_plugin.plugin.run_findings import RunFindings, RunPart
@@ -37,7 +37,7 @@ def logs(tmp_path: Path) -> Path:
 
 
 def started(logs: Path, kept_bytes: int = KEPT_BYTES, configuration: Path | None = None) -> Profiles:
-    profiles = Profiles([Logdir(str(logs))], WORKER, kept_bytes, configuration)
+    profiles = Profiles([Logdir(str(logs))], WORKER, kept_bytes, AnalysisSettings(configuration))
     profiles.start()
     until(lambda: not profiles.scanning)
     return profiles

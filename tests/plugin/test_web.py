@@ -12,6 +12,7 @@ import pytest
 from flask.testing import FlaskClient
 
 from tb_tidy_plugin.plugin import routes
+from tb_tidy_plugin.plugin.analysis import AnalysisSettings
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.models import (
     ErrorAnswer,
@@ -156,7 +157,7 @@ def test_rules_with_their_pages(client: FlaskClient) -> None:
 def test_a_configuration_that_is_mended_meanwhile(tmp_path: Path) -> None:
     file = tmp_path / "tb-tidy.toml"
     file.write_text('rules = ["slow_multiplication.py"]')
-    client = served(Profiles([Logdir(str(tmp_path))], configuration=file))
+    client = served(Profiles([Logdir(str(tmp_path))], asked=AnalysisSettings(file)))
     assert "There is no file" in error(client, "rules", 404).message
     write_rule(tmp_path)
     assert answer(client, "rules", RulesAnswer).rules[-1].rule == "slow-multiplication"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tb_tidy_plugin.plugin.analysis import AnalysisSettings
 from tb_tidy_plugin.plugin.logdirs import Logdir
 from tb_tidy_plugin.plugin.models import ProfileState
 from tb_tidy_plugin.plugin.profiles import KEPT_BYTES, Profiles
@@ -23,7 +24,7 @@ def started(
     configuration: Path | None = None,
     cache: Cache = NOWHERE,
 ) -> Profiles:
-    profiles = Profiles([Logdir(str(folder))], command, kept_bytes, configuration, cache=cache)
+    profiles = Profiles([Logdir(str(folder))], command, kept_bytes, AnalysisSettings(configuration, (), cache))
     profiles.start()
     until(lambda: not profiles.scanning)
     return profiles

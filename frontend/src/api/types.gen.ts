@@ -1757,11 +1757,14 @@ export interface ProfileReport {
 }
 /**
  * One device of the profile. `name` is empty if the trace has none.
+ *
+ * `limits` says how its peak rates are known; null if they are not.
  */
 export interface Device {
   compute_capability: string | null;
   index: number;
   kind: string;
+  limits?: ("datasheet" | "estimated" | "measured") | null;
   name: string;
 }
 /**
@@ -2341,6 +2344,7 @@ export interface RetryRequest {
  * Attributes:
  *     device: as the recording names it; empty without one, or with several kinds.
  *     bytes_per_second: to the device's own memory; null for unknown devices. ceilings: empty for them.
+ *     source: how these limits are known; null for unknown devices.
  *     missing: the reason for missing dots, and the option that records them; null if there are dots.
  */
 export interface Roofline {
@@ -2349,6 +2353,7 @@ export interface Roofline {
   device: string;
   dots: RooflineDot[];
   missing: string | null;
+  source?: ("datasheet" | "estimated" | "measured") | null;
 }
 /**
  * Peak operations per second of a device of this name: for a dtype, on ordinary cores or matrix units.

@@ -77,7 +77,7 @@ def half_of_single(profile: Profile, device: DeviceProperties | None) -> float:
 
     By the peak rates of the card, or of the slowest one that it can be.
     """
-    model = None if device is None else profile.device_model(device) or slowest_device(device)
+    model = None if device is None else profile.stated_model(device) or slowest_device(device)
     half, single = (None, None) if model is None else (model.peaks.get("c10::Half"), model.peaks.get("float"))
     if half is None or single is None or not half.matrix or not single.cores:
         return 1 / HALF_IS_FASTER
@@ -87,7 +87,7 @@ def half_of_single(profile: Profile, device: DeviceProperties | None) -> float:
 def has_matrix_units(profile: Profile) -> bool:
     """True if the profile's first known device has matrix units, by its peaks or its compute capability."""
     for entry in profile.metadata.devices:
-        device = profile.device_model(entry)
+        device = profile.stated_model(entry)
         if device is not None:
             half, single = device.peaks.get("c10::Half"), device.peaks.get("float")
             fast = (half.matrix or 0) if half else 0

@@ -148,7 +148,7 @@ class Fp32MatmulNoTf32(tt.Rule[Evidence]):
         device = profile.device_properties(int(profile.table.device[events[0]]))
         if device is None or (device.computeMajor or 0) < FIRST_WITH_TF32:
             return None
-        card = profile.device_model(device)
+        card = profile.stated_model(device)
         model = card or slowest_device(device)
         rate = model.peaks["float"].matrix if model is not None else None
         if model is None or rate is None:

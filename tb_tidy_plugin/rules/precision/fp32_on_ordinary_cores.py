@@ -143,7 +143,7 @@ class Fp32OnOrdinaryCores(tt.Rule[Evidence]):
         forward = profile.forward_of(operator) if 0 <= operator < profile.tree.size else None
         device = profile.device_properties(int(profile.table.device[longest]))
         least = half_of_single(profile, device)
-        is_known = device is not None and profile.device_model(device) is not None
+        is_known = device is not None and profile.stated_model(device) is not None
         has_bfloat16 = device is not None and (device.computeMajor or 0) >= FIRST_WITH_BFLOAT16
         return tt.Match(
             anchor=forward if forward is not None else operator if operator >= 0 else longest,

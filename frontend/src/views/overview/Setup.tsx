@@ -18,6 +18,7 @@ export const Setup = ({ report }: { report: ProfileReport }) => (
           { label: 'Device', cell: (device) => `${device.kind}:${device.index}` },
           { label: 'Name', cell: (device) => device.name || 'not recorded' },
           { label: 'Compute capability', cell: (device) => device.compute_capability ?? '–' },
+          { label: 'Limits', cell: (device) => device.limits ?? 'not known' },
         ]} />
       )}
     </section>

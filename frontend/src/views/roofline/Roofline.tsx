@@ -38,7 +38,7 @@ const KINDS = [{ id: 'operator', label: 'Operators' }, { id: 'kernel', label: 'K
 const BOUNDS = { compute: 'computing', memory: 'memory' } as const;
 
 function Whole({ answer }: { answer: RooflineAnswer }) {
-  const { device, bytes_per_second: moved, ceilings } = answer;
+  const { device, bytes_per_second: moved, ceilings, source } = answer;
   const kinds = KINDS.filter(({ id }) => answer.dots.some(({ kind }) => kind === id));
   const [wanted, setWanted] = useState<Dot['kind']>('operator');
   const kind = kinds.some(({ id }) => id === wanted) ? wanted : kinds[0]?.id ?? 'operator';
@@ -46,7 +46,7 @@ function Whole({ answer }: { answer: RooflineAnswer }) {
   const plot = useMemo(() => plotOf(answer, dots), [answer, dots]);
   const [chosen, setChosen] = useState<Dot | null>(null);
   const shown = chosen && dots.includes(chosen) ? chosen : null;
-  const limits = moved === null ? '' : `${device}: ${[...ceilings.map(({ name, flops_per_second: most }) => `${flopsText(most)} in ${name}`), `${bytesPerSecond(moved)} to its memory`].join(', ')}`;
+  const limits = moved === null ? '' : `${device} (${source}): ${[...ceilings.map(({ name, flops_per_second: most }) => `${flopsText(most)} in ${name}`), `${bytesPerSecond(moved)} to its memory`].join(', ')}`;
   return (
     <>
       {kinds.length > 1 && <Choice label="Dots" value={kind} options={kinds} onChoose={setWanted} />}
