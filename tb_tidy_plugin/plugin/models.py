@@ -210,7 +210,10 @@ class SourceAnswer(Model, frozen=True):
 
 
 class LineColumns(Model, frozen=True):
-    """Costs of the lines of one file over the whole recording: one entry per line in each column, in order of lines.
+    """Costs of the lines of one file: one entry per line in each column, in order of lines.
+
+    Times by pass and `total_ns` are sums over the ledger's steps; calls, their time and device time are over the whole
+    recording.
 
     Attributes:
         wall_ns: duration of the recording.
@@ -221,6 +224,12 @@ class LineColumns(Model, frozen=True):
         shared: number of lines that a kernel of compiled code on the line computes; its time counts for one of them.
         known_by: the least certain way in which calls of replayed graphs are attributed to the line; null without any.
         left_out: functions whose lines are not counted, since going through their calls would have taken too long.
+        steps: number of the ledger's steps. step_ns: their length.
+        total_ns: time of the steps on the line and in the user's own functions that it calls.
+        forward_ns, backward_ns, optimizer_ns, loading_ns, other_ns: time of the steps on the line itself. The backward
+            pass counts on the line of its forward operator.
+        ties: other lines that fit a part of it equally well.
+        functions, functions_ns: functions of the file, and their time of the steps on lines that are not known.
     """
 
     wall_ns: int
@@ -231,6 +240,17 @@ class LineColumns(Model, frozen=True):
     shared: list[int]
     known_by: list[KnownBy | None]
     left_out: list[str]
+    steps: int
+    step_ns: int
+    total_ns: list[int]
+    forward_ns: list[int]
+    backward_ns: list[int]
+    optimizer_ns: list[int]
+    loading_ns: list[int]
+    other_ns: list[int]
+    ties: list[list[int]]
+    functions: list[str]
+    functions_ns: list[int]
 
 
 class LinesAnswer(Model, frozen=True):
@@ -241,22 +261,28 @@ class LinesAnswer(Model, frozen=True):
 
 
 class FileCost(Model, frozen=True):
-    """The costliest line of a source file: time of its calls, with all that they call, and of the work they launch."""
+    """The costliest line of a source file: time of its calls, with all that they call, and of the work they launch.
+
+    `total_ns` is its time of the ledger's steps, by which lines and files are in order.
+    """
 
     file: str
     line: int
     host_ns: int
     device_ns: int
+    total_ns: int
 
 
 class FilesAnswer(Model, frozen=True):
     """`GET api/files`: the source files in which calls were placed, the costliest first.
 
-    `wall_ns` is the length of the recording, 0 without files.
+    `wall_ns` is the length of the recording, `step_ns` that of its `steps`; 0 without files.
     """
 
     wall_ns: int
     files: list[FileCost]
+    steps: int
+    step_ns: int
 
 
 class StackFrame(Model, frozen=True):

@@ -37,7 +37,10 @@ if TYPE_CHECKING:
 
 
 _PARTS = ("families", "kernels", "modules", "memory", "cpu", "flame", "roofline", "idle")
-_OF_A_LINE = ("line", "host_ns", "device_ns", "calls", "shared", "known_by")
+_OF_A_LINE = (
+    "line", "host_ns", "device_ns", "calls", "shared", "known_by", "total_ns", "forward_ns", "backward_ns",
+    "optimizer_ns", "loading_ns", "other_ns", "ties",
+)  # fmt: skip
 
 
 class Tables(msgspec.Struct, frozen=True):
@@ -87,6 +90,10 @@ def line_columns(costs: LineCosts, wall_ns: int) -> dict[str, LineColumns]:
             wall_ns=wall_ns,
             **{name: [getattr(cost, name) for cost in found] for name in _OF_A_LINE},
             left_out=list(dict.fromkeys(functions.get(file, ()))),
+            steps=costs.step.steps,
+            step_ns=costs.step.ns,
+            functions=[each.function for each in costs.step.functions if each.file == file],
+            functions_ns=[each.own_ns for each in costs.step.functions if each.file == file],
         )
         for file, found in lines.items()
     }
@@ -176,14 +183,17 @@ def lines_answer(tables: Tables, file: str) -> LinesAnswer:
 
 def files_answer(tables: Tables, files: Container[str]) -> FilesAnswer:
     """Those of `files` in which calls were placed, each with its costliest line."""
-    wall_ns, found = 0, []
+    wall_ns = steps = step_ns = 0
+    found = []
     for file, text in tables.lines.items():
         columns = decode(text, LineColumns)
         if columns.line and file in files:
-            at = columns.host_ns.index(max(columns.host_ns))
-            found.append(FileCost(file, columns.line[at], columns.host_ns[at], columns.device_ns[at]))
-            wall_ns = columns.wall_ns
-    return FilesAnswer(wall_ns, sorted(found, key=lambda cost: (-cost.host_ns, cost.file)))
+            costs = list(zip(columns.total_ns, columns.host_ns, columns.device_ns, columns.line, strict=True))
+            total_ns, host_ns, device_ns, line = max(costs, key=lambda each: each[:2])
+            found.append(FileCost(file, line, host_ns, device_ns, total_ns))
+            wall_ns, steps, step_ns = columns.wall_ns, columns.steps, columns.step_ns
+    files_in_order = sorted(found, key=lambda cost: (-cost.total_ns, -cost.host_ns, cost.file))
+    return FilesAnswer(wall_ns, files_in_order, steps, step_ns)
 
 
 def cpu_answer(tables: Tables) -> CpuAnswer:

@@ -60,7 +60,7 @@ SCREENS = (
     Screen("cpu", "train.py", {"run": UNTIDY, "view": "cpu"}),
     Screen("flame", "Inside All", {"run": UNTIDY, "view": "flame"}),
     Screen("timeline", "Zoom out", {"run": UNTIDY, "view": "timeline"}),
-    Screen("source", "Line costs", {"run": UNTIDY, "view": "source", "file": "train.py", "line": "110"}),
+    Screen("source", "Line costs", {"run": UNTIDY, "view": "source", "file": "train.py", "line": "68"}),
     Screen("ranks", "World size 2", {"run": LATE, "view": "ranks"}),
     Screen("compare", "faster", {"view": "compare", "cmp": UNTIDY, "with": TIDY}),
 )

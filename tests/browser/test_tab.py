@@ -122,12 +122,27 @@ def test_what_called_a_place_leads_to_its_line(tab: Tab) -> None:
 def test_the_gutter_has_what_each_line_costs(tab: Tab) -> None:
     (file,) = find_traces(ROOT / "sample_runs" / UNTIDY)
     analysis = read_file(file, Job())
-    hottest = max(line_costs(analysis.profile, analysis.aligner).lines, key=lambda cost: cost.host_ns)
+    costs = line_costs(analysis.profile, analysis.aligner)
+    hottest = max(costs.lines, key=lambda cost: cost.backward_ns)
     frame = tab.open(run=UNTIDY, view="source", file="train.py", line=str(hottest.line))
     row = frame.locator(".code-line").filter(has=frame.get_by_text(str(hottest.line), exact=True))
-    expect(row.locator(".gutter")).to_contain_text(
-        f"Line costs {Nanoseconds(hottest.host_ns)} in {hottest.calls:,} call"
+    total, forward, backward = (
+        Nanoseconds(round(each / costs.step.steps))
+        for each in (hottest.total_ns, hottest.forward_ns, hottest.backward_ns)
     )
+    gutter = row.locator(".gutter")
+    expect(gutter).to_contain_text(f"Line costs {total} per step, ")
+    expect(gutter).to_contain_text(f": forward {forward}, backward {backward}, other ")
+    assert forward < backward, "by hand: convolutions, most of whose work is in the backward pass"
+    heads = frame.locator(".gutter-heads .gutter-pass")
+    for name, column in (("backward", backward), ("forward", forward)):
+        head, cell = (
+            each.bounding_box()
+            for each in (heads.filter(has_text=name), gutter.get_by_text(in_column(column), exact=True))
+        )
+        assert head is not None
+        assert cell is not None
+        assert abs(head["x"] + head["width"] - cell["x"] - cell["width"]) < 1, name
     finding = reported(UNTIDY).findings[0]
     place = finding.places[0]
     frame.get_by_role("button", name="This finding").click()

@@ -342,22 +342,26 @@ def test_files_with_their_costliest_lines(client: FlaskClient) -> None:
     for each in found.files:
         costs = answer(client, f"lines?{SAMPLE}&file={each.file}", LinesAnswer).costs
         assert costs is not None
-        by_line = dict(zip(costs.line, zip(costs.host_ns, costs.device_ns, strict=True), strict=True))
-        assert by_line[each.line] == (each.host_ns, each.device_ns) == max(by_line.values())
-        assert found.wall_ns == costs.wall_ns
-    assert [each.host_ns for each in found.files] == sorted((each.host_ns for each in found.files), reverse=True)
+        by_line = dict(zip(costs.line, zip(costs.total_ns, costs.host_ns, costs.device_ns, strict=True), strict=True))
+        assert by_line[each.line] == (each.total_ns, each.host_ns, each.device_ns) == max(by_line.values())
+        assert (found.wall_ns, found.steps, found.step_ns) == (costs.wall_ns, costs.steps, costs.step_ns)
+    assert [each.total_ns for each in found.files] == sorted((each.total_ns for each in found.files), reverse=True)
+    assert found.files[0].total_ns > 0.9 * found.step_ns
 
 
 def test_files_that_only_the_costs_name_and_files_without_costs_are_left_out() -> None:
     left_out = [Frame("a.py", 3, "f", "definition", own_code=True)]
-    lines = [LineCost("b.py", 7, 5, 1, 2), LineCost("b.py", 9, 8, 0, 2), LineCost("c.py", 1, 9, 0, 1)]
+    lines = [
+        LineCost("b.py", 7, 5, 1, 2, total_ns=3), LineCost("b.py", 9, 8, 0, 2, total_ns=1),
+        LineCost("c.py", 1, 9, 0, 1),
+    ]  # fmt: skip
     texts = {
         file: msgspec.Raw(msgspec.json.encode(each))
         for file, each in line_columns(LineCosts(lines, left_out), 100).items()
     }
     tables = msgspec.structs.replace(_no_tables(), lines=texts)
-    assert files_answer(tables, {"a.py", "b.py"}) == FilesAnswer(100, [FileCost("b.py", 9, 8, 0)])
-    assert files_answer(_no_tables(), {"a.py"}) == FilesAnswer(0, [])
+    assert files_answer(tables, {"a.py", "b.py"}) == FilesAnswer(100, [FileCost("b.py", 7, 5, 1, 3)], 1, 0)
+    assert files_answer(_no_tables(), {"a.py"}) == FilesAnswer(0, [], 0, 0)
 
 
 def _no_tables() -> Tables:

@@ -797,20 +797,25 @@ export interface FileQuery {
 /**
  * `GET api/files`: the source files in which calls were placed, the costliest first.
  *
- * `wall_ns` is the length of the recording, 0 without files.
+ * `wall_ns` is the length of the recording, `step_ns` that of its `steps`; 0 without files.
  */
 export interface FilesAnswer {
   files: FileCost[];
+  step_ns: number;
+  steps: number;
   wall_ns: number;
 }
 /**
  * The costliest line of a source file: time of its calls, with all that they call, and of the work they launch.
+ *
+ * `total_ns` is its time of the ledger's steps, by which lines and files are in order.
  */
 export interface FileCost {
   device_ns: number;
   file: string;
   host_ns: number;
   line: number;
+  total_ns: number;
 }
 /**
  * `q` is part of an event's name; the search continues at `event`, else at `from_ns`.
@@ -1069,7 +1074,10 @@ export interface LinesAnswer {
   file: string;
 }
 /**
- * Costs of the lines of one file over the whole recording: one entry per line in each column, in order of lines.
+ * Costs of the lines of one file: one entry per line in each column, in order of lines.
+ *
+ * Times by pass and `total_ns` are sums over the ledger's steps; calls, their time and device time are over the whole
+ * recording.
  *
  * Attributes:
  *     wall_ns: duration of the recording.
@@ -1080,15 +1088,32 @@ export interface LinesAnswer {
  *     shared: number of lines that a kernel of compiled code on the line computes; its time counts for one of them.
  *     known_by: the least certain way in which calls of replayed graphs are attributed to the line; null without any.
  *     left_out: functions whose lines are not counted, since going through their calls would have taken too long.
+ *     steps: number of the ledger's steps. step_ns: their length.
+ *     total_ns: time of the steps on the line and in the user's own functions that it calls.
+ *     forward_ns, backward_ns, optimizer_ns, loading_ns, other_ns: time of the steps on the line itself. The backward
+ *         pass counts on the line of its forward operator.
+ *     ties: other lines that fit a part of it equally well.
+ *     functions, functions_ns: functions of the file, and their time of the steps on lines that are not known.
  */
 export interface LineColumns {
+  backward_ns: number[];
   calls: number[];
   device_ns: number[];
+  forward_ns: number[];
+  functions: string[];
+  functions_ns: number[];
   host_ns: number[];
   known_by: (("donor" | "exact" | "renamed" | "unique") | null)[];
   left_out: string[];
   line: number[];
+  loading_ns: number[];
+  optimizer_ns: number[];
+  other_ns: number[];
   shared: number[];
+  step_ns: number;
+  steps: number;
+  ties: number[][];
+  total_ns: number[];
   wall_ns: number;
 }
 /**

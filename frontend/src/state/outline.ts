@@ -39,12 +39,15 @@ export const openLine = computed<number | null>(() => {
 export const showSpot = ({ finding, place }: Spot): void =>
   go({ view: 'source', file: place.file, line: String(place.line), finding: finding.id }, 'replace');
 
+/** A file without findings: `time` is that of its costliest line, in ns per step. */
+export type OtherFile = FileCost & { name: string; time: number };
+
 /** For a component: the files without findings in which calls were placed, the costliest first. */
-export function useOtherFiles(): (FileCost & { name: string })[] {
+export function useOtherFiles(): OtherFile[] {
   const files = useAnswer(sourceFiles);
-  const found = files.kind === 'ready' ? files.answer.files : [];
+  const [found, steps] = files.kind === 'ready' ? [files.answer.files, Math.max(1, files.answer.steps)] : [[], 1];
   const names = shortNames(found.map(({ file }) => file));
-  return found.filter(({ file }) => !outline.value.some((each) => each.file === file)).map((each) => ({ ...each, name: names.get(each.file) ?? each.file }));
+  return found.filter(({ file }) => !outline.value.some((each) => each.file === file)).map((each) => ({ ...each, name: names.get(each.file) ?? each.file, time: each.total_ns / steps }));
 }
 
 /** A file at a line, whether or not it has findings; the open finding stays open. */

@@ -128,7 +128,8 @@ export const stack = (...frames: Partial<StackFrame>[]): StackAnswer => ({
 
 export const lines = (changes: Partial<LineColumns> = {}): LinesAnswer => ({
   file: '/job/train.py',
-  costs: { wall_ns: 300e6, line: [41, 42, 60], host_ns: [30e6, 120e6, 6e6], device_ns: [0, 90e6, 0], calls: [3, 36, 3], shared: [1, 1, 1], known_by: [null, null, null], left_out: [], ...changes },
+  costs: { wall_ns: 300e6, line: [41, 42, 60], host_ns: [30e6, 120e6, 6e6], device_ns: [0, 90e6, 0], calls: [3, 36, 3], steps: 3, step_ns: 300e6, total_ns: [30e6, 120e6, 6e6],
+    forward_ns: [0, 60e6, 0], backward_ns: [0, 60e6, 0], optimizer_ns: [0, 0, 6e6], loading_ns: [0, 0, 0], other_ns: [3e6, 0, 0], ties: [[], [], []], functions: [], functions_ns: [], shared: [1, 1, 1], known_by: [null, null, null], left_out: [], ...changes },
 });
 
 export const eventRow = (changes: Partial<EventRow> = {}): EventRow => ({

@@ -31,11 +31,13 @@ beforeEach(() => {
 });
 
 describe('the gutter', () => {
-  it('has what all calls on a line cost, its part of the recording, and both in words', async () => {
+  it('has what a line costs per step, its share, its passes, and all in words', async () => {
     await open();
-    await vi.waitFor(() => expect(cost(42)).toContain('120 ms'));
-    expect(cost(42)).toBe('120 ms40.0 %Line costs 120 ms in 36 calls, 90 ms on the device; 40 % of the recording. ');
-    expect(row(42).querySelector('.gutter')?.getAttribute('title')).toBe('120 ms in 36 calls, 90 ms on the device; 40 % of the recording');
+    await vi.waitFor(() => expect(cost(42)).toContain('40.0 ms'));
+    const words = '40 ms per step, 40 % of the step time: forward 20 ms, backward 20 ms; 36 calls in the recording';
+    expect(cost(42)).toBe(`40.0 ms40.0 %20.0 ms20.0 msLine costs ${words}. `);
+    expect(row(42).querySelector('.gutter')?.getAttribute('title')).toBe(words);
+    expect([...document.querySelectorAll('.gutter-heads span > span')].map((each) => each.textContent)).toEqual(['', 'Per step', 'Share', 'forward', 'backward', 'optimizer', 'other']);
     expect(row(41).querySelector('.gutter-track > span')?.getAttribute('style')).toBe('width: 25%;');
     expect(cost(43)).toBe('');
     expect(row(43).querySelector('.gutter')).toBeTruthy();
@@ -49,7 +51,15 @@ describe('the gutter', () => {
     expect(cost(41)).toBe('');
     expect(screen.getByRole('button', { name: 'This finding' }).getAttribute('aria-pressed')).toBe('true');
     fireEvent.click(screen.getByRole('button', { name: 'All calls' }));
-    await vi.waitFor(() => expect(cost(41)).toContain('30 ms'));
+    await vi.waitFor(() => expect(cost(41)).toContain('10.0 ms'));
+  });
+
+  it('says how much time is on lines that are not known', async () => {
+    await open((server) => { server.answers['lines'] = () => lines({ functions: ['forward', '<lambda>', 'a', 'b', 'c'], functions_ns: [9e6, 6e6, 3e6, 3e6, 3e6] }); });
+    expect((await screen.findByText(/lines that are not known/)).textContent).toBe('Per step, on lines that are not known: forward 3 ms, <lambda> 2 ms, a 1 ms and 2 further functions.');
+    fireEvent.click(screen.getByRole('button', { name: 'This finding' }));
+    await vi.waitFor(() => expect(screen.queryByText(/lines that are not known/)).toBeNull());
+    expect(document.querySelector('.gutter-heads')).toBeNull();
   });
 
   it('leaves the marks of findings where they are', async () => {
@@ -63,7 +73,7 @@ describe('the gutter', () => {
 
   it('is walked from the costliest line down', async () => {
     await open();
-    await vi.waitFor(() => expect(cost(41)).toContain('30 ms'));
+    await vi.waitFor(() => expect(cost(41)).toContain('10.0 ms'));
     key('h');
     await vi.waitFor(() => expect(window.location.hash).toContain('line=41'));
     key('h');
@@ -77,12 +87,12 @@ describe('the gutter', () => {
     expect(await screen.findByText('No recorded call could be placed on a line of this file.')).toBeTruthy();
     await open((server) => { server.answers['lines'] = () => lines({ left_out: ['forward', 'step'] }); });
     expect((await screen.findByText(/Too many calls/)).textContent).toBe('Too many calls to place them all: lines in forward, step have no costs.');
-    expect(cost(42)).toContain('120 ms');
+    expect(cost(42)).toContain('40.0 ms');
   });
 
   it('is asked for once per file and recording', async () => {
     const server = await open();
-    await vi.waitFor(() => expect(cost(42)).toContain('120 ms'));
+    await vi.waitFor(() => expect(cost(42)).toContain('40.0 ms'));
     key('j');
     await vi.waitFor(() => expect(window.location.hash).toContain('line=50'));
     expect(server.asked.filter((each) => each.startsWith('lines'))).toEqual(['lines?run=job&worker=host_1&span=1&file=%2Fjob%2Ftrain.py']);
@@ -128,12 +138,12 @@ describe('the other files of the recording', () => {
 
   it('are listed below those with findings, the costliest first, and open at their costliest line', async () => {
     const server = await open(({ answers }) => {
-      answers['files'] = () => ({ wall_ns: 300e6, files: files.map(([file, line, time]) => ({ file, line, host_ns: time, device_ns: 0 })) });
+      answers['files'] = () => ({ wall_ns: 300e6, steps: 2, step_ns: 250e6, files: files.map(([file, line, time]) => ({ file, line, host_ns: time, device_ns: 0, total_ns: time })) });
     });
     await screen.findByRole('heading', { name: 'Other files 2' });
     const others = screen.getAllByRole('button').filter((each) => each.classList.contains('other-file'));
-    expect(others.map((each) => each.textContent)).toEqual(['model.py200 ms', '<b>data.py1.00 ms']);
-    expect(others[0]?.getAttribute('title')).toBe('/job/model.py: line 12 takes most of the recording\'s time, 200 ms');
+    expect(others.map((each) => each.textContent)).toEqual(['model.py100 ms', '<b>data.py500 µs']);
+    expect(others[0]?.getAttribute('title')).toBe('/job/model.py: line 12 takes most of its time, 100 ms per step');
     if (others[0]) fireEvent.click(others[0]);
     await vi.waitFor(() => expect(window.location.hash).toContain('file=%2Fjob%2Fmodel.py'));
     expect(window.location.hash).toContain('line=12');
@@ -142,7 +152,7 @@ describe('the other files of the recording', () => {
   });
 
   it('can be chosen on a narrow page, which has no list beside the source', async () => {
-    await open(({ answers }) => { answers['files'] = () => ({ wall_ns: 300e6, files: files.map(([file, line, time]) => ({ file, line, host_ns: time, device_ns: 0 })) }); });
+    await open(({ answers }) => { answers['files'] = () => ({ wall_ns: 300e6, steps: 2, step_ns: 250e6, files: files.map(([file, line, time]) => ({ file, line, host_ns: time, device_ns: 0, total_ns: time })) }); });
     const { narrow } = await import('../state/viewport');
     narrow.value = true;
     const select = await screen.findByRole('combobox', { name: 'File' });
@@ -153,7 +163,7 @@ describe('the other files of the recording', () => {
   });
 
   it('leave no heading where there are none', async () => {
-    await open(({ answers }) => { answers['files'] = () => ({ wall_ns: 1, files: [{ file: '/job/train.py', line: 1, host_ns: 1, device_ns: 0 }] }); });
+    await open(({ answers }) => { answers['files'] = () => ({ wall_ns: 1, steps: 1, step_ns: 1, files: [{ file: '/job/train.py', line: 1, host_ns: 1, device_ns: 0, total_ns: 1 }] }); });
     expect(screen.queryByRole('heading', { name: /Other files/ })).toBeNull();
   });
 });

@@ -5,6 +5,7 @@ import { columnTime, nanoseconds } from '../../base/units';
 import { SeverityGlyph } from '../../components/Severity';
 import { Message } from '../../components/Spans';
 import { finding } from '../../state/findings';
+import { per } from '../../state/profile';
 import { openFile, openLine, outline, showFile, showSpot, useOtherFiles } from '../../state/outline';
 
 export const Outline = () => (
@@ -30,7 +31,7 @@ export const Outline = () => (
   </div>
 );
 
-/** Each opens at its costliest line; the time is that of the line's calls, with all that they call. */
+/** Each opens at its costliest line; the time is the line's part of an average step, with all that it calls. */
 function OtherFiles() {
   const others = useOtherFiles();
   if (others.length === 0) return null;
@@ -38,9 +39,9 @@ function OtherFiles() {
     <div class="outline-file">
       <h2>{outline.value.length > 0 ? 'Other files' : 'Files'} <span class="count">{others.length}</span></h2>
       <ul>
-        {others.map(({ file, name, line, host_ns: time }) => (
+        {others.map(({ file, name, line, time }) => (
           <li>
-            <button type="button" class="spot other-file" title={`${file}: line ${line} takes most of the recording's time, ${nanoseconds(time)}`}
+            <button type="button" class="spot other-file" title={`${file}: line ${line} takes most of its time, ${nanoseconds(time)} per ${per.value}`}
               aria-current={openFile.value?.file === file ? 'true' : undefined} onClick={() => showFile(file, line)}>
               <span class="path">{name}</span><span class="number">{columnTime(time)}</span>
             </button>

@@ -12,9 +12,10 @@ import { Message } from '../../components/Spans';
 import { backToList } from '../../state/actions';
 import { finding } from '../../state/findings';
 import { useWantedFocus } from '../../state/focus';
-import { gutter, lineCosts, missingCosts, useLineCosts } from '../../state/lines';
+import { gutter, lineCosts, missingCosts, unknownLines, useLineCosts } from '../../state/lines';
 import { openFile, openLine, outline, showFile, showSpot, useOtherFiles, type FileOutline } from '../../state/outline';
 import { useSource } from '../../state/source';
+import { per } from '../../state/profile';
 import { narrow } from '../../state/viewport';
 import { WholeFile } from './WholeFile';
 
@@ -70,7 +71,8 @@ function Text({ file }: { file: FileOutline }) {
       <>
         {source.answer.changed && <Notice kind="warning"><p>The file is newer than the recording: marked lines may have moved.</p></Notice>}
         {missingCosts.value && <p class="no-costs"><Message text={missingCosts.value} /></p>}
-        <WholeFile key={file.file} file={file} lines={source.lines} line={openLine.value} costs={lineCosts.value} />
+        {unknownLines.value && <p class="no-costs"><Message text={unknownLines.value} /></p>}
+        <WholeFile key={file.file} file={file} lines={source.lines} line={openLine.value} costs={lineCosts.value} per={per.value} />
       </>
     );
     default: return source satisfies never;
