@@ -59,6 +59,7 @@ from tb_tidy_plugin.trace.graph_files import LOOKED_AT, captures_state
 from tb_tidy_plugin.trace.graphs import replays_graphs
 from tb_tidy_plugin.trace.names import rank_in_names
 from tb_tidy_plugin.trace.sets import distinct
+from tb_tidy_plugin.trace.this_machine import with_this_machine
 
 RECORDED_ORDER: tuple[model.Recorded, ...] = ("stacks", "shapes", "memory", "device", "steps")
 
@@ -170,7 +171,8 @@ def read_file(file: TraceFile, job: Job) -> Analysis:
 def analysis_of(file: TraceFile, job: Job, read: ReadTrace) -> Analysis:
     """The analysis of a file that was `read`; takes its table, and stores its columns in the cache."""
     with meanwhile(read.keep):
-        profile = Profile(with_named_device(with_replayed(read.taken()), job.device), job.devices)
+        table = with_this_machine(with_replayed(read.taken()), file.worker)
+        profile = Profile(with_named_device(table, job.device), job.devices)
         give_back()
         sources = sources_of(file, job.source_roots, profile.metadata.captured.sources)
         profile = with_cached_lines(profile, sources, folder_of_cache())

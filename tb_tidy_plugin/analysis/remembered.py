@@ -1,7 +1,8 @@
 """Answers about traces in a cache, each by everything that it depends on.
 
-That is the trace and the files beside it, this package's code, the question, the known measurements, and the sources
-that were read. Answers of rules from outside this package are not stored: what those depend on is unknown.
+That is the trace and the files beside it, this package's code, the question, the known measurements, those of this
+machine, and the sources that were read. Answers of rules from outside this package are not stored: what those depend on
+is unknown.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from tb_tidy_plugin.trace.files import TraceFile
 from tb_tidy_plugin.trace.graph_files import LOOKED_AT, captures_state
 from tb_tidy_plugin.trace.names import BESIDE, model_config_beside, snapshots_beside
 from tb_tidy_plugin.trace.recover import NOT_JSON
+from tb_tidy_plugin.trace.this_machine import machine_state
 from tb_tidy_plugin.words.visible import log_called
 
 log = log_called("tb_tidy_plugin")
@@ -77,7 +79,7 @@ class Remembered(msgspec.Struct, Generic[_Answer], frozen=True):
         measured = cache_state() if self.by_measurements else []
         named = (file.run, file.worker, file.span, text_of(file.path) if isinstance(file.path, Path) else "")
         roots = [text_of(root.absolute()) for root in self.roots]
-        return key_of(code_state(), state, beside, measured, named, roots, self.asked)
+        return key_of(code_state(), state, beside, measured, machine_state(), named, roots, self.asked)
 
     def load(self, file: TraceFile, key: str | None) -> _Answer | None:
         """The stored answer; None if there is none, or a source has changed."""

@@ -43,7 +43,7 @@ class StepFaults:
         if not self._recorded or not self._others:
             return None
         recorded = list(self._recorded)[-steps:]
-        return {"recorded": recorded, "usual": round(median(self._others)), "each_ns": round(_fault_ns())}
+        return {"recorded": recorded, "usual": round(median(self._others)), "each_ns": round(fault_ns())}
 
 
 def _faults() -> int | None:
@@ -54,7 +54,7 @@ def _faults() -> int | None:
         return None
 
 
-def _fault_ns() -> float:
+def fault_ns() -> float:
     """Extra time of writing to a page for the first time, in ns on this machine: the median of some samples."""
     return median(_fault_sample_ns() for _ in range(SAMPLES))
 

@@ -18,6 +18,7 @@ from tb_tidy_plugin.capture.device_clock import DeviceClock
 from tb_tidy_plugin.capture.faults import StepFaults
 from tb_tidy_plugin.capture.guarded import log_harmless, logged_once, reason_of, unless_it_fails
 from tb_tidy_plugin.capture.handler import CaptureOptions, capturing, write_document
+from tb_tidy_plugin.capture.machine_speed import machine_speed
 from tb_tidy_plugin.capture.workers import WorkerTimes
 from tb_tidy_plugin.system.side_files import CAPTURE_SUFFIX
 
@@ -82,6 +83,8 @@ class TidyProfile:
         self._device = DeviceClock()
         self._faults = StepFaults()
         self._workers = WorkerTimes()
+        self._machine: Mapping[str, object] | None = None
+        self._is_measured = False
         self._since_ns: int | None = None
         self._steps = 0
         self._is_on = False
@@ -181,7 +184,10 @@ class TidyProfile:
         on_host = (len(times), round(median(times))) if times else None
         found = unless_it_fails("the device's clock", self._device.found_ns, "steps are timed by the host") or on_host
         steps = {"count": found[0], "median_ns": found[1]} if found else None
-        return {"steps": steps, "faults": faults, "workers": unless_it_fails(_WORKERS, self._workers.found)}
+        if not self._is_measured:
+            self._is_measured, self._machine = True, machine_speed()
+        workers = unless_it_fails(_WORKERS, self._workers.found)
+        return {"steps": steps, "faults": faults, "workers": workers, "machine": self._machine}
 
     def _keep_side_file(self, path: Path) -> None:
         self._side_file = path

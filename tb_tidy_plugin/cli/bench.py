@@ -9,6 +9,7 @@ from functools import partial
 
 import click
 import msgspec
+from click.core import ParameterSource
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, TextColumn
 from rich.progress import Progress as Bar
@@ -23,10 +24,11 @@ from tb_tidy_plugin.benchmarks.measurement import Measurement, NotMeasured
 from tb_tidy_plugin.benchmarks.process import NO_TORCH, MeasuringProgress
 from tb_tidy_plugin.benchmarks.runner import has_torch
 from tb_tidy_plugin.benchmarks.store import StoreError, keep, save_beside
+from tb_tidy_plugin.cli.bench_machine import LEISURE_S, bench_machine
 from tb_tidy_plugin.cli.exit_codes import INTERRUPTED, code_of
 from tb_tidy_plugin.cli.jobs import with_job_for_benchmarks
 from tb_tidy_plugin.cli.output import say_problems
-from tb_tidy_plugin.cli.places import with_paths
+from tb_tidy_plugin.cli.places import PLACE
 from tb_tidy_plugin.cli.printed import say
 from tb_tidy_plugin.cli.progress import progress_bar
 from tb_tidy_plugin.render.terminal import plain
@@ -55,7 +57,8 @@ class BenchRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @click.command(short_help="Measure how much fixes save on this machine.")
-@with_paths
+@click.argument("path", type=PLACE, nargs=-1, metavar="[PATH]...")
+@click.option("--machine", is_flag=True, help="Measure this machine instead, for the limits in reports; takes no PATH.")
 @click.option("--finding", metavar="ID", help="Measure only this finding.")
 @click.option(
     "--device", default="", help="cuda, cuda:1, rocm, mps, xpu or cpu; by default a device of the recording's kind."
@@ -71,7 +74,15 @@ class BenchRow(msgspec.Struct, frozen=True, kw_only=True):
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @with_job_for_benchmarks
 def bench(
-    job: Job, path: tuple[AnyPath, ...], finding: str | None, device: str, budget: float, save: bool, form: str
+    job: Job,
+    path: tuple[AnyPath, ...],
+    *,
+    machine: bool,
+    finding: str | None,
+    device: str,
+    budget: float,
+    save: bool,
+    form: str,
 ) -> None:
     """Measure how much the fixes of the findings in PATH save on this machine; several PATHs are measured together.
 
@@ -79,8 +90,17 @@ def bench(
     from the rules, with the recorded shapes; no code of the recorded program runs. The results are cached. From then on
     `tb-tidy check` shows them, and uses them in its savings if the recording is from the same kind of device.
 
+    With `--machine`, what this machine can do is measured for ten seconds, or for `--budget`, and kept for reports on
+    its recordings.
+
     Exit codes: 0 done, 2 a trace could not be read, or nothing could be measured or stored, 130 interrupted.
     """
+    if machine != (not path):
+        raise click.UsageError("Give either one or several PATHs or --machine.")
+    if machine:
+        is_given = click.get_current_context().get_parameter_source("budget") is not ParameterSource.DEFAULT
+        bench_machine(budget if is_given else LEISURE_S, form)
+        return
     how = Measuring(asked=device, budget_s=budget)
     done = bench_all(path, job, how, finding=finding, save=save)
     say_problems(done.problems)
