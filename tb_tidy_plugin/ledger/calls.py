@@ -96,18 +96,24 @@ class CallSites:
         return self._places.of(row)
 
     def passes(self, events: Rows) -> tuple[Rows, Rows]:
-        """The pass of each event, as a position in `OWNER_PASSES`, and the event whose line is its place."""
+        """The pass of each event, as a position in `OWNER_PASSES`, and the event whose line is its place.
+
+        A hook may update a parameter in the backward pass, as soon as its gradient is there: that is the optimizer's.
+        """
         profile, table = self.profile, self.profile.table
         is_operator = table.category[events] == Category.OPERATOR
         found = np.where(is_operator, _FORWARD, _OTHER)
+        node = self._node[events]
         for number, spans in ((_LOADING, self._loading), (_OPTIMIZER, self._updates)):
             if len(spans):
                 span = profile.covering(events, spans)
                 is_part = span != ABSENT
                 if number == _OPTIMIZER:
                     is_part &= ~self._is_in_closure(events, span)
+                    in_hook = is_part & (node != ABSENT)
+                    in_hook[in_hook] = table.start_ns[span[in_hook]] >= table.start_ns[node[in_hook]]
+                    node = np.where(in_hook, ABSENT, node)
                 found[is_part] = number
-        node = self._node[events]
         found[node != ABSENT] = _BACKWARD
         place = events.copy()
         inside = np.flatnonzero(node != ABSENT)

@@ -146,6 +146,13 @@ class TestClosure:
         made.events = [each for each in made.events if each["cat"] != "python_function"]
         assert self.passes_of(made) == {"forward": 3, "backward": 5, "optimizer": 10, "other": 2}
 
+    def test_an_update_in_a_hook_of_the_backward_pass_is_the_optimizers(self) -> None:
+        made = step(10_000).frame("torch/_tensor.py(500): backward", 100, 9_900)
+        made.operator("autograd::engine::evaluate_function: torch::autograd::AccumulateGrad", 1_000, 9_000)
+        made.frame("train.py(30): hook", 2_000, 8_500).mark("Optimizer.step#SGD.step", 3_000, 8_000)
+        made.operator("aten::add_", 3_000, 8_000)
+        assert self.passes_of(made) == {"backward": 3, "optimizer": 5, "other": 2}
+
     def test_an_optimizer_of_the_users_own_is_no_closure(self) -> None:
         made = step(10_000).mark("Optimizer.step#Mine.step", 0, 10_000).frame("mine.py(5): step", 0, 10_000)
         made.frame("mine.py(20): update", 0, 10_000).operator("aten::add_", 0, 10_000)
