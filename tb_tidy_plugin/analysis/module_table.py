@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from tb_tidy_plugin.ledger.account import passes_of
+from tb_tidy_plugin.ledger.model import OWNER_PASSES
 from tb_tidy_plugin.profile.profile import Profile
 from tb_tidy_plugin.profile.work.modules import Cost, Module, ModuleTree
 from tb_tidy_plugin.report.figures import ModuleRow
 from tb_tidy_plugin.sources.frames import parse_frame
-from tb_tidy_plugin.trace.columns import ABSENT
+from tb_tidy_plugin.trace.columns import ABSENT, Times
 from tb_tidy_plugin.words.vocabulary import KnownBy
 
 
@@ -18,12 +20,30 @@ def module_rows(profile: Profile, modules: ModuleTree) -> list[ModuleRow]:
     rows = np.flatnonzero(modules.module != ABSENT)
     known_by = profile.replayed.least_by_group(rows, modules.module[rows], len(modules.modules))
     return [
-        _row(profile, module, known, on_device=on_device)
-        for module, known in zip(modules.modules, known_by, strict=True)
+        _row(profile, module, known, of_steps, on_device=on_device)
+        for module, known, of_steps in zip(modules.modules, known_by, _by_pass(profile, modules).tolist(), strict=True)
     ]
 
 
-def _row(profile: Profile, module: Module, known_by: KnownBy | None, *, on_device: bool) -> ModuleRow:
+def _by_pass(profile: Profile, modules: ModuleTree) -> Times:
+    """Time of the ledger's steps by module, with the modules inside, and pass."""
+    count = len(modules.modules)
+    found = np.zeros((count + 1, len(OWNER_PASSES)), np.int64)
+    if not count:
+        return found[:0]
+    times = passes_of(profile)
+    np.add.at(found, (np.append(modules.module, ABSENT)[times.event], times.pass_), times.ns)
+    before = np.zeros_like(found)  # of each module, the time of those before it
+    np.cumsum(found[:-1], axis=0, out=before[1:])
+    last = np.array([module.last_descendant for module in modules.modules], np.int64)
+    inside: Times = before[last + 1] - before[:count]
+    return inside
+
+
+def _row(
+    profile: Profile, module: Module, known_by: KnownBy | None, of_steps: list[int], *, on_device: bool
+) -> ModuleRow:
+    by_pass = dict(zip(OWNER_PASSES, of_steps, strict=True))
     table, frame = profile.table, None
     if module.forward_frame != ABSENT:
         frame = parse_frame(table.names[table.name[module.forward_frame]])
@@ -45,6 +65,10 @@ def _row(profile: Profile, module: Module, known_by: KnownBy | None, *, on_devic
         device_backward_ns=module.backward.device_ns,
         allocated_bytes=_allocated(module, on_device=on_device),
         known_by=known_by,
+        step_ns=sum(of_steps),
+        step_forward_ns=by_pass["forward"],
+        step_backward_ns=by_pass["backward"],
+        step_optimizer_ns=by_pass["optimizer"] or None,
     )
 
 

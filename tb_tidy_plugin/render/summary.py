@@ -53,7 +53,7 @@ def _profile(profile: ProfileSummary, wanted: SummaryOptions) -> Section:
     blocks: list[Block] = [*_steps(report), *serving_section(report)]
     blocks += [sentence(note, "note", "warning") for note in report.quality.notes]
     blocks += whole_ledger(report.ledger)
-    blocks += [_operators(report, figures, wanted), *_kernels(figures, wanted), _modules(figures, wanted)]
+    blocks += [_operators(report, figures, wanted), *_kernels(figures, wanted), _modules(report, figures, wanted)]
     blocks += [_memory(device, wanted) for device in figures.memory] or [_missing("Memory", figures, "memory")]
     blocks.append(section("CPU work", *_cpu(figures.cpu, wanted)))
     return Section((profile_names(profile.run, report),), tuple(blocks))
@@ -166,25 +166,32 @@ def _label(row: OperatorRow, group: OperatorGroup) -> str:
             return row.module or ELSEWHERE[group]
 
 
-def _modules(figures: Figures, wanted: SummaryOptions) -> Section:
-    rows = figures.modules
+def _modules(report: ProfileReport, figures: Figures, wanted: SummaryOptions) -> Section:
+    """The part of an average step in each module, by pass; and totals over the profile of its calls."""
+    rows, steps = figures.modules, max(len(report.ledger.steps), 1)
     if not rows:
         return _missing("Modules", figures, "modules")
+    has_optimizer = any(row.step_optimizer_ns for row in rows)
     has_device = any(row.device_forward_ns is not None for row in rows)
     has_memory = any(row.allocated_bytes is not None for row in rows)
     shown = []
     for row in largest(rows, 2 * wanted.top):
+        passes = [row.step_ns, row.step_forward_ns, row.step_backward_ns, *[row.step_optimizer_ns] * has_optimizer]
+        times = (time_text(round(each / steps)) if each else "" for each in passes)
+        host = time_text(row.forward_ns + row.backward_ns)
         device = (time_text((row.device_forward_ns or 0) + (row.device_backward_ns or 0)),) if has_device else ()
         memory = (_size(row.allocated_bytes),) if has_memory else ()
-        times = (str(Count(row.calls)), time_text(row.forward_ns), time_text(row.backward_ns))
-        shown.append(("  " * row.depth + row.name + known_by_mark(row.known_by), *times, *device, *memory))
-    titles = ("module", "calls", "forward", "backward", *["device"] * has_device, *["allocated"] * has_memory)
-    return section(f"Modules: {len(shown)} of {_whole(len(rows))}", _table(titles, shown))
+        name = "  " * row.depth + row.name + known_by_mark(row.known_by)
+        shown.append((name, *times, str(Count(row.calls)), host, *device, *memory))
+    of_step = ("per step", "forward", "backward", *["optimizer"] * has_optimizer)
+    titles = ("module", *of_step, "calls", "host", *["device"] * has_device, *["allocated"] * has_memory)
+    title = f"Modules: {len(shown)} of {Count(len(rows))}, per step; from calls on, over the whole profile"
+    return section(title, _table(titles, shown))
 
 
 def largest(rows: Sequence[ModuleRow], most: int) -> list[ModuleRow]:
     """The modules with most time, in their order; their parents have at least the same time and are included."""
-    order = sorted(range(len(rows)), key=lambda at: -(rows[at].forward_ns + rows[at].backward_ns))
+    order = sorted(range(len(rows)), key=lambda at: (-rows[at].step_ns, -rows[at].forward_ns - rows[at].backward_ns))
     return [rows[at] for at in sorted(order[:most])]
 
 

@@ -145,6 +145,11 @@ class ModuleRow(Model, frozen=True):
     `parent` is the position of the module around it, null for roots; `last` that of the last module inside.
     `places` is the number of places in which the same object is called. `known_by` is the least certain way in which
     work of replayed graphs is attributed to it, null without any.
+
+    `step_ns` is the module's part of the ledger's steps, in sum and with the modules inside: `step_forward_ns`,
+    `step_backward_ns`, and the rest, such as Python between operators. `step_optimizer_ns` is null if it is not known:
+    a recording does not say whose parameters an update changes, unless it runs inside a module. Times without `step`
+    are totals of calls over the recording.
     """
 
     name: str
@@ -164,6 +169,10 @@ class ModuleRow(Model, frozen=True):
     device_backward_ns: int | None
     allocated_bytes: int | None
     known_by: KnownBy | None = None
+    step_ns: int = 0
+    step_forward_ns: int = 0
+    step_backward_ns: int = 0
+    step_optimizer_ns: int | None = None
 
 
 class MemoryHolder(Model, frozen=True):

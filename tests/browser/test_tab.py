@@ -304,6 +304,9 @@ class TestWhereTheTimeGoes:
         row = frame.get_by_role("treegrid").get_by_role("row").nth(1)
         expect(row).to_contain_text(root.name)
         expect(row).to_contain_text(in_column(Nanoseconds(root.forward_ns)))
+        steps = len(reported(UNTIDY).ledger.steps)
+        for part_ns in (root.step_ns, root.step_forward_ns, root.step_backward_ns):
+            expect(row).to_contain_text(in_column(Nanoseconds(round(part_ns / steps))))
 
     def test_a_bar_of_the_flame_graph_is_zoomed_to_by_a_click(self, tab: Tab) -> None:
         frame, flame = tab.open(run=UNTIDY, view="flame"), tables(UNTIDY).flame

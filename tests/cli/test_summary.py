@@ -191,7 +191,7 @@ def test_the_largest_modules_come_with_those_around_them() -> None:
         return ModuleRow(
             name=name, class_name="", parent=parent, last=last, depth=depth, calls=1, places=1, file="", line=None,
             forward_ns=time_ns, forward_self_ns=0, backward_ns=0, backward_self_ns=0, device_forward_ns=None,
-            device_backward_ns=None, allocated_bytes=None,
+            device_backward_ns=None, allocated_bytes=None, step_ns=time_ns // 3,
         )  # fmt: skip
 
     rows = [module("a", None, 0, 2, 5), module("b", 0, 1, 1, 1), module("c", 0, 1, 2, 4), module("d", None, 0, 3, 2)]

@@ -1214,6 +1214,11 @@ export interface ModulesAnswer {
  * `parent` is the position of the module around it, null for roots; `last` that of the last module inside.
  * `places` is the number of places in which the same object is called. `known_by` is the least certain way in which
  * work of replayed graphs is attributed to it, null without any.
+ *
+ * `step_ns` is the module's part of the ledger's steps, in sum and with the modules inside: `step_forward_ns`,
+ * `step_backward_ns`, and the rest, such as Python between operators. `step_optimizer_ns` is null if it is not known:
+ * a recording does not say which module's parameters an update changes, unless it runs inside the module. Times without
+ * `step` are totals of calls over the recording.
  */
 export interface ModuleRow {
   allocated_bytes: number | null;
@@ -1233,6 +1238,10 @@ export interface ModuleRow {
   name: string;
   parent: number | null;
   places: number;
+  step_backward_ns?: number;
+  step_forward_ns?: number;
+  step_ns?: number;
+  step_optimizer_ns?: number | null;
 }
 /**
  * `POST api/mutes`: what to mute and what to show again; creates `.torchtidy.json` if it does not exist.

@@ -57,12 +57,26 @@ it('opens by its sign', async () => {
 it('has times with units, and columns for device, memory and replays only where there are figures', async () => {
   await open();
   const headings = async () => within(await tree()).getAllByRole('columnheader').map((cell) => cell.textContent);
-  expect(await headings()).toEqual(['Module', 'Calls', 'Host', 'Forward', 'Forward self', 'Backward', 'Backward self']);
+  expect(await headings()).toEqual(['Module', 'Calls', 'Host', 'Host forward', 'Forward self', 'Host backward', 'Backward self']);
   await open([row('Net_0', null, 0, 0, { device_forward_ns: 5e6, device_backward_ns: 7e6, allocated_bytes: 2048, known_by: 'donor' })]);
   expect((await headings()).slice(-5)).toEqual(['Device', 'Device forward', 'Device backward', 'Allocated', 'From capture']);
   expect((await within(await tree()).findAllByRole('gridcell')).map((cell) => cell.textContent)).toEqual([
     '3', '10.0 ms', '4.00 ms', '1.00 ms', '6.00 ms', '2.00 ms', '12.0 ms', '5.00 ms', '7.00 ms', '2.00 KiB', 'by an eager iteration',
   ]);
+});
+
+it('begins with the parts of an average step, by pass', async () => {
+  const heads = async () => within(await tree()).getAllByRole('columnheader').map((cell) => cell.textContent);
+  await open([row('Net_0', null, 1, 0, { step_ns: 60e6, step_forward_ns: 15e6, step_backward_ns: 30e6 }), row('Linear_0', 0, 1, 1, { step_forward_ns: 0 })]);
+  expect((await heads()).slice(0, 5)).toEqual(['Module', 'Per step', 'Forward', 'Backward', 'Calls']);
+  const cells = (await within(await tree()).findAllByRole('gridcell')).map((cell) => cell.textContent);
+  expect(cells.slice(0, 4)).toEqual(['20.0 ms', '5.00 ms', '10.0 ms', '3']);
+  expect(cells.slice(9, 13)).toEqual(['', '', '', '3']);
+  await screen.findByText(/which module an update is of was not recorded/);
+  await open([row('Net_0', null, 0, 0, { step_ns: 60e6, step_forward_ns: 15e6, step_optimizer_ns: 3e6 })]);
+  expect((await heads()).slice(0, 5)).toEqual(['Module', 'Per step', 'Forward', 'Optimizer', 'Calls']);
+  expect((await within(await tree()).findAllByRole('gridcell')).map((cell) => cell.textContent).slice(0, 3)).toEqual(['20.0 ms', '5.00 ms', '1.00 ms']);
+  expect(screen.queryByText(/which module an update is of/)).toBeNull();
 });
 
 it('has no columns of a backward pass where there was none', async () => {
