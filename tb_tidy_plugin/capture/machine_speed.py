@@ -37,7 +37,7 @@ BUSY = 3  # exit code
 PATIENCE_S = 1.0  # after the budget, before the job goes on without an answer
 
 DTYPES = ("float32", "bfloat16", "float64", "float16")
-SIDES = (64, 128, 256, 384, 512, 768, 1024, 1536, 2048, 3072)
+SIDES = (128, 256, 384, 512, 768, 1024, 1536, 2048, 3072)
 """Sizes of square products: small ones suit one core, large ones many."""
 
 LONGEST_NS = 1_500_000  # of one product; longer ones would leave no time for another round
@@ -192,18 +192,18 @@ def _host(torch: ModuleType, end_s: float) -> _Speed:
     with _threads_set_back(torch):
         _check_that_cores_are_free(torch, threads)
         operators = _operators(torch)
-        products = {(name, count): _products(torch, name, count) for count in counts for name in DTYPES}
+        products = [_Product(torch, name, count) for count in counts for name in DTYPES]
         caches = {(size, count): _copies(torch, size, count) for count in counts for size in SETS}
         size, memory = _memory(torch, counts, fault)
-        figures = [*operators, *chain(*caches.values())]
-        figures += [each for sides in products.values() for each in sides.values()]
+        figures: list[_Figure | _Product] = [*products, *operators, *chain(*caches.values())]
         figures += [each for kinds in memory.values() for _, each in kinds]
         _run_all(torch, figures, end_s)
+        _check_that_threads_help(products)
     return {
         "threads": threads,
         "operator_ns": round(min(each.best_ns for each in operators), 1),
         "page_fault_ns": round(fault, 1),
-        "products": [_product_rate(name, many, sides) for (name, many), sides in products.items()],
+        "products": [each.rate() for each in products],
         "copies": [
             *(_copy_rate(size, count, *pair) for (size, count), pair in caches.items()),
             *(_memory_rate(size, count, kinds) for count, kinds in memory.items()),
@@ -211,7 +211,7 @@ def _host(torch: ModuleType, end_s: float) -> _Speed:
     }
 
 
-def _run_all(torch: ModuleType, figures: list[_Figure], end_s: float) -> None:
+def _run_all(torch: ModuleType, figures: list[_Figure | _Product], end_s: float) -> None:
     """Runs all figures round by round, until the time is over; each at least once."""
     figures = sorted(figures, key=lambda each: each.threads)
     for number in count():
@@ -249,30 +249,62 @@ def _check_that_cores_are_free(torch: ModuleType, threads: int) -> None:
     raise BusyError
 
 
+def _check_that_threads_help(products: list[_Product]) -> None:
+    """Raises `BusyError` if all threads together are slower than one: they waited for cores that others had."""
+    rates = {each.threads: each.best for each in products if each.name == DTYPES[0]}
+    if rates[max(rates)] < rates[1]:
+        raise BusyError
+
+
 def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _products(torch: ModuleType, name: str, threads: int) -> dict[int, _Figure]:
-    """Square products of the two largest sides that do not take too long."""
-    torch.set_num_threads(threads)
-    found: dict[int, _Figure] = {}
-    expected_ns = 0.0
-    for side in SIDES:
-        if expected_ns * (side / max(found, default=side)) ** 3 > LONGEST_NS:
-            break
-        factor = torch.ones((side, side), dtype=getattr(torch, name), device="cpu")
+class _Product:
+    """Square products in one dtype: of the two largest sides that do not take too long, found in the first rounds.
+
+    A side is added when a run of it should not take too long by the best run so far, so that one slow run is no reason
+    to stay with small sides.
+    """
+
+    is_seldom = False
+
+    def __init__(self, torch: ModuleType, name: str, threads: int) -> None:
+        self.name, self.threads = name, threads
+        self._torch = torch
+        self._sides: dict[int, _Figure] = {}
+
+    def run(self) -> None:
+        """One more round."""
+        for side in sorted(self._sides)[-2:]:
+            self._sides[side].run()
+        while (larger := self._next()) is not None:
+            self._add(larger)
+
+    def _next(self) -> int | None:
+        """The next side, if a product of it should not take too long."""
+        side = next((each for each in SIDES if each not in self._sides), None)
+        if side is None or not self._sides:
+            return side
+        largest = max(self._sides)
+        return side if self._sides[largest].best_ns * (side / largest) ** 3 <= LONGEST_NS else None
+
+    def _add(self, side: int) -> None:
+        torch = self._torch
+        factor = torch.ones((side, side), dtype=getattr(torch, self.name), device="cpu")
         result = torch.mm(factor, factor)  # the first call prepares the next ones
-        found[side] = _Figure(threads, partial(torch.mm, factor, factor, out=result))
+        figure = self._sides[side] = _Figure(self.threads, partial(torch.mm, factor, factor, out=result))
         for _ in range(FIRST_RUNS):
-            found[side].run()
-        expected_ns = found[side].best_ns
-    return {side: found[side] for side in sorted(found)[-2:]}
+            figure.run()
 
+    @property
+    def best(self) -> float:
+        """The best rate of all sides, in FLOP/s."""
+        return max(2 * side**3 / each.best_ns for side, each in self._sides.items()) * 1e9
 
-def _product_rate(name: str, threads: int, sides: dict[int, _Figure]) -> _Row:
-    best = max(2 * side**3 / each.best_ns for side, each in sides.items())
-    return {"dtype": name, "threads": threads, "flops_per_second": best * 1e9}
+    def rate(self) -> _Row:
+        """The same as a row."""
+        return {"dtype": self.name, "threads": self.threads, "flops_per_second": self.best}
 
 
 def _copies(torch: ModuleType, size: int, threads: int) -> tuple[_Figure, _Figure]:
@@ -292,7 +324,7 @@ def _copy_rate(size: int, threads: int, whole: _Figure, empty: _Figure) -> _Row:
 
 
 def _memory(torch: ModuleType, counts: list[int], fault: float) -> tuple[int, dict[int, list[tuple[int, _Figure]]]]:
-    """Bytes of the working set; by threads, the bytes that copying, adding up and filling move, and these."""
+    """Bytes of the working set; by threads, the bytes that copying and adding up move, and these."""
     allowed = min(MAPPING_NS / max(fault, 1) * PAGE, _free_memory() / SPARE_MEMORY)
     wanted = [size for size in MEMORY_SETS if size <= allowed and size // 2 < BEYOND_CACHE * _largest_cache()]
     if not wanted:
@@ -300,7 +332,7 @@ def _memory(torch: ModuleType, counts: list[int], fault: float) -> tuple[int, di
     size = wanted[-1]
     whole = torch.ones(size // 4, dtype=torch.float32, device="cpu")
     source, target = whole.chunk(2)
-    kinds = [(size, partial(target.copy_, source)), (size, whole.sum), (size, partial(whole.fill_, 1.0))]
+    kinds = [(size, partial(target.copy_, source)), (size, whole.sum)]
     return size, {
         threads: [(moved, _Figure(threads, act, runs=min(threads, 2), is_seldom=True)) for moved, act in kinds]
         for threads in counts
