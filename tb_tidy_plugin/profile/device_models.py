@@ -11,7 +11,7 @@ from functools import cache, partial
 
 import msgspec
 
-from tb_tidy_plugin.profile.device_table import FAMILIES, Architecture, Model
+from tb_tidy_plugin.profile.device_table import CACHE_RATE, CACHES, FAMILIES, Architecture, Model
 from tb_tidy_plugin.trace.columns import DeviceProperties
 from tb_tidy_plugin.words.vocabulary import MachineSource
 
@@ -44,11 +44,14 @@ class DeviceModel(msgspec.Struct, frozen=True):
         bytes_per_second: to the device's own memory.
         peaks: by the trace's C++ name of a dtype.
         source: how these figures are known.
+        cache_bytes: most that its last cache may hold, 0 if unknown. cache_bytes_per_second: most that it gives.
     """
 
     bytes_per_second: float
     peaks: Mapping[str, Peak]
     source: MachineSource = "datasheet"
+    cache_bytes: int = 0
+    cache_bytes_per_second: float = 0.0
 
 
 def _peaks(rates: Model) -> dict[str, Peak]:
@@ -66,8 +69,9 @@ def _peak(cores: float, matrix: float | None) -> Peak:
     return Peak(cores * TERA, None if matrix is None else matrix * TERA)
 
 
-def _model(rates: Model, source: MachineSource = "datasheet") -> DeviceModel:
-    return DeviceModel(rates.gigabytes_per_second * GIGA, _peaks(rates), source)
+def _model(rates: Model, architecture: Architecture | None, source: MachineSource = "datasheet") -> DeviceModel:
+    cache = CACHES.get(architecture, 0) << 20 if architecture else 0
+    return DeviceModel(rates.gigabytes_per_second * GIGA, _peaks(rates), source, cache, rates.units * CACHE_RATE)
 
 
 _BRANDS = frozenset({
@@ -115,7 +119,7 @@ def known_device(name: str, listed: DeviceProperties | None = None) -> DeviceMod
             3060 of 8 and 12 GB; without it the fastest of them counts.
     """
     found = _row(name, listed)
-    return None if found is None else _model(found[1])
+    return None if found is None else _model(found[1], found[0])
 
 
 def described_device(name: str, number: int) -> DeviceProperties:
@@ -191,7 +195,7 @@ def estimated_device(device: DeviceProperties, platform: str) -> DeviceModel | N
     sized = [model for model in models if device.totalGlobalMem and _apart(device, model) < SAME_MEMORY] or models
     bandwidth = max(model.gigabytes_per_second for model in sized)
     matrix = any(model.matrix for model in models)
-    return _model(Model(device.name, units, 0, bandwidth, matrix=matrix, **rates), "estimated")
+    return _model(Model(device.name, units, 0, bandwidth, matrix=matrix, **rates), same[0].architecture, "estimated")
 
 
 _RATES = ("float64", "float64_matrix", "float32", "float32_matrix", "float16", "bfloat16", "float8")
@@ -248,7 +252,7 @@ def slowest_device(device: DeviceProperties) -> DeviceModel | None:
 
     tf32, half = None if each.tf32 is None else tera(each.tf32), tera(each.half)
     rates = Model("", 0, 0, each.gigabytes, tera(each.single), half, half, float32_matrix=tf32)
-    return _model(rates, "estimated")
+    return _model(rates, None, "estimated")
 
 
 _UNNAMED: Mapping[tuple[int, int, int, int], str] = {

@@ -16,7 +16,7 @@ source of their own: https://www.techpowerup.com/gpu-specs/
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
 import msgspec
@@ -807,3 +807,17 @@ FAMILIES: tuple[Family | Stated, ...] = (
     _BLACKWELL_ULTRA, _BLACKWELL_GEFORCE, _BLACKWELL, _THOR, _CDNA_1_AND_2, _CDNA_3, _CDNA_4, _MI308X,
     _VEGA, _VEGA_20, _RDNA, _RDNA_2, _RDNA_3, _RDNA_4, _PONTE_VECCHIO, _ALCHEMIST, _BATTLEMAGE, _APPLE, _APPLE_M5,
 )  # fmt: skip
+
+CACHES: Mapping[Architecture, int] = {
+    ("cuda", 6, 0): 4, ("cuda", 6, 1): 3, ("cuda", 7, 0): 6, ("cuda", 7, 2): 1, ("cuda", 7, 5): 6, ("cuda", 8, 0): 40,
+    ("cuda", 8, 6): 6, ("cuda", 8, 7): 4, ("cuda", 8, 9): 96, ("cuda", 9, 0): 60, ("cuda", 10, 0): 126,
+    ("cuda", 10, 3): 126, ("cuda", 11, 0): 32, ("cuda", 12, 0): 128, ("rocm", 9, 0): 8, ("rocm", 9, 4): 288,
+    ("rocm", 9, 5): 288, ("rocm", 10, 1): 4, ("rocm", 10, 3): 132, ("rocm", 11, 0): 102, ("rocm", 12, 0): 72,
+    ("xpu", 0, 0): 408, ("mps", 0, 0): 96,
+}  # fmt: skip
+"""MiB of the last caches of the largest model of each architecture, L2 and what AMD calls Infinity Cache: whitepapers
+as above, and https://www.techpowerup.com/gpu-specs/.
+"""
+
+CACHE_RATE = 64 * 2e9
+"""Most bytes per second that one unit gets from the last cache: 64 per clock, at 2 GHz."""

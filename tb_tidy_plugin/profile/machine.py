@@ -45,6 +45,7 @@ class Machine(msgspec.Struct, frozen=True):
         products: operations per second by the trace's C++ name of a dtype, of a processor.
         peaks: the same of a device.
         copies: bytes per second by bytes of the working set, smallest first.
+        cache_bytes: most that a device's last cache may hold. cache_bytes_per_second: most that it gives.
         operator_ns: the least time that the host needs for an operator without work, None if it was not measured.
         launch_ns: the same for an operator that launches a kernel.
         page_fault_ns: of one page of 4 kB, None if it was not measured.
@@ -55,6 +56,8 @@ class Machine(msgspec.Struct, frozen=True):
     products: Mapping[str, _Scaling] = {}
     peaks: Mapping[str, Peak] = {}
     copies: tuple[tuple[int, _Scaling], ...] = ()
+    cache_bytes: int = 0
+    cache_bytes_per_second: float = 0.0
     operator_ns: float | None = None
     launch_ns: float | None = None
     page_fault_ns: float | None = None
@@ -82,10 +85,18 @@ class Machine(msgspec.Struct, frozen=True):
         """Most bytes per second, read and written together; None if that is unknown.
 
         Args:
-            working_set: distinct bytes that an operator touches. A smaller set fits into a faster cache, so the rate is
-                that of the largest measured set that is not larger.
+            working_set: bytes that an operator moves. A smaller set fits into a faster cache, so the rate is that of
+                the largest measured set that is not larger. What the last cache of a device holds may be there already,
+                or be written later: only the rest must pass its memory.
             threads: as above.
         """
+        memory = self._memory_rate(working_set, threads)
+        if memory is None or not self.cache_bytes or working_set <= 0:
+            return memory
+        cached = min(working_set, self.cache_bytes)
+        return working_set / ((working_set - cached) / memory + cached / max(self.cache_bytes_per_second, memory))
+
+    def _memory_rate(self, working_set: int, threads: int | None) -> float | None:
         rates = [rate for size, rate in self.copies if size <= working_set] or [rate for _, rate in self.copies[:1]]
         return rates[-1].with_threads(threads) if rates else None
 
@@ -140,6 +151,8 @@ def _of_model(name: str, model: DeviceModel, measured: MeasuredDevice | None) ->
         model.source,
         peaks=model.peaks,
         copies=((1, _Scaling(None, 1, model.bytes_per_second)),),
+        cache_bytes=model.cache_bytes,
+        cache_bytes_per_second=model.cache_bytes_per_second,
         launch_ns=None if measured is None else measured.launch_ns,
     )
 

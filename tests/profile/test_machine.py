@@ -10,7 +10,7 @@ import pytest
 
 from tb_tidy_plugin.profile.machine import device_machine, host_machine
 from tb_tidy_plugin.profile.profile import Profile
-from tb_tidy_plugin.rulekit.testing import A100, draw
+from tb_tidy_plugin.rulekit.testing import A100, Gpu, draw
 from tb_tidy_plugin.trace.beside import read_with_side_files
 from tests.support.written import event, kineto_text, write
 
@@ -96,7 +96,7 @@ def test_a_known_device_has_the_rates_of_its_datasheet() -> None:
     machine = device_machine(draw("aten::mm 0-10 kernel=k@5-20", A100))
     assert machine is not None
     assert (machine.name, machine.source) == (A100.name, "datasheet")
-    assert machine.bytes_per_second(1 << 20) == 2039e9
+    assert machine.bytes_per_second(1 << 40) == pytest.approx(2039e9, rel=1e-3)
     assert machine.flops_per_second("float", matrix_units=False) == 19.5e12
     assert machine.flops_per_second("float") == machine.flops_per_second("float", matrix_units=True) == 156e12
     assert machine.flops_per_second("c10::Half", matrix_units=False) == 312e12, "the device's limit"
@@ -128,3 +128,19 @@ def test_figures_that_cannot_be_cost_the_side_file_alone(damage: object, tmp_pat
     assert host_machine(profile) is None
     assert len(profile.table) == 1
     assert "does not match the format" in " ".join(profile.metadata.notes)
+
+
+@pytest.mark.parametrize("moved", [1 << 10, 12_582_912, 40 << 20, 60 << 20, 1 << 30, 1 << 34])
+def test_what_the_last_cache_holds_need_not_pass_the_memory(moved: int) -> None:
+    """An A100 has 40 MiB: 12.6 MB were added up in 6 µs, which its memory alone would need 8.1 µs for."""
+    machine = device_machine(draw("aten::mm 0-10 kernel=k@5-20", Gpu("NVIDIA A100-PG509-200", 8, 0)))
+    assert machine is not None
+    rate = machine.bytes_per_second(moved)
+    assert rate is not None
+    least_s = moved / rate
+    beyond = max(moved - (40 << 20), 0)
+    assert beyond / 1555e9 <= least_s <= moved / 1555e9
+    if moved == 12_582_912:
+        assert least_s < 6e-6
+    if moved == 1 << 34:
+        assert least_s == pytest.approx(moved / 1555e9, rel=0.01)
