@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from tb_tidy_plugin.render.notebook import Cell
     from tb_tidy_plugin.report.model import Report
 
-__all__ = ["TidyError", "__version__", "analyze", "show"]
+__all__ = ["TidyError", "__version__", "analyze", "annotate", "show"]
 
 __version__ = "0.1.0"
 
@@ -113,4 +113,54 @@ def show(
         cache=cache,
     )
     document = report_document(report, "html")
+    return Cell(to_html(document), height_px, document.title)
+
+
+def annotate(
+    path: str | PathLike[str],
+    file: str | None = None,
+    source_roots: Sequence[str | PathLike[str]] = (),
+    *,
+    follow_links: bool = False,
+    height_px: int = 720,
+    cache: bool = False,
+) -> Cell:
+    """The sources of one trace in a notebook's cell, with the time of each line by pass, as `tb-tidy annotate`.
+
+    Args:
+        path: a trace file, or a folder with exactly one.
+        file: the only file to show, possibly by the end of its path.
+        source_roots, follow_links, cache: as for `analyze`.
+        height_px: height of the frame in pixels.
+
+    Raises:
+        TidyError: `path` does not exist, cannot be read or holds no trace or several; no line of `file` is known.
+    """
+    from pathlib import Path
+
+    from tb_tidy_plugin.analysis.detailed_answers import LINES
+    from tb_tidy_plugin.analysis.job import Job
+    from tb_tidy_plugin.analysis.named import ShownNames
+    from tb_tidy_plugin.analysis.paths import analyse_files
+    from tb_tidy_plugin.render.annotated import annotated, annotated_document
+    from tb_tidy_plugin.render.html import to_html
+    from tb_tidy_plugin.render.notebook import Cell
+    from tb_tidy_plugin.sources.lookup import FoundSources
+    from tb_tidy_plugin.trace.cache import NOWHERE, Cache, default_folder
+    from tb_tidy_plugin.trace.files import only_trace
+    from tb_tidy_plugin.trace.remote import path_or_url
+    from tb_tidy_plugin.words.errors import TraceError
+
+    job = Job(
+        source_roots=tuple(Path(root).absolute() for root in source_roots),
+        follow_links=follow_links,
+        cache=Cache(default_folder()).usable() if cache else NOWHERE,
+    )
+    trace = only_trace(path_or_url(path), follow_links=follow_links)
+    (found,) = analyse_files(job, [trace], LINES)
+    if found.answer is None:
+        assert found.problem is not None
+        raise TraceError(found.problem.error, found.problem.advice)
+    sources = FoundSources(trace, job.source_roots, found.answer.captured)
+    document = annotated_document(annotated(found.answer, file, sources, ShownNames(job).beside(str(trace.path))))
     return Cell(to_html(document), height_px, document.title)

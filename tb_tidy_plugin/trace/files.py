@@ -356,3 +356,16 @@ def _remote_traces(path: RemotePath) -> Iterator[TraceFile]:
 def _file(run: str, path: AnyPath, rank_folder: str = "") -> TraceFile:
     worker, span = name_parts(path.name)
     return TraceFile(run, f"{rank_folder}/{worker}" if rank_folder else worker, span, path)
+
+
+def only_trace(path: AnyPath, *, follow_links: bool) -> TraceFile:
+    """The only trace at `path`.
+
+    Raises:
+        NotFoundError: there is none, or there are several.
+    """
+    found = find_traces(path, follow_links=follow_links)
+    if len(found) > 1:
+        names = ", ".join(f"`{each.path}`" for each in found[:3])
+        raise NotFoundError(f"`{path}` contains {len(found)} traces: {names} … …", "Name one of them.")
+    return found[0]
