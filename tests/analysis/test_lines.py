@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
 
 from tb_tidy_plugin.analysis.assemble import Analysis, read_file
 from tb_tidy_plugin.analysis.job import Job
@@ -14,7 +15,8 @@ from tb_tidy_plugin.rulekit import Profile
 from tb_tidy_plugin.rulekit.testing import A100, draw
 from tb_tidy_plugin.sources.align import Aligner
 from tb_tidy_plugin.trace.files import find_traces
-from tests.support.recordings import ROOT
+from tests.ledger.test_random import Event, hosts, made, works
+from tests.support.recordings import ROOT, shared, shared_names
 
 SOURCE = """\
 import torch
@@ -215,6 +217,21 @@ def test_lines_of_sample_runs_add_up_to_the_ledgers_steps(sample: Analysis) -> N
     found = line_costs(sample.profile, sample.aligner)
     check_sums(sample.profile, found)
     assert sum(line.own_ns for line in found.lines) > 0.8 * found.step.ns
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("name", shared_names("traces"))
+def test_time_of_real_recordings_adds_up_though_their_sources_are_absent(name: str) -> None:
+    for trace in find_traces(shared(f"traces/{name}"))[:1]:
+        analysis = read_file(trace, Job())
+        check_sums(analysis.profile, line_costs(analysis.profile, analysis.aligner))
+
+
+@given(hosts, works)
+@settings(max_examples=20)
+def test_time_of_random_events_adds_up(hosts_: list[Event], works_: list[Event]) -> None:
+    profile = made(hosts_, works_).profile()
+    check_sums(profile, line_costs(profile, Aligner(profile, {"train.py": TRAINING.splitlines()}.get)))
 
 
 def test_an_owner_of_a_sample_runs_ledger_has_at_most_the_time_of_its_line(sample: Analysis) -> None:
