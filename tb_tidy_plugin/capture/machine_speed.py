@@ -11,6 +11,7 @@ took the cores meanwhile, there are no figures.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sys
 import threading
@@ -25,11 +26,12 @@ from types import ModuleType
 from typing import Any, TypeAlias
 
 from tb_tidy_plugin.capture.faults import fault_ns
-from tb_tidy_plugin.capture.guarded import logged_once, unless_it_fails
+from tb_tidy_plugin.capture.guarded import log_harmless, unless_it_fails
 from tb_tidy_plugin.system.machine_file import keep_machine, machine_file, read_machine
 
 WHAT = "the speed of this machine"
 THEN = "the recording is unaffected"
+WHEN_IDLE = "Run `tb-tidy bench --machine` when it is idle."
 BUDGET_S = 0.25  # of a job, with the memory that it takes; its last run may take a little more
 TIMES = 3
 LEISURE_S = 10.0
@@ -99,7 +101,7 @@ def machine_speed() -> Mapping[str, object] | None:
     """
     import torch
 
-    file = unless_it_fails("the folder of measured machines", lambda: machine_file(_build(torch)), THEN)
+    file = unless_it_fails("the folder of measured machines", lambda: _file(torch), THEN)
     known = None if file is None else unless_it_fails(WHAT, lambda: _known(read_machine(file)), "it is measured again")
     if _shares_cores() or (known is not None and known.get("times", 0) >= TIMES):
         return known
@@ -110,6 +112,14 @@ def machine_speed() -> Mapping[str, object] | None:
     if file is not None:
         unless_it_fails(WHAT, lambda: keep_machine(file, json.dumps(best).encode()), "it is measured again next time")
     return best
+
+
+def _file(torch: ModuleType) -> Path | None:
+    """The file of this machine; None in an environment without the package that knows the cache folder."""
+    try:
+        return machine_file(_build(torch))
+    except ImportError:  # as under `tb-tidy record`, which needs nothing in the program's own environment
+        return None
 
 
 def _known(content: bytes | None) -> _Speed | None:
@@ -168,7 +178,7 @@ def measured_apart(budget_s: float) -> _Speed | None:
         raise TimeoutError(f"it takes longer than {budget_s + PATIENCE_S:.1f} s")
     answer = found[0]
     if isinstance(answer, BusyError):
-        logged_once(WHAT, "run `tb-tidy bench --machine` when it is idle", "other programs use its cores")
+        log_harmless(logging.INFO, f"{WHAT} is not known: other programs use its cores. {WHEN_IDLE}")
         return None
     if isinstance(answer, Exception):
         raise answer
