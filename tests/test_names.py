@@ -12,6 +12,7 @@ DEFINITIONS = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 PACKAGE = Path(tb_tidy_plugin.__file__).parent
 
 REPEATED = {
+    "annotate": "the function for notebooks, and the command",
     "Evidence": "a slot that each rule fills",
     "IS_COMPILED": "of each module whose loops have a compiled twin; tests switch one off",
     "TidyCallback": "the same callback for Lightning and for transformers",

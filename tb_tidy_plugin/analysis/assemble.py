@@ -304,6 +304,7 @@ def _profile_report(
         true_step_ns=profile.pace.true_ns,
         step_ns=profile.pace.step_ns,
         ledger=account_of(profile).ledger,
+        floor=account_of(profile).floor,
         serving=serving_of(profile),
     )
 

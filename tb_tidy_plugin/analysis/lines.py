@@ -71,7 +71,7 @@ class PassTime(msgspec.Struct, frozen=True, kw_only=True):
         return sum(getattr(self, name) for name in PASSES)
 
 
-def summed(times: Iterable[PassTime]) -> PassTime:
+def summed_times(times: Iterable[PassTime]) -> PassTime:
     """The sum of each pass."""
     found = PassTime()
     for each in times:
@@ -130,7 +130,7 @@ class StepTime(PassTime, frozen=True):
 
     def less(self, *parts: PassTime) -> PassTime:
         """What the parts leave of each pass."""
-        taken = summed(parts)
+        taken = summed_times(parts)
         return PassTime(**{name: getattr(self, name) - getattr(taken, name) for name in PASSES})
 
 

@@ -30,19 +30,19 @@ from tb_tidy_plugin.capture.guarded import log_harmless, unless_it_fails
 from tb_tidy_plugin.system.machine_file import keep_machine, machine_file, read_machine
 
 WHAT = "the speed of this machine"
-THEN = "the recording is unaffected"
+UNAFFECTED = "the recording is unaffected"
 WHEN_IDLE = "Run `tb-tidy bench --machine` when it is idle."
-BUDGET_S = 0.25  # of a job, with the memory that it takes; its last run may take a little more
+JOB_S = 0.25  # of a job, with the memory that it takes; its last run may take a little more
 TIMES = 3
 LEISURE_S = 10.0
-BUSY = 3  # exit code
-PATIENCE_S = 1.0  # after the budget, before the job goes on without an answer
+EXIT_BUSY = 3  # exit code
+ANSWER_S = 1.0  # after the budget, before the job goes on without an answer
 
 DTYPES = ("float32", "bfloat16", "float64", "float16")
 SIDES = (128, 256, 384, 512, 768, 1024, 1536, 2048, 3072)
 """Sizes of square products: small ones suit one core, large ones many."""
 
-LONGEST_NS = 1_500_000  # of one product; longer ones would leave no time for another round
+LONGEST_PRODUCT_NS = 1_500_000  # of one product; longer ones would leave no time for another round
 SETS = (1 << 16, 1 << 18, 1 << 22)
 """Bytes of the working sets in caches: two tensors of half that."""
 
@@ -53,8 +53,8 @@ MAPPING_NS = 100_000_000  # most time for mapping that memory, which bounds it a
 SPARE_MEMORY = 8  # times the working set that must be free
 FIRST_RUNS = 3  # of a product, to see how long it takes
 SELDOM = 2  # memory is measured in each such round: it takes the most time
-PAGE, LARGEST_START = 4096, 4  # bytes of a page; a copy takes at least a fourth of its time for its bytes
-CALLS, RUNS = 20, 8  # of a short operator, in one run; runs of it and of copies in caches, in one round
+PAGE_SIZE, LARGEST_START = 4096, 4  # bytes of a page; a copy takes at least a fourth of its time for its bytes
+SHORT_CALLS, SHORT_RUNS = 20, 8  # of a short operator, in one run; runs of it and of copies in caches, in one round
 SETTLED_RUNS = 64  # of larger copies: the first ones of a round find the caches full of other data
 SHORT_SET = 1 << 18  # bytes; copies of more take long enough to be timed one by one
 LOOK_NS, TRIES = 20_000_000, 3  # the system counts processor time in ticks of some ms
@@ -101,11 +101,11 @@ def machine_speed() -> Mapping[str, object] | None:
     """
     import torch
 
-    file = unless_it_fails("the folder of measured machines", lambda: _file(torch), THEN)
+    file = unless_it_fails("the folder of measured machines", lambda: _file(torch), UNAFFECTED)
     known = None if file is None else unless_it_fails(WHAT, lambda: _known(read_machine(file)), "it is measured again")
     if _shares_cores() or (known is not None and known.get("times", 0) >= TIMES):
         return known
-    found = unless_it_fails(WHAT, lambda: measured_apart(BUDGET_S), THEN)
+    found = unless_it_fails(WHAT, lambda: measured_apart(JOB_S), UNAFFECTED)
     if found is None:
         return known
     best = unless_it_fails(WHAT, lambda: _best(known, found), "it is measured again") or found
@@ -173,9 +173,9 @@ def measured_apart(budget_s: float) -> _Speed | None:
 
     thread = threading.Thread(target=measure, name="torchtidy-machine", daemon=True)
     thread.start()
-    thread.join(budget_s + PATIENCE_S)
+    thread.join(budget_s + ANSWER_S)
     if not found:
-        raise TimeoutError(f"it takes longer than {budget_s + PATIENCE_S:.1f} s")
+        raise TimeoutError(f"it takes longer than {budget_s + ANSWER_S:.1f} s")
     answer = found[0]
     if isinstance(answer, BusyError):
         log_harmless(logging.INFO, f"{WHAT} is not known: other programs use its cores. {WHEN_IDLE}")
@@ -297,7 +297,7 @@ class _Product:
         if side is None or not self._sides:
             return side
         largest = max(self._sides)
-        return side if self._sides[largest].best_ns * (side / largest) ** 3 <= LONGEST_NS else None
+        return side if self._sides[largest].best_ns * (side / largest) ** 3 <= LONGEST_PRODUCT_NS else None
 
     def _add(self, side: int) -> None:
         torch = self._torch
@@ -321,10 +321,10 @@ def _copies(torch: ModuleType, size: int, threads: int) -> tuple[_Figure, _Figur
     """A copy within a cache, and one without work."""
     source, target = (torch.ones(size // 8, dtype=torch.float32, device="cpu") for _ in range(2))
     whole, empty = partial(target.copy_, source), partial(target[:16].copy_, source[:16])
-    of_whole = _Figure(threads, partial(_often, whole), CALLS, RUNS)
+    of_whole = _Figure(threads, partial(_often, whole), SHORT_CALLS, SHORT_RUNS)
     if size > SHORT_SET:
         of_whole = _Figure(threads, whole, runs=SETTLED_RUNS)
-    return of_whole, _Figure(threads, partial(_often, empty), CALLS, RUNS)
+    return of_whole, _Figure(threads, partial(_often, empty), SHORT_CALLS, SHORT_RUNS)
 
 
 def _copy_rate(size: int, threads: int, whole: _Figure, empty: _Figure) -> _Row:
@@ -335,7 +335,7 @@ def _copy_rate(size: int, threads: int, whole: _Figure, empty: _Figure) -> _Row:
 
 def _memory(torch: ModuleType, counts: list[int], fault: float) -> tuple[int, dict[int, list[tuple[int, _Figure]]]]:
     """Bytes of the working set; by threads, the bytes that copying and adding up move, and these."""
-    allowed = min(MAPPING_NS / max(fault, 1) * PAGE, _free_memory() / SPARE_MEMORY)
+    allowed = min(MAPPING_NS / max(fault, 1) * PAGE_SIZE, _free_memory() / SPARE_MEMORY)
     wanted = [size for size in MEMORY_SETS if size <= allowed and size // 2 < BEYOND_CACHE * _largest_cache()]
     if not wanted:
         return 0, {}
@@ -358,11 +358,11 @@ def _operators(torch: ModuleType) -> list[_Figure]:
     """Some operators without work."""
     one = torch.ones(1, dtype=torch.float32, device="cpu")
     cheap: list[Callable[[], object]] = [one.detach, partial(one.copy_, one), partial(one.view, 1)]
-    return [_Figure(1, partial(_often, act), CALLS, RUNS) for act in cheap]
+    return [_Figure(1, partial(_often, act), SHORT_CALLS, SHORT_RUNS) for act in cheap]
 
 
 def _often(act: Callable[[], object]) -> None:
-    for _ in range(CALLS):
+    for _ in range(SHORT_CALLS):
         act()
 
 
@@ -390,13 +390,13 @@ def _free_memory() -> float:
 def main() -> None:
     """Writes the figures to stdout as JSON and keeps them; measures for as many seconds as a line of stdin says.
 
-    Exits with `BUSY` if the cores are.
+    Exits with `EXIT_BUSY` if the cores are.
     """
     import torch
 
     found = measured_apart(float(sys.stdin.readline() or LEISURE_S))
     if found is None:
-        sys.exit(BUSY)
+        sys.exit(EXIT_BUSY)
     text = json.dumps({**found, "times": TIMES})
     keep_machine(machine_file(_build(torch)), text.encode())
     sys.stdout.write(text)

@@ -24,7 +24,8 @@ from tb_tidy_plugin.benchmarks.measurement import Measurement, NotMeasured
 from tb_tidy_plugin.benchmarks.process import NO_TORCH, MeasuringProgress
 from tb_tidy_plugin.benchmarks.runner import has_torch
 from tb_tidy_plugin.benchmarks.store import StoreError, keep, save_beside
-from tb_tidy_plugin.cli.bench_machine import LEISURE_S, bench_machine
+from tb_tidy_plugin.capture.machine_speed import LEISURE_S
+from tb_tidy_plugin.cli.bench_machine import bench_machine
 from tb_tidy_plugin.cli.exit_codes import INTERRUPTED, code_of
 from tb_tidy_plugin.cli.jobs import with_job_for_benchmarks
 from tb_tidy_plugin.cli.output import say_problems

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from tb_tidy_plugin.benchmarks.process import NO_TORCH
 from tb_tidy_plugin.benchmarks.runner import has_torch
+from tb_tidy_plugin.capture.machine_speed import EXIT_BUSY
 from tb_tidy_plugin.cli.printed import say
 from tb_tidy_plugin.render.terminal import plain
 from tb_tidy_plugin.system import child
@@ -22,9 +23,7 @@ from tb_tidy_plugin.trace.recover import NOT_JSON
 from tb_tidy_plugin.words.errors import TidyError
 from tb_tidy_plugin.words.units import Bytes
 
-LEISURE_S = 10.0
-PATIENCE_S = 120.0  # for the import of torch
-BUSY = 3  # the child's exit code
+IMPORT_S = 120.0  # for the import of torch
 
 _MEASURING = child.command_for("tb_tidy_plugin.capture.machine_speed")
 
@@ -40,11 +39,11 @@ def bench_machine(seconds: float, form: str) -> None:
     command = [*_MEASURING, *child.import_folders()]
     try:
         done = subprocess.run(
-            command, input=f"{seconds}\n".encode(), capture_output=True, timeout=seconds + PATIENCE_S, check=False
+            command, input=f"{seconds}\n".encode(), capture_output=True, timeout=seconds + IMPORT_S, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as problem:
         raise TidyError(f"This machine could not be measured: {type(problem).__name__}.", "Try again.") from None
-    if done.returncode == BUSY:
+    if done.returncode == EXIT_BUSY:
         raise TidyError("This machine is busy: other programs use its cores.", "Try again when it is idle.")
     try:
         machine = decode(done.stdout, MeasuredMachine)

@@ -21,7 +21,7 @@ from tb_tidy_plugin.compare.findings import (
     predicted_ns,
     together_cost,
 )
-from tb_tidy_plugin.compare.machine import Machine, machine_of
+from tb_tidy_plugin.compare.machine import MachineRatio, machine_of
 from tb_tidy_plugin.compare.model import (
     COMPARISON_VERSION,
     Comparison,
@@ -235,7 +235,7 @@ def _located(change: FindingChange, side: Sequence[Chosen]) -> FindingChange:
     return msgspec.structs.replace(change, run=recording.run, worker=report.worker, span=report.span)
 
 
-def _notes(settings: Sequence[SettingChange], machine: Machine | None) -> Iterator[str]:
+def _notes(settings: Sequence[SettingChange], machine: MachineRatio | None) -> Iterator[str]:
     """Notes to read before any number."""
     for change in settings:
         yield f"Different {change.name}: {change.base or 'none'} against {change.candidate or 'none'}."

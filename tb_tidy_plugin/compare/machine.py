@@ -21,7 +21,7 @@ MOST_WEIGHT = 0.25
 """No operator counts for more than this, so that one that really became faster does not count as the machine."""
 
 
-class Machine(msgspec.Struct, frozen=True):
+class MachineRatio(msgspec.Struct, frozen=True):
     """The candidate's time for the same work divided by the baseline's: its logarithm and the error of that."""
 
     log_ratio: float
@@ -41,7 +41,7 @@ class Machine(msgspec.Struct, frozen=True):
 CLEARLY = 0.05
 
 
-def machine_of(base: Sequence[Chosen], candidate: Sequence[Chosen]) -> Machine | None:
+def machine_of(base: Sequence[Chosen], candidate: Sequence[Chosen]) -> MachineRatio | None:
     """The machine's part; None if too little is shared.
 
     Counts operators' self times on the host and kernels' times, each with the same number of calls per step on both
@@ -59,7 +59,7 @@ def machine_of(base: Sequence[Chosen], candidate: Sequence[Chosen]) -> Machine |
     order = np.argsort(logs)
     middle = float(np.interp(0.5, np.cumsum(weights[order]) - weights[order] / 2, logs[order]))
     counted = 1 / float((weights**2).sum())
-    return Machine(middle, float(np.sqrt((weights * (logs - middle) ** 2).sum() / (counted - 1))))
+    return MachineRatio(middle, float(np.sqrt((weights * (logs - middle) ** 2).sum() / (counted - 1))))
 
 
 def _shared(base: Sequence[Chosen], candidate: Sequence[Chosen]) -> list[tuple[float, float]]:

@@ -8,7 +8,7 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from tb_tidy_plugin.compare.machine import Machine
+from tb_tidy_plugin.compare.machine import MachineRatio
 from tb_tidy_plugin.compare.model import Ratio
 from tb_tidy_plugin.words.vocabulary import Verdict
 
@@ -33,7 +33,7 @@ T_975 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 
 def step_ratio(
     base_ns: Sequence[Sequence[int]],
     candidate_ns: Sequence[Sequence[int]],
-    machine: Machine | None = None,
+    machine: MachineRatio | None = None,
     *,
     within_recording: bool = False,
 ) -> Ratio | None:
@@ -57,7 +57,7 @@ def step_ratio(
     if within_recording:
         width = float(np.exp(spread))
         return Ratio(value=value, low=value / width, high=value * width)
-    machine = machine or Machine(0.0, 0.0)
+    machine = machine or MachineRatio(0.0, 0.0)
     width = float(np.exp(np.hypot(np.hypot(spread, NORMAL_975 * machine.error), np.log1p(BETWEEN_RECORDINGS))))
     on_one_machine = value / machine.ratio
     return Ratio(value=value, low=min(value, on_one_machine) / width, high=max(value, on_one_machine) * width)

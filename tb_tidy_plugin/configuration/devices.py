@@ -18,7 +18,7 @@ from tb_tidy_plugin.profile.device_models import (
 )
 from tb_tidy_plugin.words.errors import ConfigurationError
 
-NEAR, LIKE = 3, 20  # similar names that are shown, and that these are chosen from by their beginning
+_NEAR, _LIKE = 3, 20  # similar names that are shown, and that these are chosen from by their beginning
 SHOWN = 100  # characters of an unknown name
 BANDWIDTH = "gigabytes-per-second"
 _DTYPES: Mapping[str, tuple[str, ...]] = {
@@ -56,7 +56,7 @@ def checked_device(name: str, devices: Collection[str], where: str) -> str:
         return name
     spelled = {plain_name(known): known for known in (*device_names(), *devices)}
     wanted = plain_name(name)
-    near = sorted(get_close_matches(wanted, spelled, LIKE), key=lambda each: -_alike(wanted, each))[:NEAR]
+    near = sorted(get_close_matches(wanted, spelled, _LIKE), key=lambda each: -_alike(wanted, each))[:_NEAR]
     similar = f"Similar ones: {', '.join(f'`{spelled[each]}`' for each in near)}. " if near else ""
     advice = f"{similar}`nvidia-smi -L` and `rocminfo` show names; rates of your own are given in `[devices]`."
     raise ConfigurationError(f"{where} names a device without known rates: `{name[:SHOWN]}`.", advice)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from tb_tidy_plugin.ledger import advice
 from tb_tidy_plugin.ledger.calls import MOST_OWNERS, CallSites, Owned, PassTimes, owners_of
 from tb_tidy_plugin.ledger.causes import LAUNCHES, Segments, has, is_thinned, rank_of, segments_of
+from tb_tidy_plugin.ledger.floor import Floors
 from tb_tidy_plugin.ledger.host import Host
 from tb_tidy_plugin.ledger.limits import WorkLimits, communication_of
 from tb_tidy_plugin.ledger.model import (
@@ -24,6 +25,7 @@ from tb_tidy_plugin.ledger.model import (
     Owner,
     Piece,
     RecordingKind,
+    StepFloor,
     StepLength,
     Window,
     is_own_function,
@@ -72,6 +74,7 @@ class Account(msgspec.Struct, frozen=True):
         limits: limits of the profile's device work.
         owned: the calls that each entry's time belongs to.
         events: row of the host event that the time of each piece belongs to, `ABSENT` for none.
+        floor: of a mean step; None if the machine's limits are not known.
     """
 
     ledger: Ledger
@@ -81,6 +84,7 @@ class Account(msgspec.Struct, frozen=True):
     limits: WorkLimits
     owned: list[list[Owned]]
     events: Numbers
+    floor: StepFloor | None
 
     def overlaps(self, time: Intervals) -> Rows:
         """Overlap of `time` with each entry in ns."""
@@ -127,7 +131,8 @@ def account_of(profile: Profile) -> Account:
         groups=ledger_groups_of(entries),
     )
     pieces = msgspec.structs.replace(segments, call=repeated(ABSENT, len(entry), np.int32))
-    return Account(ledger, pieces, entry, book.calls, book.limits, book.owned, book.events)
+    floor = book.floors.of_steps(entries, len(lengths))
+    return Account(ledger, pieces, entry, book.calls, book.limits, book.owned, book.events, floor)
 
 
 @once
@@ -193,7 +198,7 @@ class _Book:
     ) -> None:
         self.profile, self.work, self.span, self.host = profile, work, span, host
         self.segments, self.names = segments, names
-        self.limits = WorkLimits(profile)
+        self.limits, self.floors = WorkLimits(profile), Floors(profile)
         self.operators = names.operator_rows(host)
         self.owned: list[list[Owned]] = []
 
@@ -283,6 +288,7 @@ class _Book:
         hidden = self._hidden_device if cause in {Cause.CPU, Cause.UNRECORDED_HOST} else None
         if hidden is not None:
             said, nothing = None, hidden
+        floor = self.floors.of(cause, kind, self.segments.take(mine), self.calls[mine], length)
         count, longest = pieces
         communication = (
             communication_of(self.profile, self.segments.take(mine)) if cause is Cause.COMMUNICATION else None
@@ -314,6 +320,9 @@ class _Book:
             nothing_to_fix=nothing,
             evidence=[self._piece(*piece) for piece in longest],
             owners=owners,
+            floor_ns=floor.ns,
+            floor_known_ns=floor.known_ns,
+            gaps=floor.gaps,
         )
 
     def _known(self, cause: Cause, kind: Kind | None, mine: Rows) -> advice.Circumstances:

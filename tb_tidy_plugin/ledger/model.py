@@ -13,7 +13,7 @@ from typing import Literal, TypeAlias, get_args
 import msgspec
 
 from tb_tidy_plugin.words.causes import AtWork, Cause, CauseGroup, Colour, Kind, Proof
-from tb_tidy_plugin.words.vocabulary import Confidence, KnownBy, StepSource
+from tb_tidy_plugin.words.vocabulary import Confidence, GapReason, KnownBy, MachineSource, StepSource
 
 RecordingKind: TypeAlias = Literal[
     "steady", "start-up", "compilation", "capture", "thinned", "no-device", "unknown-device", "empty"
@@ -173,6 +173,31 @@ class Communication(Value, frozen=True):
     by: Literal["ranks", "at-least"]
 
 
+class Gap(Value, frozen=True):
+    """Time above the floor, over the window, and its reason; `text` is the reason in words."""
+
+    reason: GapReason
+    ns: int
+    text: str
+
+
+class StepFloor(Value, frozen=True):
+    """The least time that the machine needs for a mean step.
+
+    Attributes:
+        ns: the floor. named_ns: time above it whose reason is known.
+        share_known: part of the step whose floor is known, 0 to 1; the rest counts as above the floor, unexplained.
+        source: how the machine's limits are known.
+        text: what this says of the step, in a sentence; empty if too little of it is known.
+    """
+
+    ns: int
+    named_ns: int
+    share_known: float
+    source: MachineSource
+    text: str
+
+
 class Piece(Value, frozen=True):
     """One uninterrupted piece of an entry; `event` names what ran, or what the device waited for.
 
@@ -197,6 +222,9 @@ class Entry(Value, frozen=True):
             eight.
         proof_text: the proof in words; empty without one.
         limit: of the device, for its work. rate: of operators on the host.
+        floor_ns: the least time that the machine needs for the entry, over the window. floor_known_ns: the part of
+            `ns_total` whose floor is known. gaps: reasons for the time above the floor, which add up to it, largest
+            first.
         hidden_ns: over the window, the same work behind other work; already part of other entries.
         finding_id: the finding that fixes most of it. advice: what to do. nothing_to_fix: why nothing is to be done, or
             why that is unknown. At least one of the three is set for the largest entry and for those above a tenth of
@@ -230,6 +258,9 @@ class Entry(Value, frozen=True):
     nothing_to_fix: str | None = None
     evidence: list[Piece] = msgspec.field(default_factory=list)
     owners: list[Owner] = msgspec.field(default_factory=list)
+    floor_ns: int = 0
+    floor_known_ns: int = 0
+    gaps: list[Gap] = msgspec.field(default_factory=list)
 
     @property
     def is_unnamed(self) -> bool:

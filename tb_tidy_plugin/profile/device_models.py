@@ -11,7 +11,7 @@ from functools import cache, partial
 
 import msgspec
 
-from tb_tidy_plugin.profile.device_table import CACHE_RATE, CACHES, FAMILIES, Architecture, Model
+from tb_tidy_plugin.profile.device_table import CACHE_RATE, CACHES, FAMILIES, Architecture, DeviceRates
 from tb_tidy_plugin.trace.columns import DeviceProperties
 from tb_tidy_plugin.words.vocabulary import MachineSource
 
@@ -54,7 +54,7 @@ class DeviceModel(msgspec.Struct, frozen=True):
     cache_bytes_per_second: float = 0.0
 
 
-def _peaks(rates: Model) -> dict[str, Peak]:
+def _peaks(rates: DeviceRates) -> dict[str, Peak]:
     """Peaks by dtype. `Peak.cores` is None where the figure holds for matrix units and ordinary cores alike."""
     peaks = {"float": _peak(rates.float32, rates.float32_matrix)}
     if rates.float64 is not None:
@@ -69,7 +69,7 @@ def _peak(cores: float, matrix: float | None) -> Peak:
     return Peak(cores * TERA, None if matrix is None else matrix * TERA)
 
 
-def _model(rates: Model, architecture: Architecture | None, source: MachineSource = "datasheet") -> DeviceModel:
+def _model(rates: DeviceRates, architecture: Architecture | None, source: MachineSource = "datasheet") -> DeviceModel:
     cache = CACHES.get(architecture, 0) << 20 if architecture else 0
     return DeviceModel(rates.gigabytes_per_second * GIGA, _peaks(rates), source, cache, rates.units * CACHE_RATE)
 
@@ -95,9 +95,9 @@ MOST_NAME_CHARACTERS = 200
 
 
 @cache
-def _models() -> Mapping[str, tuple[tuple[Architecture, Model], ...]]:
+def _models() -> Mapping[str, tuple[tuple[Architecture, DeviceRates], ...]]:
     """The rows of the table by plain name."""
-    found: dict[str, tuple[tuple[Architecture, Model], ...]] = {}
+    found: dict[str, tuple[tuple[Architecture, DeviceRates], ...]] = {}
     for family in FAMILIES:
         for model in family.models():
             key = plain_name(model.name)
@@ -122,7 +122,7 @@ def known_device(name: str, listed: DeviceProperties | None = None) -> DeviceMod
     return None if found is None else _model(found[1], found[0])
 
 
-def described_device(name: str, number: int) -> DeviceProperties:
+def device_called(name: str, number: int) -> DeviceProperties:
     """What a trace would list of the fastest device called `name`, as device `number`; its name alone if unknown."""
     found = _row(name, None)
     if found is None:
@@ -140,7 +140,7 @@ def _units_per_listed(platform: str, major: int) -> int:
     return 2 if platform == "rocm" and major >= FIRST_WITH_PAIRS else 1
 
 
-def _row(name: str, listed: DeviceProperties | None) -> tuple[Architecture, Model] | None:
+def _row(name: str, listed: DeviceProperties | None) -> tuple[Architecture, DeviceRates] | None:
     models = _models().get(plain_name(name), ())
     if not models:
         return None
@@ -149,11 +149,11 @@ def _row(name: str, listed: DeviceProperties | None) -> tuple[Architecture, Mode
     return min(models, key=partial(_distance, listed))
 
 
-def _speed(row: tuple[Architecture, Model]) -> tuple[float, float]:
+def _speed(row: tuple[Architecture, DeviceRates]) -> tuple[float, float]:
     return row[1].gigabytes_per_second, row[1].float32
 
 
-def _distance(listed: DeviceProperties, row: tuple[Architecture, Model]) -> tuple[float, float]:
+def _distance(listed: DeviceProperties, row: tuple[Architecture, DeviceRates]) -> tuple[float, float]:
     """How far the listed memory and units are from a model's; drivers list a little less memory than there is."""
     _, model = row
     memory = _apart(listed, model)
@@ -161,7 +161,7 @@ def _distance(listed: DeviceProperties, row: tuple[Architecture, Model]) -> tupl
     return memory + units, -model.gigabytes_per_second
 
 
-def _apart(listed: DeviceProperties, model: Model) -> float:
+def _apart(listed: DeviceProperties, model: DeviceRates) -> float:
     return abs(listed.totalGlobalMem / GIGA / model.gigabytes - 1) if listed.totalGlobalMem else 0.0
 
 
@@ -195,13 +195,15 @@ def estimated_device(device: DeviceProperties, platform: str) -> DeviceModel | N
     sized = [model for model in models if device.totalGlobalMem and _apart(device, model) < SAME_MEMORY] or models
     bandwidth = max(model.gigabytes_per_second for model in sized)
     matrix = any(model.matrix for model in models)
-    return _model(Model(device.name, units, 0, bandwidth, matrix=matrix, **rates), same[0].architecture, "estimated")
+    return _model(
+        DeviceRates(device.name, units, 0, bandwidth, matrix=matrix, **rates), same[0].architecture, "estimated"
+    )
 
 
 _RATES = ("float64", "float64_matrix", "float32", "float32_matrix", "float16", "bfloat16", "float8")
 
 
-def _per_unit(model: Model, rate: str) -> float:
+def _per_unit(model: DeviceRates, rate: str) -> float:
     stated: float | None = getattr(model, rate)
     return (stated or 0.0) / model.units
 
@@ -251,7 +253,7 @@ def slowest_device(device: DeviceProperties) -> DeviceModel | None:
         return operations * cycles
 
     tf32, half = None if each.tf32 is None else tera(each.tf32), tera(each.half)
-    rates = Model("", 0, 0, each.gigabytes, tera(each.single), half, half, float32_matrix=tf32)
+    rates = DeviceRates("", 0, 0, each.gigabytes, tera(each.single), half, half, float32_matrix=tf32)
     return _model(rates, None, "estimated")
 
 

@@ -43,7 +43,7 @@ class Unit(msgspec.Struct, frozen=True, kw_only=True):
     matrix: bool = True
 
 
-class Model(msgspec.Struct, frozen=True):
+class DeviceRates(msgspec.Struct, frozen=True):
     """One row: rates in TFLOP/s as in `Unit`, memory in GB and GB/s.
 
     Attributes:
@@ -78,17 +78,17 @@ class Family(msgspec.Struct, frozen=True):
     unit: Unit
     rows: str
 
-    def models(self) -> Iterator[Model]:
+    def models(self) -> Iterator[DeviceRates]:
         """The rows with their rates: units × operations × clock."""
         for line in self.rows.strip().splitlines():
             units, megahertz, gigabytes, bandwidth, name = line.split(None, 4)
             tera_cycles = int(units) * int(megahertz) / 1e6
             rates = rates_of(self.unit, tera_cycles)
-            yield Model(name, int(units), float(gigabytes), float(bandwidth), matrix=self.unit.matrix, **rates)
+            yield DeviceRates(name, int(units), float(gigabytes), float(bandwidth), matrix=self.unit.matrix, **rates)
 
 
 def rates_of(unit: Unit, tera_cycles: float) -> dict[str, float]:
-    """TFLOP/s of units that together do so many cycles, by the fields of `Model`."""
+    """TFLOP/s of units that together do so many cycles, by the fields of `DeviceRates`."""
     each = msgspec.structs.asdict(unit)
     return {name: operations * tera_cycles for name, operations in each.items() if operations and name != "matrix"}
 
@@ -105,13 +105,13 @@ class Stated(msgspec.Struct, frozen=True):
     architecture: Architecture
     rows: str
 
-    def models(self) -> Iterator[Model]:
+    def models(self) -> Iterator[DeviceRates]:
         """The rows."""
         names = ("float64", "float64_matrix", "float32", "float32_matrix", "float16", "bfloat16", "float8")
         for line in self.rows.strip().splitlines():
             units, gigabytes, bandwidth, *rates, name = line.split(None, 10)
             given = {key: float(rate) for key, rate in zip(names, rates, strict=True) if rate != "-"}
-            yield Model(name, int(units), float(gigabytes), float(bandwidth), matrix=True, **given)
+            yield DeviceRates(name, int(units), float(gigabytes), float(bandwidth), matrix=True, **given)
 
 
 # NVIDIA

@@ -12,7 +12,7 @@ import re
 import numpy as np
 from msgspec.structs import replace
 
-from tb_tidy_plugin.profile.device_models import described_device, device_name, plain_name
+from tb_tidy_plugin.profile.device_models import device_called, device_name, plain_name
 from tb_tidy_plugin.profile.kernels import kernel_kind
 from tb_tidy_plugin.trace.columns import ABSENT, DEVICE_WORK, Category, EventTable
 from tb_tidy_plugin.trace.sets import among, distinct
@@ -78,7 +78,7 @@ def with_named_device(table: EventTable, name: str) -> EventTable:
         return table
     known = {device.id: device for device in listed}
     named = tuple(
-        replace(known[index], name=name) if index in known and known[index].numSms else described_device(name, index)
+        replace(known[index], name=name) if index in known and known[index].numSms else device_called(name, index)
         for index in used
     )
     table = replace(table, metadata=replace(table.metadata, devices=named))

@@ -1,4 +1,4 @@
-"""How fast the machine of a recording can be: its processor, and its device.
+"""The speed limits of the machine of a recording: its processor, and its device.
 
 Rates are upper limits: no work of the recording should be faster. Each machine says how its rates are known.
 """

@@ -8,7 +8,7 @@ from typing import TypeAlias
 import msgspec
 
 from tb_tidy_plugin.analysis.detailed_answers import LineCostsAnswer
-from tb_tidy_plugin.analysis.lines import PASSES, FunctionTime, LineCost, PassTime, StepTime, summed
+from tb_tidy_plugin.analysis.lines import PASSES, FunctionTime, LineCost, PassTime, StepTime, summed_times
 from tb_tidy_plugin.render.document import Document, Line, Section, Span, Table, code
 from tb_tidy_plugin.sources.align import Sources
 from tb_tidy_plugin.words.errors import NotFoundError
@@ -52,7 +52,7 @@ def annotated(answer: LineCostsAnswer, file: str | None, sources: Sources, named
         above += [*costs, *functions]
         rows = _rows(sources(name) or [], {cost.line: cost for cost in costs}, functions, step, shown)
         pages.append(AnnotatedFile(named(name), headings, list(rows)))
-    return Annotated(pages, _headings("time", shown), _sums(summed(above), step, shown))
+    return Annotated(pages, _headings("time", shown), _sums(summed_times(above), step, shown))
 
 
 def annotated_document(found: Annotated) -> Document:

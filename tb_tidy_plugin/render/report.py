@@ -146,6 +146,8 @@ def _profile(profile: ProfileReport, anchor: str, detail: DetailLevel, elsewhere
     else:
         yield Paragraph(step_line(profile))
     yield from serving_blocks(profile) if detail.form == "text" else serving_section(profile)
+    if profile.floor is not None and profile.floor.text and profile.ledger.recording == "steady":
+        yield sentence(profile.floor.text, "floor" if detail.form == "text" else "")
     yield from ledger_blocks(profile.ledger, detail.form, _unit(profile))
     if detail.form != "markdown":
         yield Paragraph((_recorded(profile, detail),), style="muted" if detail.form == "html" else None)

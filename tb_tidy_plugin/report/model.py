@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from tb_tidy_plugin.benchmarks.measurement import Measurement
-from tb_tidy_plugin.ledger.model import Ledger
+from tb_tidy_plugin.ledger.model import Ledger, StepFloor
 from tb_tidy_plugin.report.code_model import CodeFixes
 from tb_tidy_plugin.report.generated import Generated
 from tb_tidy_plugin.report.rank_model import Ranks
@@ -175,7 +175,7 @@ class ProfileReport(Model, frozen=True):
     speedups and severities refer to: the true one if that is shorter than the recorded one, which is the median step of
     the ledger. `outliers` are the steps that differ most from the others, at most twenty, in order of time. `ledger`
     accounts for every nanosecond of the steps; if it has no entries, its banner says why. `serving` is null if no
-    server marks iterations and no graph is replayed.
+    server marks iterations and no graph is replayed. `floor` is null if the machine's limits are not known.
     """
 
     worker: str
@@ -199,6 +199,7 @@ class ProfileReport(Model, frozen=True):
     step_ns: int | None = None
     outliers: list[Outlier] = msgspec.field(default_factory=list)
     serving: Serving | None = None
+    floor: StepFloor | None = None
 
 
 class RunReport(Model, frozen=True):

@@ -1,4 +1,4 @@
-"""Where this user keeps the measured speed of machines: one file for each machine and build of torch.
+"""Measured speeds of machines, as this user keeps them: one file for each machine and build of torch.
 
 In the user's cache folder, which several machines may share; folder and file must belong to this user alone
 (`private.py`). The names do not tell the machine's.
@@ -15,7 +15,7 @@ from tb_tidy_plugin.system.private import NotPrivateError, check_folder, check_f
 
 MOST_BYTES = 1 << 16
 DIGITS = 16
-FOR_THIS_USER = 0o600
+_FOR_THIS_USER = 0o600
 SHARED_NAMES = frozenset({"", "localhost", "localhost.localdomain"})
 """Names that many machines have."""
 
@@ -72,7 +72,7 @@ def keep_machine(file: Path, content: bytes) -> None:
     file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     check_folder(file.parent)
     check_free(file)
-    write_whole(file, content, FOR_THIS_USER)
+    write_whole(file, content, _FOR_THIS_USER)
 
 
 def _digits(text: str) -> str:

@@ -10,7 +10,7 @@ from dataclasses import KW_ONLY, dataclass
 from enum import Enum
 from typing import Literal, TypeAlias
 
-from tb_tidy_plugin.words.vocabulary import Confidence, RankPart
+from tb_tidy_plugin.words.vocabulary import Confidence, GapReason, RankPart
 
 OwnerSide: TypeAlias = Literal["device", "queue", "host"]
 """Owner of time: work of the device, the work that the device starts next, or the host."""
@@ -126,6 +126,7 @@ class CauseTraits:
         one_time: set if a job needs such time only once.
         is_unknown_wait: true if the device waits for something that no event shows: shortening the host's work
             meanwhile need not help.
+        gap: why all of its time is above the floor; None if work may need some of it.
         number: position among the causes.
     """
 
@@ -142,6 +143,7 @@ class CauseTraits:
     advice: Advice | None
     one_time: OneTime | None = None
     is_unknown_wait: bool = False
+    gap: GapReason | None = "waiting"
     number: int = -1
 
 
@@ -155,10 +157,12 @@ class Cause(CauseTraits, _Stated):
 
     COMPUTE = CauseTraits(
         "compute", "Device: {kind}", label="Compute", group=CauseGroup.COMPUTE, side="device", proof=Proof.NONE,
+        gap=None,
         certainty="high", rank_part="compute", doing="work of the device", advice=None,
     )  # fmt: skip
     COMMUNICATION = CauseTraits(
         "communication", "Device: exposed communication", label="Exposed communication", group=CauseGroup.COMMUNICATION,
+        gap=None,
         side="device", proof=Proof.NONE, certainty="high", rank_part="communication", doing=None,
         advice=Advice(
             "Overlap it with compute, and send fewer, larger messages. Compare the ranks to see which one comes late.",
@@ -166,22 +170,26 @@ class Cause(CauseTraits, _Stated):
     )  # fmt: skip
     COPY = CauseTraits(
         "copy", "Device: {kind}", label="Copies", group=CauseGroup.COPIES, side="device", proof=Proof.NONE,
+        gap=None,
         certainty="high",
         rank_part="copies", doing="copies", advice=None,
     )  # fmt: skip
     BETWEEN_KERNELS = CauseTraits(
         "between_kernels", "Pauses between queued kernels", label="Between kernels", group=CauseGroup.QUEUED,
+        gap="launch",
         side="queue",
         proof=Proof.QUEUED, certainty="high", rank_part="idle", doing="pauses between kernels",
         advice=Advice("Launch fewer, larger kernels: fuse them with torch.compile."),
     )  # fmt: skip
     INSIDE_GRAPH = CauseTraits(
         "inside_graph", "Pauses inside a replayed graph", label="Inside a graph", group=CauseGroup.QUEUED, side="queue",
+        gap="launch",
         proof=Proof.QUEUED, certainty="high", rank_part="idle", doing="pauses inside graphs",
         advice=Advice("Capture fewer, larger kernels: compile the model before capturing it."),
     )  # fmt: skip
     GRAPH_START = CauseTraits(
         "graph_start", "A queued graph has not started yet", label="Graph start", group=CauseGroup.QUEUED, side="queue",
+        gap="launch",
         proof=Proof.QUEUED, certainty="medium", rank_part="idle", doing="starting graphs",
         advice=Advice(
             "The graph's upload or its inputs are late: upload it earlier, and replay larger graphs less often.",
@@ -203,18 +211,21 @@ class Cause(CauseTraits, _Stated):
     )  # fmt: skip
     QUEUED_UNKNOWN = CauseTraits(
         "queued_unknown", "Queued work has not started, for a reason that was not recorded",
+        gap="unknown",
         label="Queued, cause unknown", group=CauseGroup.UNNAMED, side="queue", proof=Proof.QUEUED, certainty="low",
         rank_part="idle", doing=None, is_unknown_wait=True,
         advice=Advice("Record with a newer PyTorch and synchronisation events to see what the device waits for."),
     )  # fmt: skip
     LAUNCH_LATENCY = CauseTraits(
         "launch_latency", "Launched work is on its way to the device", label="Launch latency", group=CauseGroup.QUEUED,
+        gap="launch",
         side="queue", proof=Proof.ISSUING, certainty="high", rank_part="host",
         doing="the way of launches to the device",
         advice=Advice("Keep more work queued: launch earlier, or replay a CUDA graph."),
     )  # fmt: skip
     PROFILER = CauseTraits(
         "profiler", "The profiler's own work", label="Profiler", group=CauseGroup.INTERRUPTION, side="host",
+        gap="recording",
         proof=Proof.IN_CALL, certainty="high", rank_part="host", doing="the profiler",
         advice=Advice("This is the cost of recording. Record less: no stacks, no shapes, fewer steps."),
     )  # fmt: skip
@@ -288,6 +299,7 @@ class Cause(CauseTraits, _Stated):
     )  # fmt: skip
     LAUNCH_PACE = CauseTraits(
         "launch_pace", "The host launches more slowly than the device works", label="Launch overhead",
+        gap="launch",
         group=CauseGroup.LAUNCH, side="host", proof=Proof.ISSUING, certainty="medium", rank_part="host",
         doing="launching kernels",
         advice=Advice(
@@ -300,10 +312,12 @@ class Cause(CauseTraits, _Stated):
     )  # fmt: skip
     CPU = CauseTraits(
         "cpu", "CPU: {kind}", label="CPU", group=CauseGroup.CPU, side="host", proof=Proof.NONE, certainty="high",
+        gap=None,
         rank_part="compute", doing="work of the processor", advice=None,
     )  # fmt: skip
     UNRECORDED_HOST = CauseTraits(
         "unrecorded_host", "The host did something that was not recorded", label="Host not recorded",
+        gap="unknown",
         group=CauseGroup.UNNAMED, side="host", proof=Proof.NONE, certainty="low", rank_part="idle",
         doing="what was not recorded",
         advice=Advice(
@@ -315,6 +329,7 @@ class Cause(CauseTraits, _Stated):
     )  # fmt: skip
     UNRECORDED_LAUNCH = CauseTraits(
         "unrecorded_launch", "The device waits for work whose launch was not recorded", label="Launch not recorded",
+        gap="unknown",
         group=CauseGroup.UNNAMED, side="queue", proof=Proof.NONE, certainty="low", rank_part="idle", doing=None,
         is_unknown_wait=True,
         advice=Advice(
@@ -326,6 +341,7 @@ class Cause(CauseTraits, _Stated):
     )  # fmt: skip
     UNRECORDED_WAIT = CauseTraits(
         "unrecorded_wait", "The host waits for device work that was not recorded", label="Wait not recorded",
+        gap="unknown",
         group=CauseGroup.UNNAMED, side="host", proof=Proof.BLOCKED, certainty="medium", rank_part="idle", doing=None,
         is_unknown_wait=True,
         advice=Advice("Start recording after a torch.cuda.synchronize(), so that it includes all work."),
@@ -355,6 +371,7 @@ class KindTraits:
             weights once for all requests of a batch. is_fusible: fusion removes it, however fast it is.
         has_limit: false if it is only a part, or more than a part, of what its operator's formula counts.
         advice: None without a general one. rank_part: the part of a rank's step, if it is not that of its cause.
+        gap: why all of its time is above the floor; None if work may need some of it.
         number: position among the kinds.
     """
 
@@ -368,6 +385,7 @@ class KindTraits:
     is_fusible: bool = False
     has_limit: bool = True
     rank_part: RankPart | None = None
+    gap: GapReason | None = None
     number: int = -1
 
 
@@ -461,7 +479,7 @@ class Kind(KindTraits, _Stated):
         advice=Advice("Avoid the copies: keep one layout, write into preallocated tensors instead of cat."),
     )  # fmt: skip
     LAYOUT = KindTraits(
-        "layout", "layout conversions", colour="orange-light", has_limit=False,
+        "layout", "layout conversions", colour="orange-light", has_limit=False, gap="layout",
         advice=Advice("Keep model and input in channels_last, so that no conversion is needed."),
     )  # fmt: skip
     TO_DEVICE = KindTraits(
@@ -493,7 +511,7 @@ class Kind(KindTraits, _Stated):
             "Allocate with torch.empty if everything is overwritten, and clear gradients with set_to_none=True.",
         ),
     )  # fmt: skip
-    PYTHON = KindTraits("python", "Python between operators", colour="red", rank_part="host", advice=None)
+    PYTHON = KindTraits("python", "Python between operators", colour="red", rank_part="host", gap="launch", advice=None)
     OTHER = KindTraits(
         "other", "other work", colour="grey", needs_limit=True, has_limit=False,
         advice=Advice("Check its longest events."),

@@ -80,6 +80,23 @@ Confidence: TypeAlias = Literal["high", "medium", "low"]
 
 Basis: TypeAlias = Literal["bound", "replayed", "measured"]
 
+GapReason: TypeAlias = Literal[
+    "precision", "threads", "small", "launch", "layout", "slow_kernel", "waiting", "recording", "unknown"
+]
+"""Why a step takes longer than its floor."""
+
+GAP_TEXTS: Mapping[GapReason, str] = {
+    "precision": "wider numbers than torch.autocast would use",
+    "threads": "fewer threads than the processor has cores",
+    "small": "kernels too small to fill the device",
+    "launch": "the host's time to get to the work",
+    "layout": "conversion of memory layouts",
+    "slow_kernel": "slower than the machine's peak",
+    "waiting": "waiting",
+    "recording": "the profiler's own work",
+    "unknown": "not known",
+}
+
 MachineSource: TypeAlias = Literal["measured", "datasheet", "estimated"]
 """How the limits of a machine are known: measured there, stated by its maker, or computed from what a trace tells."""
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 
 from tb_tidy_plugin.analysis.assemble import Analysis, read_file
 from tb_tidy_plugin.analysis.job import Job
-from tb_tidy_plugin.analysis.lines import PASSES, LineCost, LineCosts, line_costs, summed
+from tb_tidy_plugin.analysis.lines import PASSES, LineCost, LineCosts, line_costs, summed_times
 from tb_tidy_plugin.ledger.account import account_of
 from tb_tidy_plugin.rulekit import Profile
 from tb_tidy_plugin.rulekit.testing import A100, draw
@@ -114,7 +114,7 @@ def step_costs(drawn: str, source: str = TRAINING) -> dict[int, LineCost]:
 def check_sums(profile: Profile, found: LineCosts) -> None:
     """Lines, functions and the rest are the ledger's steps, in each pass, to the nanosecond."""
     step, ledger = found.step, account_of(profile).ledger
-    parts = summed([*found.lines, *step.functions, step.elsewhere])
+    parts = summed_times([*found.lines, *step.functions, step.elsewhere])
     assert [getattr(parts, name) for name in PASSES] == [getattr(step, name) for name in PASSES]
     assert step.own_ns == step.ns == sum(entry.ns_total for entry in ledger.entries)
     assert step.steps == max(len(ledger.steps), 1)

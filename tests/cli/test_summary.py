@@ -42,7 +42,7 @@ def test_text() -> None:
     done = tidy("summary", SAMPLE)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("image_classifier_untidy · workstation")
-    assert re.search(r"3 steps, median .* ms, .* ms to .* ms min–max \(profiler steps\)", done.stdout)
+    assert re.search(r"3 steps, median .* ms, .* ms to .* ms min–max \(marked by the profiler\)", done.stdout)
     assert any(
         line.startswith("CPU: convolutions: sample_runs/image_classifier_untidy/train.py:")
         for line in ledger_in(done.stdout)

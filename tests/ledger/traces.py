@@ -123,6 +123,12 @@ def check(account: Account) -> None:
     window = ledger.window.end_ns - ledger.window.start_ns
     assert all(type(entry.ns_total) is int and entry.ns_total > 0 for entry in ledger.entries)
     assert sum(entry.ns_total for entry in ledger.entries) == window
+    for entry in ledger.entries:
+        assert entry.floor_ns + sum(gap.ns for gap in entry.gaps) == entry.ns_total
+        assert entry.floor_ns >= 0
+        assert all(gap.ns > 0 for gap in entry.gaps)
+        unknown = sum(gap.ns for gap in entry.gaps if gap.reason == "unknown")
+        assert entry.floor_known_ns == entry.ns_total - unknown
     passes = passes_of(account.limits.profile)
     assert int(passes.ns.sum()) == window
     assert (passes.ns > 0).all()

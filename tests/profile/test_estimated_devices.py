@@ -13,7 +13,7 @@ from tb_tidy_plugin.configuration.checks import job_of
 from tb_tidy_plugin.configuration.devices import checked_device
 from tb_tidy_plugin.configuration.files import read_configuration
 from tb_tidy_plugin.profile.device_models import (
-    described_device,
+    device_called,
     device_name,
     estimated_device,
     known_device,
@@ -29,7 +29,7 @@ from tests.support.commands import tidy
 from tests.support.written import event, kineto_text, write
 
 LISTED = [
-    (family.architecture, described_device(model.name, 0))
+    (family.architecture, device_called(model.name, 0))
     for family in FAMILIES
     for model in family.models()
     if family.architecture[0] in {"cuda", "rocm"}

@@ -27,6 +27,7 @@ OTHER_MEANINGS = {
     "runtime call": "nodes of the flame graph",
     "runtime calls": "events of the timeline",
     "sort": "of a table",
+    "optimizer": "a pass of a training step",
 }
 """Names of causes and kinds that the page uses for something else."""
 
@@ -77,7 +78,7 @@ def test_other_meanings_are_on_the_page() -> None:
         "export const KINDS = { x: 'Matrix products' };",
         'if (cause === "launch_pace") return;',
         ".part-mixture_of_experts { background: red; }",
-        "background: var(--part-optimizer);",
+        "background: var(--part-softmax);",
         "<p>Host work</p>",
         "`silent`: 'No thread launched anything for a while'",
     ],

@@ -1217,8 +1217,8 @@ export interface ModulesAnswer {
  *
  * `step_ns` is the module's part of the ledger's steps, in sum and with the modules inside: `step_forward_ns`,
  * `step_backward_ns`, and the rest, such as Python between operators. `step_optimizer_ns` is null if it is not known:
- * a recording does not say which module's parameters an update changes, unless it runs inside the module. Times without
- * `step` are totals of calls over the recording.
+ * a recording does not say whose parameters an update changes, unless it runs inside a module. Times without `step`
+ * are totals of calls over the recording.
  */
 export interface ModuleRow {
   allocated_bytes: number | null;
@@ -1764,13 +1764,14 @@ export interface Outcome {
  * speedups and severities refer to: the true one if that is shorter than the recorded one, which is the median step of
  * the ledger. `outliers` are the steps that differ most from the others, at most twenty, in order of time. `ledger`
  * accounts for every nanosecond of the steps; if it has no entries, its banner says why. `serving` is null if no
- * server marks iterations and no graph is replayed.
+ * server marks iterations and no graph is replayed. `floor` is null if the machine's limits are not known.
  */
 export interface ProfileReport {
   devices: Device[];
   duration_ns: number;
   events: number;
   findings: Finding[];
+  floor?: StepFloor | null;
   joint_saving?: Saving | null;
   ledger: Ledger;
   origin_ns: number;
@@ -1800,6 +1801,22 @@ export interface Device {
   kind: string;
   limits?: ("datasheet" | "estimated" | "measured") | null;
   name: string;
+}
+/**
+ * The least time that the machine needs for a mean step.
+ *
+ * Attributes:
+ *     ns: the floor. named_ns: time above it whose reason is known.
+ *     share_known: part of the step whose floor is known, 0 to 1; the rest counts as above the floor, unexplained.
+ *     source: how the machine's limits are known.
+ *     text: what this says of the step, in a sentence; empty if too little of it is known.
+ */
+export interface StepFloor {
+  named_ns: number;
+  ns: number;
+  share_known: number;
+  source: "datasheet" | "estimated" | "measured";
+  text: string;
 }
 /**
  * Account of the time of a profile's steps; without steps, of its window.
@@ -1852,6 +1869,9 @@ export interface Ledger {
  *         eight.
  *     proof_text: the proof in words; empty without one.
  *     limit: of the device, for its work. rate: of operators on the host.
+ *     floor_ns: the least time that the machine needs for the entry, over the window. floor_known_ns: the part of
+ *         `ns_total` whose floor is known. gaps: reasons for the time above the floor, which add up to it, largest
+ *         first.
  *     hidden_ns: over the window, the same work behind other work; already part of other entries.
  *     finding_id: the finding that fixes most of it. advice: what to do. nothing_to_fix: why nothing is to be done, or
  *         why that is unknown. At least one of the three is set for the largest entry and for those above a tenth of
@@ -1892,6 +1912,9 @@ export interface Entry {
   count: number;
   evidence?: Piece[];
   finding_id?: string | null;
+  floor_known_ns?: number;
+  floor_ns?: number;
+  gaps?: Gap[];
   group: CauseGroup;
   hidden_ns?: number;
   id: string;
@@ -1928,6 +1951,14 @@ export interface Piece {
   event: string;
   event_id?: number | null;
   start_ns: number;
+}
+/**
+ * Time above the floor, over the window, and its reason; `text` is the reason in words.
+ */
+export interface Gap {
+  ns: number;
+  reason: "launch" | "layout" | "precision" | "recording" | "slow_kernel" | "small" | "threads" | "unknown" | "waiting";
+  text: string;
 }
 /**
  * Distance of the entry's work from the limit of its device.

@@ -47,7 +47,7 @@ from tb_tidy_plugin.profile.work.formulas import (
     transposed_convolution,
 )
 from tb_tidy_plugin.torchfacts import aten
-from tb_tidy_plugin.trace.columns import ABSENT, Category, DeviceProperties, Mask, Rows, Times
+from tb_tidy_plugin.trace.columns import ABSENT, Category, DeviceProperties, Mask, Numbers, Rows, Times
 from tb_tidy_plugin.trace.sets import distinct, numbered
 from tb_tidy_plugin.trace.strings import asked_once
 
@@ -70,12 +70,15 @@ class WorkEstimates(msgspec.Struct, frozen=True):
         time_ns: duration of the work: that of its device work, or of the call if it ran on the host; `ABSENT` if it is
             unknown which.
         ideal_ns: least time that the device needs, by its peak operations and bytes per second; NaN if unknown.
+        kind: position in `kinds`, whose entries are operators with the work of a call; `len(kinds)` for other events.
     """
 
     flops: Times
     bytes: Times
     time_ns: Times
     ideal_ns: Reals
+    kind: Numbers
+    kinds: tuple[tuple[str, Estimate | None], ...]
 
 
 class WorkRate(msgspec.Struct, frozen=True):
@@ -116,6 +119,7 @@ def estimates_of(profile: Profile) -> WorkEstimates:
     key = np.where(is_operator, key, ABSENT)
     keys, number = numbered(key)
     found = [_estimate_of(profile, at) for at in keys.tolist()]
+    is_none = int(len(keys) > 0 and keys[0] == ABSENT)  # ascending: `ABSENT` comes first
     host_ns = operators.host_total_ns
     time_ns = np.where(host_ns * operators.on_host > 0, host_ns, ABSENT)
     time_ns = np.where(operators.device_total_ns > 0, operators.device_total_ns, time_ns)
@@ -124,6 +128,8 @@ def estimates_of(profile: Profile) -> WorkEstimates:
         bytes=_column([None if entry is None else entry.bytes for entry in found])[number],
         time_ns=time_ns,
         ideal_ns=_ideal(device_of(profile), found, number, operators),
+        kind=np.where(key == ABSENT, len(keys) - is_none, number - is_none).astype(np.int32),
+        kinds=tuple((_name_of(profile, at), entry) for at, entry in zip(keys.tolist(), found, strict=True) if at >= 0),
     )
 
 
@@ -132,6 +138,10 @@ def _estimate_of(profile: Profile, key: int) -> Estimate | None:
         return None
     name, inputs = divmod(key, len(profile.signatures.inputs))
     return asked_once(_estimate)((profile.plain_names[name], profile.signatures.inputs[inputs]))
+
+
+def _name_of(profile: Profile, key: int) -> str:
+    return profile.plain_names[key // len(profile.signatures.inputs)]
 
 
 def _estimate(call: tuple[str, Inputs]) -> Estimate | None:
@@ -335,6 +345,9 @@ _PRODUCTS: Mapping[str, Formula] = aten.by_name(
         "_efficient_attention_backward": attention(AttentionArguments(1, 14, (6, 18), heads_last=True)),
     },
 )  # fmt: skip
+
+AUTOCAST = frozenset(_PRODUCTS)
+"""Operators that `torch.autocast` runs in 16 bits, with their backward passes: those that multiply."""
 
 _OTHERS: Mapping[str, Formula] = aten.by_name(
     "known",

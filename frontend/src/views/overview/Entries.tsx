@@ -132,7 +132,7 @@ const None = () => <span class="muted ledger-none">–</span>;
 
 /** Every name in full, the evidence for the cause, and its longest pieces on the timeline. */
 function More({ row: { entry, ns } }: { row: EntryRow }) {
-  const { owner, owners = [], evidence = [], hidden_ns: hidden = 0, ns_total: total } = entry;
+  const { owner, owners = [], evidence = [], hidden_ns: hidden = 0, ns_total: total, gaps = [] } = entry;
   const knownBy = knownByText(owner.known_by ?? 'none');
   return (
     <div class="ledger-facts">
@@ -161,11 +161,16 @@ function More({ row: { entry, ns } }: { row: EntryRow }) {
         <Fact name={entry.proof_text ? 'Proof' : 'Confidence'} words text={entry.proof_text ? `${capital(entry.proof_text)}; confidence ${entry.confidence}` : capital(entry.confidence)} />
         <Fact name="Owner known by" words text={knownBy && capital(knownBy)} />
         {owners.slice(1).map((each) => <Fact name="Also" text={`${nameOf(each)}${each.ns ? `, ${partText(each, total)}` : ''}`} />)}
+        {gaps.length > 0 && total > 0 && <Fact name="At least" words text={floorText(entry, ns / total)} />}
         {hidden > 0 && total > 0 && <Fact name="Hidden" words text={`${nanoseconds(Math.round((hidden / total) * ns))} more runs behind other work (${share(hidden / (hidden + total))} of all)`} />}
       </dl>
     </div>
   );
 }
+
+/** The floor of an entry, and the reasons for the rest: at the scale of the row's step. */
+const floorText = ({ floor_ns: floor = 0, floor_known_ns: known = 0, gaps = [] }: LedgerEntry, scale: number): string =>
+  [known > 0 ? `${nanoseconds(Math.round(floor * scale))} on this machine` : '', ...gaps.map(({ ns, text }) => `${nanoseconds(Math.round(ns * scale))} ${text}`)].filter(Boolean).join('; ');
 
 const nameOf = ({ place = '', work = '' }: LedgerOwner): string => [place, work].filter(Boolean).join(' · ') || 'not recorded';
 

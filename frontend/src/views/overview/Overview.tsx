@@ -6,6 +6,7 @@ import { accountOf, groupsOf, stepsOf } from '../../base/ledger';
 import { oddSteps } from '../../base/stepStrip';
 import { nanoseconds, plural } from '../../base/units';
 import { Button } from '../../components/Button';
+import { Message } from '../../components/Spans';
 import { chooseStep } from '../../state/actions';
 import { findings, mutedFindings } from '../../state/findings';
 import { ledger, per, report, stepNs } from '../../state/profile';
@@ -28,6 +29,7 @@ export function Overview() {
       <div class="page-body">
         <h1 id="page-title">Overview</h1>
         {account ? <StepLength ledger={account} /> : <Unaccounted report={shown} />}
+        {shown.floor?.text && account?.recording === 'steady' && <p class="lead"><Message text={shown.floor.text} /></p>}
         <OddSteps steps={items} />
         <Without report={shown} />
         <Serving report={shown} />
