@@ -27,15 +27,13 @@ from typing import Any, TypeAlias
 
 from tb_tidy_plugin.capture.faults import fault_ns
 from tb_tidy_plugin.capture.guarded import log_harmless, unless_it_fails
-from tb_tidy_plugin.system.machine_file import keep_machine, machine_file, read_machine
+from tb_tidy_plugin.system.machine_file import EXIT_BUSY, LEISURE_S, keep_machine, machine_file, read_machine
 
 WHAT = "the speed of this machine"
 UNAFFECTED = "the recording is unaffected"
 WHEN_IDLE = "Run `tb-tidy bench --machine` when it is idle."
 JOB_S = 0.25  # of a job, with the memory that it takes; its last run may take a little more
 TIMES = 3
-LEISURE_S = 10.0
-EXIT_BUSY = 3  # exit code
 ANSWER_S = 1.0  # after the budget, before the job goes on without an answer
 
 DTYPES = ("float32", "bfloat16", "float64", "float16")

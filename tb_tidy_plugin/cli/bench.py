@@ -24,7 +24,6 @@ from tb_tidy_plugin.benchmarks.measurement import Measurement, NotMeasured
 from tb_tidy_plugin.benchmarks.process import NO_TORCH, MeasuringProgress
 from tb_tidy_plugin.benchmarks.runner import has_torch
 from tb_tidy_plugin.benchmarks.store import StoreError, keep, save_beside
-from tb_tidy_plugin.capture.machine_speed import LEISURE_S
 from tb_tidy_plugin.cli.bench_machine import bench_machine
 from tb_tidy_plugin.cli.exit_codes import INTERRUPTED, code_of
 from tb_tidy_plugin.cli.jobs import with_job_for_benchmarks
@@ -34,6 +33,7 @@ from tb_tidy_plugin.cli.printed import say
 from tb_tidy_plugin.cli.progress import progress_bar
 from tb_tidy_plugin.render.terminal import plain
 from tb_tidy_plugin.report.model import Problem, has_unread
+from tb_tidy_plugin.system.machine_file import LEISURE_S
 from tb_tidy_plugin.trace.remote import AnyPath
 from tb_tidy_plugin.words.errors import NotFoundError, TidyError
 from tb_tidy_plugin.words.units import Nanoseconds

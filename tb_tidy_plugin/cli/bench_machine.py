@@ -13,11 +13,11 @@ from rich.text import Text
 
 from tb_tidy_plugin.benchmarks.process import NO_TORCH
 from tb_tidy_plugin.benchmarks.runner import has_torch
-from tb_tidy_plugin.capture.machine_speed import EXIT_BUSY
 from tb_tidy_plugin.cli.printed import say
 from tb_tidy_plugin.render.terminal import plain
 from tb_tidy_plugin.system import child
 from tb_tidy_plugin.system.decoders import decode
+from tb_tidy_plugin.system.machine_file import EXIT_BUSY
 from tb_tidy_plugin.trace.measured_machine import MeasuredHost, MeasuredMachine
 from tb_tidy_plugin.trace.recover import NOT_JSON
 from tb_tidy_plugin.words.errors import TidyError

@@ -15,6 +15,8 @@ from tb_tidy_plugin.system.private import NotPrivateError, check_folder, check_f
 
 MOST_BYTES = 1 << 16
 DIGITS = 16
+LEISURE_S = 10.0  # of `tb-tidy bench --machine`
+EXIT_BUSY = 3  # exit code of the process that measures, if other programs use the cores
 _FOR_THIS_USER = 0o600
 SHARED_NAMES = frozenset({"", "localhost", "localhost.localdomain"})
 """Names that many machines have."""

@@ -12,7 +12,8 @@ from typing import Any
 
 import torch  # noqa: F401 - as a job has imported it
 
-from tb_tidy_plugin.capture.machine_speed import JOB_S, LEISURE_S, TIMES, _best, measured_apart
+from tb_tidy_plugin.capture.machine_speed import JOB_S, TIMES, _best, measured_apart
+from tb_tidy_plugin.system.machine_file import LEISURE_S
 
 
 def figures(machine: dict[str, Any]) -> dict[str, float]:
