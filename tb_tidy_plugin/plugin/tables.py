@@ -32,7 +32,7 @@ from tb_tidy_plugin.report.idle import IdleAnswer, IdleGaps, idle_at
 from tb_tidy_plugin.system.decoders import decode
 
 if TYPE_CHECKING:
-    from tb_tidy_plugin.analysis.lines import LineCost, LineCosts
+    from tb_tidy_plugin.analysis.lines import FunctionTime, LineCost, LineCosts
     from tb_tidy_plugin.report.figures import Figures
 
 
@@ -85,6 +85,9 @@ def line_columns(costs: LineCosts, wall_ns: int) -> dict[str, LineColumns]:
     lines: dict[str, list[LineCost]] = {file: [] for file in functions}
     for cost in costs.lines:
         lines.setdefault(cost.file, []).append(cost)
+    unplaced: dict[str, list[FunctionTime]] = {}
+    for each in costs.step.functions:
+        unplaced.setdefault(each.file, []).append(each)
     return {
         file: LineColumns(
             wall_ns=wall_ns,
@@ -92,8 +95,8 @@ def line_columns(costs: LineCosts, wall_ns: int) -> dict[str, LineColumns]:
             left_out=list(dict.fromkeys(functions.get(file, ()))),
             steps=costs.step.steps,
             step_ns=costs.step.ns,
-            functions=[each.function for each in costs.step.functions if each.file == file],
-            functions_ns=[each.own_ns for each in costs.step.functions if each.file == file],
+            functions=[each.function for each in unplaced.get(file, ())],
+            functions_ns=[each.own_ns for each in unplaced.get(file, ())],
         )
         for file, found in lines.items()
     }

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from msgspec.structs import replace
 
 from tb_tidy_plugin.system.decoders import decode
 from tb_tidy_plugin.system.machine_file import SHARED_NAMES, files_of_this_machine, host_name, read_machine
-from tb_tidy_plugin.trace.columns import EventTable
 from tb_tidy_plugin.trace.measured_machine import MeasuredMachine
 from tb_tidy_plugin.trace.recover import NOT_JSON
+
+if TYPE_CHECKING:
+    from tb_tidy_plugin.trace.columns import EventTable
 
 
 def with_this_machine(table: EventTable, worker: str) -> EventTable:

@@ -61,6 +61,7 @@ class TestStepTimes:
         durations = [900, 10, 20, 700, 500, 500, 30, 40]  # the first has no beginning, 700 to 500 are the profiler's
         with monkeypatch.context() as patch:
             patch.setattr(time, "perf_counter_ns", clock.perf_counter_ns)
+            patch.setattr(profiling, "machine_speed", lambda: None)  # it would wait for this clock
             with tidy_profile(str(tmp_path), wait=3, warmup=1, active=2) as profile:
                 for duration in durations:
                     work()

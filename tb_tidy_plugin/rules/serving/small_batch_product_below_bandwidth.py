@@ -38,6 +38,7 @@ from tb_tidy_plugin.profile.work.flops import device_of
 from tb_tidy_plugin.profile.work.matrix_products import RatedProduct, rated_products
 from tb_tidy_plugin.words.units import PerSecond, plural
 
+TRAINS = "The recording has a backward pass: a training step has larger batches to choose."
 _GOOD = 0.8
 """Part of the manufacturers' stated bandwidth that the fastest kernels reach when they read a large matrix once."""
 
@@ -98,7 +99,9 @@ class SmallBatchProductBelowBandwidth(tt.Rule[Evidence]):
     )
 
     def not_applicable(self, profile: tt.Profile) -> str | None:
-        return None if device_of(profile) is not None else "The peak rates of this device are not known."
+        if device_of(profile) is None:
+            return "The peak rates of this device are not known."
+        return TRAINS if (profile.table.forward_thread > 0).any() else None
 
     def detect(self, profile: tt.Profile) -> Iterator[tt.Match[Evidence]]:
         device = device_of(profile)
