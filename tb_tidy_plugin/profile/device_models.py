@@ -8,12 +8,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import cache, partial
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from tb_tidy_plugin.profile.device_table import CACHE_RATE, CACHES, FAMILIES, Architecture, DeviceRates
-from tb_tidy_plugin.trace.columns import DeviceProperties
 from tb_tidy_plugin.words.vocabulary import MachineSource
+
+if TYPE_CHECKING:
+    from tb_tidy_plugin.trace.columns import DeviceProperties
 
 TERA, GIGA = 1e12, 1e9
 FIRST_WITH_PAIRS = 10  # AMD's major number: RDNA
@@ -124,6 +127,8 @@ def known_device(name: str, listed: DeviceProperties | None = None) -> DeviceMod
 
 def device_called(name: str, number: int) -> DeviceProperties:
     """What a trace would list of the fastest device called `name`, as device `number`; its name alone if unknown."""
+    from tb_tidy_plugin.trace.columns import DeviceProperties  # with numpy, which names need not
+
     found = _row(name, None)
     if found is None:
         return DeviceProperties(number, name)
