@@ -10,6 +10,7 @@ took the cores meanwhile, there are no figures.
 
 from __future__ import annotations
 
+import atexit
 import json
 import logging
 import os
@@ -35,6 +36,7 @@ WHEN_IDLE = "Run `tb-tidy bench --machine` when it is idle."
 JOB_S = 0.25  # of a job, with the memory that it takes; its last run may take a little more
 TIMES = 3
 ANSWER_S = 1.0  # after the budget, before the job goes on without an answer
+EXIT_S = 5.0  # at most, for a late measurement when the job ends
 
 DTYPES = ("float32", "bfloat16", "float64", "float16")
 SIDES = (128, 256, 384, 512, 768, 1024, 1536, 2048, 3072)
@@ -171,9 +173,11 @@ def measured_apart(budget_s: float) -> _Speed | None:
 
     thread = threading.Thread(target=measure, name="torchtidy-machine", daemon=True)
     thread.start()
+    atexit.register(thread.join, EXIT_S)  # a process that ends while a thread computes in torch aborts
     thread.join(budget_s + ANSWER_S)
     if not found:
         raise TimeoutError(f"it takes longer than {budget_s + ANSWER_S:.1f} s")
+    atexit.unregister(thread.join)
     answer = found[0]
     if isinstance(answer, BusyError):
         log_harmless(logging.INFO, f"{WHAT} is not known: other programs use its cores. {WHEN_IDLE}")
