@@ -26,7 +26,7 @@ from tb_tidy_plugin.words.units import Nanoseconds
 from tb_tidy_plugin.words.vocabulary import GAP_TEXTS, GapReason
 
 MOST_KNOWN = 0.8
-"""Part of the step whose floor must be known before the step is compared with it."""
+"""Part of the step, and of the work in it, whose floor must be known before the step is compared with it."""
 
 SMALL_NS = 5_000
 """Kernels that need less than this end before the device is full: starting and ending them takes most of their time."""
@@ -91,8 +91,8 @@ class Floors:
             segments: its pieces. rows: the host's call in each, `ABSENT` for none. length: of each in ns.
         """
         total = int(length.sum())
-        reason = cause.gap or (kind.gap if kind is not None else None)
-        if reason is not None or self.machine is None or (cause is not Cause.CPU and not cause.is_of_device):
+        reason = _without_work(cause, kind)
+        if reason is not None or self.machine is None:
             reason = reason or "unknown"
             return EntryFloor(0, 0 if reason == "unknown" else total, _gaps({reason: total}))
         found = self._of_calls
@@ -121,11 +121,15 @@ class Floors:
         named = sum(gap.ns for entry in entries for gap in entry.gaps if gap.reason != "unknown")
         floor, named, step = (ns // max(steps, 1) for ns in (sum(entry.floor_ns for entry in entries), named, total))
         known = sum(entry.floor_known_ns for entry in entries) / max(total, 1)
+        work = [entry for entry in entries if _without_work(entry.cause, entry.kind) is None]
+        work_ns, known_ns = (
+            sum(ns) for ns in ([each.ns_total for each in work], [each.floor_known_ns for each in work])
+        )
         text = (
-            f"{Nanoseconds(step)} per step; this machine can do this work in {Nanoseconds(floor)}. "
+            f"{Nanoseconds(step)} per step; its work needs at least {Nanoseconds(floor)} on this machine. "
             f"{Nanoseconds(named)} of the {Nanoseconds(step - floor)} between have a name."
         )
-        text = text if floor and known >= MOST_KNOWN else ""
+        text = text if floor and known >= MOST_KNOWN and known_ns >= MOST_KNOWN * work_ns else ""
         return StepFloor(ns=floor, named_ns=named, share_known=known, source=self.machine.source, text=text)
 
     @cached_property
@@ -169,6 +173,11 @@ class Floors:
         found = [_least(self.machine, name, work, threads, in_cache) for name, work in estimates.kinds]
         written, narrow = np.array([*found, (np.nan, np.nan)]).T  # of each kind, and last of none
         return written[estimates.kind], narrow[estimates.kind]
+
+
+def _without_work(cause: Cause, kind: Kind | None) -> GapReason | None:
+    """Why all time of an entry is above the floor; None for work, which may need some of it."""
+    return cause.gap or (kind.gap if kind is not None else None)
 
 
 def _least(

@@ -84,6 +84,16 @@ class TestDevice:
         assert account.floor is not None
         assert account.floor.text == "", "too little is known"
 
+    def test_a_step_that_mostly_waits_is_judged_by_its_work(self) -> None:
+        """Most of the step is explained, and nothing is known of the little work in it."""
+        made = Made().mark("ProfilerStep#1", 0, 100_000).operator("aten::mm", 10, 40, **product("c10::BFloat16"))
+        made.kernel("ampere_bf16_s16816gemm_bf16", 100, 120, launch=20)  # type: ignore[arg-type]
+        made.operator("custom::op", 90_000, 90_040).kernel("custom", 90_100, 91_100, launch=90_020)
+        made.mark("ProfilerStep#2", 100_000, 200_000).frame("train.py(9): prepare", 130, 90_000)
+        floor = made.account().floor
+        assert floor is not None
+        assert (floor.ns > 0, floor.text) == (True, "")
+
 
 class TestHost:
     def test_a_product_in_bfloat16_on_all_cores(self) -> None:
