@@ -4,8 +4,8 @@
 at leisure. It changes nothing of the job: it runs in a thread of its own, where no mode of the job is on (autograd,
 autocast, dispatch), draws no random numbers, sets the number of threads back, and frees its memory.
 
-Each figure is the best of several runs: what the machine can do, not what it did beside other work. If other programs
-took the cores meanwhile, there are no figures.
+Each figure is the best of several runs: what the machine can do, not what it did beside other work. It
+keeps no figures if other programs use the cores meanwhile.
 """
 
 from __future__ import annotations
@@ -251,7 +251,7 @@ def _check_that_cores_are_free(torch: ModuleType, threads: int) -> None:
     torch.set_num_threads(threads)
     factor = torch.ones((512, 512), dtype=torch.float32, device="cpu")
     result = torch.mm(factor, factor)
-    for _ in range(TRIES):  # a moment's work of another program is no reason to give up
+    for _ in range(TRIES):  # another program may work for a moment only
         started_ns, used_ns = time.perf_counter_ns(), time.process_time_ns()
         while time.perf_counter_ns() - started_ns < LOOK_NS:
             torch.mm(factor, factor, out=result)

@@ -15,7 +15,7 @@ from rich.text import Text
 
 WIDTH_WITHOUT_TERMINAL = 100
 WHOLE_LINES = 10_000
-"""Characters of a line that may not wrap, where there is no terminal whose width would end it."""
+"""Most characters of a line that does not wrap, for output that is not a terminal."""
 
 BEFORE_UNIT = re.compile(r"(?<=\d) (?=(%|[nµm]?s|[KMGT]?i?B)(?!\w))")
 GLUE = "\ue000"  # not in any alphabet, and as wide as a space; rich also breaks lines at no-break spaces

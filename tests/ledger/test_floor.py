@@ -86,8 +86,9 @@ class TestDevice:
 
     def test_a_step_that_mostly_waits_is_judged_by_its_work(self) -> None:
         """Most of the step is explained, and nothing is known of the little work in it."""
-        made = Made().mark("ProfilerStep#1", 0, 100_000).operator("aten::mm", 10, 40, **product("c10::BFloat16"))
-        made.kernel("ampere_bf16_s16816gemm_bf16", 100, 120, launch=20)  # type: ignore[arg-type]
+        made = Made().mark("ProfilerStep#1", 0, 100_000)
+        made.operator("aten::mm", 10, 40, **product("c10::BFloat16"))  # type: ignore[arg-type]
+        made.kernel("ampere_bf16_s16816gemm_bf16", 100, 120, launch=20)
         made.operator("custom::op", 90_000, 90_040).kernel("custom", 90_100, 91_100, launch=90_020)
         made.mark("ProfilerStep#2", 100_000, 200_000).frame("train.py(9): prepare", 130, 90_000)
         floor = made.account().floor
